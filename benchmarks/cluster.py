@@ -28,7 +28,7 @@ from rocwheel.build.job import PlanJob
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.progress import SILENT
 from rocwheel.core.workers import open_workers
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,8 @@ from zipfile import ZIP_STORED, ZipFile
 import deflate
 from zlib_ng import zlib_ng
 
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.packing.compression import BLOCK, WHOLE_LIMIT
+from rocwheel.wheels.compression import BLOCK, WHOLE_LIMIT
+from rocwheel.wheels.writing import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import CACHE, Run, machine, markdown_table, median_run, run_measured
-from rocwheel.distributions.formats.record import RecordRow, render_record
+from rocwheel.wheels.record import RecordRow, render_record
 
 if TYPE_CHECKING:
     from pathlib import Path

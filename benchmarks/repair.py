@@ -18,10 +18,10 @@ import deflate
 from zlib_ng import zlib_ng
 
 from benchmarks.measure import CACHE, machine, markdown_table, median_run, run_measured
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.packing.compression import BLOCK
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.reader import iter_packed
+from rocwheel.wheels.compression import BLOCK
+from rocwheel.wheels.writing import DEFAULT_LEVEL
+from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_reader import iter_packed
 from tests.support.published_wheels import JAX_WHEELS
 from tests.support.repair_proof.corpus import download, read_corpus
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.measure import Run
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 __all__ = ["main"]
 

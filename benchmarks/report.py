@@ -20,7 +20,7 @@ _ROUNDS = 3
 _FLOOR = """
 import pathlib, sys
 from concurrent.futures import ThreadPoolExecutor
-from rocwheel.distributions.zip import reader
+from rocwheel.wheels import zip_reader as reader
 wheels = pathlib.Path(sys.argv[2]).rglob("*.whl")
 members = sorted((member for wheel in wheels for member in reader.read_directory(wheel)), key=lambda one: -one.size)
 with ThreadPoolExecutor(2) as executor:

@@ -18,11 +18,11 @@ import obstore
 from obstore.store import MemoryStore, S3Store
 
 from benchmarks.measure import CACHE, machine, markdown_table
-from rocwheel.distributions.formats.record import RecordRow, render_record
 from rocwheel.index.front_content import next_front_page
 from rocwheel.index.publish import PublishOptions, publish
 from rocwheel.index.uploads import AT_ONCE
 from rocwheel.stores.objects import ObjectStore
+from rocwheel.wheels.record import RecordRow, render_record
 from tests.support.counted_store import CountedStore
 from tests.support.s3_server import BUCKET, started_s3_server
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import deflate
 
 from rocwheel.core.compression import zstd
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
+from rocwheel.wheels.writing import DEFAULT_LEVEL
 from tests.support.reality import LOADER
 from tests.support.sdists import unpack_tar
 

@@ -16,7 +16,7 @@ from fuzz.harness import require
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from rocwheel.distributions.formats.file_name import FileName
+    from rocwheel.wheels.names import FileName
 
 __all__ = ["compare_name", "read_name"]
 

@@ -10,7 +10,7 @@ from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 
 from fuzz.beside.requirement import judge_marker, read_marker
 from fuzz.harness import require
-from rocwheel.distributions.formats.requirements.markers import marker_holds
+from rocwheel.wheels.requirements import marker_holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -10,7 +10,7 @@ from fuzz.harness import require
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.distributions.formats.record import RecordEntry
+    from rocwheel.wheels.record import RecordEntry
 
 __all__ = ["compare_rows", "read_rows"]
 

@@ -38,14 +38,14 @@ from rocwheel.binary.kind import AR_MAGIC
 from rocwheel.core.errors import InputError
 from rocwheel.core.scratch import open_temporary
 from rocwheel.device.trimming.static_library import plan_archive_trim, require_trimmable_archive
-from rocwheel.distributions.tar.sdist_file import read_sdist, read_sdist_file
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.installed.coherence.deb_facts import read_deb_facts
+from rocwheel.wheels.tar import read_sdist, read_sdist_file
+from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_reader import iter_member
 
 if TYPE_CHECKING:
     from rocwheel.artifacts.deb import DebMember
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 _MOST_UNPACKED = 1 << 24
 _NAME = ArtifactName("blas", "lib", "generic")

@@ -11,17 +11,16 @@ from fuzz.harness import Harness, require
 from rocwheel.build.promoting.candidates import VersionChange
 from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.wheels.unpacked_name import unpacked_name
-from rocwheel.distributions.formats.file_name import is_distribution_name
-from rocwheel.distributions.formats.metadata.edit_metadata import (
+from rocwheel.wheels.metadata import (
     add_requirements,
     drop_values,
     edit_requirements,
     set_values,
     set_version,
     set_wheel_fields,
+    wheel_headers,
 )
-from rocwheel.distributions.formats.wheel_headers import wheel_headers
-from rocwheel.distributions.variants.label import without_label
+from rocwheel.wheels.names import is_distribution_name, without_label
 
 _METADATA = b"""Metadata-Version: 2.4
 Name: rocm-sdk

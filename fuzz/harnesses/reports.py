@@ -15,17 +15,16 @@ from fuzz.seeds.files import fixtures
 from rocwheel.core.compression import zstd
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.payload_facts import Look
-from rocwheel.distributions.build_manifest.read import parse_manifest
-from rocwheel.distributions.build_manifest.render import render_manifest
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.index.entry import describe, read_requires_txt
 from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report
 from rocwheel.installed.reading.check_scripts import find_script_problems
 from rocwheel.installed.reading.mentions import mentioned_in_binary, mentioned_in_source
-from tests.distributions.build_manifest.manifests import manifest_of
+from rocwheel.wheels.build_manifest import parse_manifest, render_manifest
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from tests.support.pe_files import pe_file, with_certificate
+from tests.wheels.build_manifest.manifests import manifest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

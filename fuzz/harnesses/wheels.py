@@ -32,16 +32,20 @@ from fuzz.seeds.wheels import (
 from rocwheel.build.promoting.candidates import read_build_info
 from rocwheel.core.errors import RocwheelError
 from rocwheel.diff.sides import read_entry_points
-from rocwheel.distributions.formats.file_name import parse_file_name
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.platforms.tags import lowest_glibc, nearest_platform, parse_platforms
-from rocwheel.distributions.formats.record import RecordRow, find_record_gaps, parse_record, render_record
-from rocwheel.distributions.formats.requirements.requirements import RequirementError, applies, parse_requirement
-from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt, to_requires_dist
-from rocwheel.distributions.sbom.promoted_bill import promoted_bill
-from rocwheel.distributions.sbom.unlicensed import find_unlicensed
-from rocwheel.distributions.variants.variant_json import parse_metadata, parse_variants
 from rocwheel.installed.reading.read_dist_info import read_distribution
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.wheels.names import parse_file_name
+from rocwheel.wheels.record import RecordRow, find_record_gaps, parse_record, render_record
+from rocwheel.wheels.requirements import (
+    RequirementError,
+    applies,
+    parse_requirement,
+    parse_requires_txt,
+    to_requires_dist,
+)
+from rocwheel.wheels.sbom import find_unlicensed, promoted_bill
+from rocwheel.wheels.tags import lowest_glibc, nearest_platform, parse_platforms
+from rocwheel.wheels.variants import parse_metadata, parse_variants
 
 _FIELDS = (
     b"Name: ",

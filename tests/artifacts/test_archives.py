@@ -24,7 +24,7 @@ from rocwheel.artifacts.artifact import Artifact, ArtifactName, FileKind
 from rocwheel.artifacts.reading import read_folder
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.core.progress import SILENT
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -86,7 +86,7 @@ def test_files_of_unchanged_artifacts_are_not_read_again(
 ) -> None:
     kept = Store(tmp_path / "kept")
     age(artifacts)
-    monkeypatch.setattr("rocwheel.distributions.packing.origin.is_settled", lambda *_: True)
+    monkeypatch.setattr("rocwheel.wheels.member_cache.is_settled", lambda *_: True)
     before = digests(artifacts, kept)
     with monkeypatch.context() as patch:
         patch.setattr(module, "_hash_entry", lambda _: pytest.fail("a file was read"))

@@ -17,7 +17,7 @@ from rocwheel.artifacts.reading import read_folder
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives, extract_artifact, write_artifact
 from rocwheel.core.errors import InputError, ProblemsError, WorkError
 from rocwheel.core.reading import FileRange
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 
 MakeArtifact = Callable[..., Path]
 BLAS = ArtifactName("blas", "lib", "generic")

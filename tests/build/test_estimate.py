@@ -14,8 +14,8 @@ from rocwheel.build.plan import FileMember, Plan, PlannedSdist, PlannedWheel
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import FileRange
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
-from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.wheels.metadata import CoreMetadata
+from rocwheel.wheels.writing import WheelName
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -270,8 +270,8 @@ add_variants(Path({folder!r}))
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("rocwheel.distributions.formats.wheel", "WheelWriter.close"),
-        ("rocwheel.distributions.formats.wheel", "render_record"),
+        ("rocwheel.wheels.writing", "WheelWriter.close"),
+        ("rocwheel.wheels.writing", "render_record"),
         ("rocwheel.core.writing", "os.replace"),
     ],
 )

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.build_manifest.place import write_manifest
-from tests.distributions.build_manifest.manifests import manifest_of
+from rocwheel.wheels.build_manifest import write_manifest
 from tests.support.places import ROOT
+from tests.wheels.build_manifest.manifests import manifest_of
 
 if TYPE_CHECKING:
     from pathlib import Path

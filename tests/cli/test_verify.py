@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.build_manifest.place import write_manifest
-from rocwheel.distributions.formats.sdist import write_sdist
-from tests.distributions.build_manifest.manifests import manifest_of
+from rocwheel.wheels.build_manifest import write_manifest
+from rocwheel.wheels.sdist import write_sdist
 from tests.support.wheels import make_wheel
+from tests.wheels.build_manifest.manifests import manifest_of
 
 if TYPE_CHECKING:
     from pathlib import Path

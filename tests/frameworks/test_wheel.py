@@ -18,8 +18,6 @@ from installer.sources import WheelFile
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import FileRange
-from rocwheel.distributions.content.content import FileContent
-from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.frameworks.jax.starlark import jax_wheel_description
 from rocwheel.frameworks.wheel import FaultyWheelError, IntendedEntries, repair_run_paths
 from rocwheel.frameworks.wheel_draft import DraftMember, WheelDraft
@@ -27,6 +25,8 @@ from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
+from rocwheel.wheels.content import FileContent
+from rocwheel.wheels.writing import WheelName
 from tests.frameworks.wheels import changed, make_outputs, read_member, run_job
 from tests.support.trees import library, package, tree
 

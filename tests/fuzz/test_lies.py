@@ -26,7 +26,7 @@ from rocwheel.artifacts.import_table import TextEdit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.core.patch import FilePatch
-from rocwheel.distributions.formats.file_name import FileName
+from rocwheel.wheels.names import FileName
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
 
 if TYPE_CHECKING:

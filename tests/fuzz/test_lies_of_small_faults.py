@@ -15,7 +15,7 @@ from rocwheel.binary.bundles.ar_archive import ArHeader
 from rocwheel.core.errors import InputError
 from rocwheel.device.merging import host_parts
 from rocwheel.device.merging.host_parts import HowLoaded
-from rocwheel.distributions.formats.wheel_headers import wheel_headers
+from rocwheel.wheels.metadata import wheel_headers
 from tests.fuzz.lies import always, each_replaced, require_found
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.artifacts.deb import DebMember
-    from rocwheel.distributions.formats.file_name import FileName
+    from rocwheel.wheels.names import FileName
 
     Lie = Callable[[Any], Any]
 

@@ -10,12 +10,12 @@ import pytest
 import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.attempt import attempt
 from fuzz.harness import Harness
-from rocwheel.distributions.binaries import installed_place
 from rocwheel.frameworks.jax.shell import end_of_expansion
 from rocwheel.sdk.rocm_sdk._doctor.checks import host_wheels
 from rocwheel.sdk.rocm_sdk._gpus.windows import LISTED
 from rocwheel.stores.urls import without_secrets
 from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.wheels.binaries import installed_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable

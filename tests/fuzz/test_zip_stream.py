@@ -6,7 +6,7 @@ import pytest
 
 from fuzz.beside.zip_stream import stream_names
 from fuzz.harness import WrongAnswerError, find_harness
-from rocwheel.distributions.zip import directory, reader
+from rocwheel.wheels import zip_directory, zip_reader
 from tests.support.raw_zip import RawMember, deflated, raw_zip
 
 TEXT = b"content"
@@ -34,13 +34,13 @@ def test_a_stream_gives_what_its_headers_name(data: bytes, names: list[bytes] | 
 
 
 def test_the_harness_finds_a_reader_that_passes_hidden_members_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_require_none_behind", lambda *_: None)
+    monkeypatch.setattr(zip_reader, "_require_none_behind", lambda *_: None)
     with pytest.raises(WrongAnswerError, match=r"a stream gives \['a', 'hidden'\], the directory \['a', 'b'\]"):
         find_harness("archives.zip").run(raw_zip(BEHIND, RawMember(b"b", TEXT)))
 
 
 def test_the_harness_finds_a_reader_that_passes_full_folders_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory, "require_empty", lambda *_: None)
+    monkeypatch.setattr(zip_directory, "require_empty", lambda *_: None)
     folder = RawMember(b"f/", b"", b"\3\0" + STREAM.local(), 8)
     with pytest.raises(WrongAnswerError, match=r"a stream gives \['a', 'b'\], the directory \['b'\]"):
         find_harness("archives.zip").run(raw_zip(folder, RawMember(b"b", TEXT)))

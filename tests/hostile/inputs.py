@@ -18,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.record import spell_hash
+from rocwheel.wheels.record import spell_hash
 from tests.hostile.members import LONG_NAME, MARKUP, MEMBERS, NEWLINE, NOTHING, Member, tar_of
 from tests.support.artifacts import artifact
 from tests.support.bombs import tar_block

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import RocwheelError
-from rocwheel.distributions.variants.index_file import merge_index_files
 from rocwheel.index.published import parse_project
+from rocwheel.wheels.variants import merge_index_files
 from tests.support.damage import unless_refused
 
 A = "a" * 64

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.distributions.formats.file_name import parse_file_name
-from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
 from rocwheel.index.entry import About, Reading, describe, read_entry, read_requires_txt
+from rocwheel.wheels.metadata import parse_core_metadata
+from rocwheel.wheels.names import parse_file_name
 from tests.support.example_counts import examples
 from tests.support.variant_wheels import add_variant_wheel, variant_document
 from tests.support.wheels import make_wheel, members, write_wheel

@@ -9,11 +9,11 @@ import pytest
 
 from rocwheel.binary.bundles import sequence
 from rocwheel.core.reading import ChangedFileError
-from rocwheel.distributions.zip import reader
 from rocwheel.repair import job
 from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan_wheels import plan_repairs
+from rocwheel.wheels import zip_reader
 from tests.repair.wheels import with_members
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel, members
@@ -54,14 +54,14 @@ def test_every_byte_of_a_wheel_is_inflated_once(
     large["plugin/data.bin"] = bytes(3 << 20)
     wheel = with_members(plugin_wheel, tmp_path / "large", large)
     inflated: list[str] = []
-    whole = reader.iter_member
+    whole = zip_reader.iter_member
 
-    def counted(member: reader.ZipMember, **options: Any) -> Any:
+    def counted(member: zip_reader.ZipMember, **options: Any) -> Any:
         if member.size >= 2 << 20:
             inflated.append(member.name)
         return whole(member, **options)
 
-    monkeypatch.setattr(reader, "iter_member", counted)
+    monkeypatch.setattr(zip_reader, "iter_member", counted)
     done = RepairJob((wheel,), (sdk_wheel,), tmp_path / "out", RepairOptions()).run()
     assert len(done.wheels[0].edits) > 0
     assert sorted(inflated) == sorted(large)

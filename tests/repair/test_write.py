@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.wheels.zip_directory import read_directory
 from tests.repair.wheels import repaired_plugin, with_members
 from tests.support.bills import pedigree, record_digest, with_bill
 from tests.support.libraries import Lib, build_tree, needs_compiler

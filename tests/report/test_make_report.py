@@ -14,9 +14,9 @@ import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.report.make_report import make_report
 from rocwheel.report.values import Kind, Part
+from rocwheel.wheels.zip_reader import iter_member
 from tests.support.artifacts import artifact
 from tests.support.bundles import bundle_of
 from tests.support.fat_libraries import build_fat_library, make_bundle
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rocwheel.distributions.zip.reader import ZipMember
     from rocwheel.report.values import Report
+    from rocwheel.wheels.zip_reader import ZipMember
 
 
 def report_on(*paths: Path, left_out: Path | None = None) -> Report:
@@ -110,7 +110,7 @@ def test_each_large_member_of_a_wheel_is_inflated_once(tmp_path: Path, monkeypat
         inflated[member.name] += 1
         return iter_member(member, copy_to=copy_to)
 
-    monkeypatch.setattr("rocwheel.distributions.zip.reader.iter_member", counted)
+    monkeypatch.setattr("rocwheel.wheels.zip_reader.iter_member", counted)
     report = report_on(wheel)
     assert report.savings is not None
     assert [one.path for one in report.graph.files] == ["a/libx.so"]

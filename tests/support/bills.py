@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from rocwheel.distributions.sbom.bill import SBOM_NAME, BillItem, BillOfMaterials
-from rocwheel.distributions.sbom.render import render_bill
+from rocwheel.wheels.sbom import SBOM_NAME, BillItem, BillOfMaterials, render_bill
 from tests.support.wheels import members
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.reader import open_unpacked
 from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.known.system_libraries import allowed_libraries
+from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_reader import open_unpacked
 from tests.support.wheels import make_wheel
 
 __all__ = ["make_stub_sdk"]

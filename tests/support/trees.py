@@ -15,11 +15,11 @@ from rocwheel.binary.elf.traits import ElfTraits
 from rocwheel.binary.pe.exports import Exports
 from rocwheel.binary.pe.facts import Certificate, ImportedDll, Pe
 from rocwheel.binary.pe.header import AMD64, PeHeader
-from rocwheel.distributions.formats.record import RecordRow, parse_record, render_record
 from rocwheel.installed.device_report import BundleReport, DeviceReport
 from rocwheel.installed.environments import split_environments
 from rocwheel.installed.pe_report import PeReport
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+from rocwheel.wheels.record import RecordRow, parse_record, render_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.progress import SILENT
-from rocwheel.distributions.build_manifest.place import write_manifest
 from rocwheel.verify.builds import verify_build
 from rocwheel.verify.files import Fault
-from tests.distributions.build_manifest.manifests import manifest_of
+from rocwheel.wheels.build_manifest import write_manifest
+from tests.wheels.build_manifest.manifests import manifest_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.formats.sdist import write_sdist
 from rocwheel.verify.files import Fault, verify_sdist
+from rocwheel.wheels.sdist import write_sdist
 from tests.support.bombs import tar_block
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels as join_these
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel as split_this
-from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.wheels.sdist import SourceDate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,6 @@ from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.promoting.promote import PromoteJob, PromotionResult
 from rocwheel.core.cache import packed_cache
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.index.extra_files import no_extras
 from rocwheel.index.families import write_indexes
 from rocwheel.index.front_content import front_page as make_extras
@@ -21,6 +20,7 @@ from rocwheel.index.write_index import IndexOptions, choose_output
 from rocwheel.index.yanked import Yanking
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.wheels.writing import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -28,15 +28,14 @@ from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import FileRange, open_regular, open_unchanged
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, unreadable, write_all
 from rocwheel.core.writing import AtomicFile, atomic_file
-from rocwheel.distributions.tar.header import BoundedTar, SparseMemberError
-from rocwheel.distributions.tar.stream import TAR_ERRORS
+from rocwheel.wheels.tar import TAR_ERRORS, BoundedTar, SparseMemberError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rocwheel.artifacts.artifact import ArtifactName
-    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.wheels.sdist import SourceDate
 
 
 _READ_CHUNK = 1 << 20

@@ -26,8 +26,7 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count, first_of, quoted
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import open_unchanged
-from rocwheel.distributions.tar.header import SparseMemberError
-from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
+from rocwheel.wheels.tar import TAR_ERRORS, SparseMemberError, open_tar_stream, tar_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.core.progress import Progress
-    from rocwheel.distributions.tar.header import BoundedTar
+    from rocwheel.wheels.tar import BoundedTar
 
 
 GPU_FIELD = "X-ROCm-GPU-Architecture"

@@ -16,8 +16,8 @@ import msgspec
 
 from rocwheel.artifacts.artifact import FileKind
 from rocwheel.core.workers import iter_batches
-from rocwheel.distributions.content.content import FileContent, SequenceContent
-from rocwheel.distributions.packing.origin import origin_of
+from rocwheel.wheels.content import FileContent, SequenceContent
+from rocwheel.wheels.member_cache import origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.artifact import Artifact, ArtifactName
     from rocwheel.core.reading import FileRange
-    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.wheels.sdist import SourceDate
 
 
 _CHUNK = 16 << 20

@@ -26,12 +26,11 @@ from rocwheel.core.progress import SILENT, Progress, Silent
 from rocwheel.core.python import source_hash
 from rocwheel.core.reading import FileRange, FileStamp, is_settled
 from rocwheel.core.scratch import remove_abandoned
-from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
-from rocwheel.distributions.packing.codec_identity import codec_identity, xz_identity
-from rocwheel.distributions.packing.delivery import PackedCount
-from rocwheel.distributions.packing.origin import is_known
+from rocwheel.wheels.compression import codec_identity, xz_identity
+from rocwheel.wheels.delivery import PackedCount
+from rocwheel.wheels.member_cache import is_known
+from rocwheel.wheels.sdist import SourceDate, sdist_name, sdist_stem, write_sdist
+from rocwheel.wheels.writing import DEFAULT_LEVEL, write_wheels
 
 if TYPE_CHECKING:
     import os
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from rocwheel.build.plan import Member, PlannedWheel
     from rocwheel.core.cache import Store
-    from rocwheel.distributions.formats.write_wheel import WheelPacker, WrittenWheel
+    from rocwheel.wheels.writing import WheelPacker, WrittenWheel
 
 
 _SUFFIXES = (".whl", ".tar.gz")

@@ -12,7 +12,7 @@ import msgspec
 
 from rocwheel.build.members import is_compressed, planned_size, wheel_members
 from rocwheel.build.plan import FileMember, TarMember, TextMember
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
+from rocwheel.wheels.writing import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -28,9 +28,9 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import open_workers, worker_count
 from rocwheel.core.writing import check_destination
 from rocwheel.device.splitting.write_archives import Workers
-from rocwheel.distributions.build_manifest.place import check_manifest_place, remove_manifest, write_manifest
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
+from rocwheel.wheels.build_manifest import check_manifest_place, remove_manifest, write_manifest
+from rocwheel.wheels.sdist import SourceDate
+from rocwheel.wheels.writing import DEFAULT_LEVEL, HIGHEST_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

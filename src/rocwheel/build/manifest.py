@@ -18,10 +18,16 @@ from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.messages import count, first_of, shortened
 from rocwheel.core.remote_placeholders import shown
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.build_manifest.read import find_manifest, read_manifest
-from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestInput, ManifestOutput, ManifestRecipe
-from rocwheel.distributions.formats.sdist import sdist_name
 from rocwheel.stores.urls import is_url
+from rocwheel.wheels.build_manifest import (
+    BuildManifest,
+    ManifestInput,
+    ManifestOutput,
+    ManifestRecipe,
+    find_manifest,
+    read_manifest,
+)
+from rocwheel.wheels.sdist import sdist_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

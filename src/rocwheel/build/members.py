@@ -29,11 +29,19 @@ from rocwheel.build.plan import (
 from rocwheel.core.patch import patched_view
 from rocwheel.core.python import source_hash
 from rocwheel.device.editing.patch import device_patch
-from rocwheel.distributions.content.content import BytesContent, Content, EditedContent, FileContent, PatchedContent
-from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
-from rocwheel.distributions.formats.metadata.metadata import metadata_files
-from rocwheel.distributions.packing.codec_identity import codec_identity
 from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.wheels.compression import codec_identity
+from rocwheel.wheels.content import (
+    BytesContent,
+    Content,
+    EditedContent,
+    FileContent,
+    PatchedContent,
+    TarFile,
+    TarLink,
+    tar_content,
+)
+from rocwheel.wheels.metadata import metadata_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +50,8 @@ if TYPE_CHECKING:
     from rocwheel.build.plan import TarEntry
     from rocwheel.core.patch import FilePatch
     from rocwheel.core.reading import Data
-    from rocwheel.distributions.content.content import Content
-    from rocwheel.distributions.packing.stream_codec import StreamFormat
+    from rocwheel.wheels.compression import StreamFormat
+    from rocwheel.wheels.content import Content
 
 
 _ARCHIVE = ".kpack"

@@ -10,9 +10,9 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.platform import Platform
 from rocwheel.build.recipe import Layout
 from rocwheel.core.reading import FileRange
-from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
-from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.wheels.metadata import CoreMetadata
+from rocwheel.wheels.writing import WheelName
 
 __all__ = [
     "Dropped",

@@ -26,8 +26,7 @@ from rocwheel.build.recipe import (
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import read_regular
-from rocwheel.distributions.formats.metadata.license_expression import expression_fault
-from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata
+from rocwheel.wheels.metadata import CoreMetadata, expression_fault, render_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -29,9 +29,8 @@ from rocwheel.device.splitting.overlays.plan import plan_overlays
 from rocwheel.device.splitting.overlays.write import Writing, write_library
 from rocwheel.device.splitting.plan import plan_split
 from rocwheel.device.splitting.write_archives import write_archives
-from rocwheel.distributions.content.content import FileContent
-from rocwheel.distributions.content.digest import digest_content
 from rocwheel.targets.catalog.families import is_family
+from rocwheel.wheels.content import FileContent, digest_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -17,26 +17,23 @@ from rocwheel.build.sdk_source import sdk_license
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.scratch import remove_abandoned
 from rocwheel.core.workers import convert_all, raise_all
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, metadata_files
-from rocwheel.distributions.formats.platforms.tags import lowest_glibc, parse_platforms
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
-from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, name_and_version, split_wheel_file_name
-from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.distributions.variants.variant_json import make_metadata, render_metadata
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import find_dist_info, find_metadata
-from rocwheel.distributions.zip.reader import read_member
 from rocwheel.targets.catalog.catalog import load_catalog, sort_key
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.kernel_files.classify import find_family
 from rocwheel.targets.kernel_files.table import load_table
+from rocwheel.wheels.metadata import CoreMetadata, CoreMetadataError, metadata_files, parse_core_metadata
+from rocwheel.wheels.names import is_wheel_file_name, name_and_version, split_wheel_file_name
+from rocwheel.wheels.sdist import SourceDate
+from rocwheel.wheels.tags import lowest_glibc, parse_platforms
+from rocwheel.wheels.variants import load_draft, make_metadata, render_metadata
+from rocwheel.wheels.writing import WheelName, WheelWriter
+from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, read_directory
+from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 
 WordKind = Literal["target", "generic", "family", "shared"]

@@ -17,8 +17,8 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import open_workers, worker_count
-from rocwheel.distributions.build_manifest.provenance import DEFAULT_BUILDER
 from rocwheel.verify.builds import attest as attest_build
+from rocwheel.wheels.build_manifest import DEFAULT_BUILDER
 
 __all__ = ["attest"]
 

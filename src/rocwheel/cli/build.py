@@ -32,8 +32,8 @@ from rocwheel.cli.plan.text import print_built, print_facts, spelled_seconds
 from rocwheel.core.cache import packed_cache
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.stores.urls import is_url
+from rocwheel.wheels.writing import DEFAULT_LEVEL, HIGHEST_LEVEL
 
 __all__ = ["build"]
 

@@ -20,9 +20,9 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import attempt_all, open_workers, raise_all, worker_count
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.stores.urls import is_url, parse_url, shown_url, url_below
 from rocwheel.verify.verify import verify as verify_path
+from rocwheel.wheels.build_manifest import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,10 +27,10 @@ from rocwheel.diff.changes import (
 from rocwheel.diff.facts import FactsOfItems, find_archived_code, lost_symbols
 from rocwheel.diff.pairs import pair_items, pair_packages, plain_path, with_moves
 from rocwheel.diff.sides import Item, Package, Side
-from rocwheel.distributions.formats.platforms.tags import split_tags
-from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.targets.compatibility import covers
 from rocwheel.targets.kernel_files.names import kernel_targets, library_of
+from rocwheel.wheels.tags import split_tags
+from rocwheel.wheels.zip_reader import ZipMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

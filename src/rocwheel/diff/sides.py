@@ -15,21 +15,19 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import attempt_all, convert_all, raise_all
-from rocwheel.distributions.build_manifest.values import BUILT_FOLDER
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.metadata.entry_points import parse_entry_points
-from rocwheel.distributions.formats.record import parse_record
-from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, split_wheel_file_name
-from rocwheel.distributions.tar.sdist_file import read_sdist
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content, read_member
 from rocwheel.index.entry import find_distributions
 from rocwheel.index.source import files_of_local_index
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.read_dist_info import read_distribution
 from rocwheel.installed.reading.read_folders import find_prefix, find_site_packages, is_artifact_folder
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.wheels.build_manifest import BUILT_FOLDER
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata, parse_entry_points
+from rocwheel.wheels.names import is_wheel_file_name, split_wheel_file_name
+from rocwheel.wheels.record import parse_record
+from rocwheel.wheels.tar import read_sdist
+from rocwheel.wheels.zip_directory import find_dist_info, read_directory
+from rocwheel.wheels.zip_reader import ZipMember, member_head, open_content, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

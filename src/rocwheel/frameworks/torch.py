@@ -13,13 +13,13 @@ from packaging.version import Version
 
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.formats.requirements.version_match import release_match
 from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.linking.known.sdk_names import device_extra, is_family
 from rocwheel.linking.run_path_choice import origin_relative
 from rocwheel.repair.initializer import VersionCheck, preload_names, render_initializer
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import check_family
+from rocwheel.wheels.requirements import release_match
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,10 +21,6 @@ from rocwheel.core.errors import InputError, ProblemsError, write_error
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import check_destination
-from rocwheel.distributions.content.content import FileContent, PatchedContent
-from rocwheel.distributions.formats.platforms.given_platform import check_platform
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.frameworks.wheel_draft import InputFiles, draft_wheel, read_runfiles_manifest, write_draft
 from rocwheel.frameworks.wheel_spec import make_spec
 from rocwheel.installed.environments import split_environments
@@ -36,6 +32,10 @@ from rocwheel.linking.entries import folders_beyond, resolve_entry, split_run_pa
 from rocwheel.linking.entry_rules import entry_problems
 from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, run_path_edit
+from rocwheel.wheels.content import FileContent, PatchedContent
+from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.sdist import SourceDate
+from rocwheel.wheels.tags import check_platform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

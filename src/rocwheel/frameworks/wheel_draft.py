@@ -17,14 +17,13 @@ from rocwheel.binary.kind import is_elf
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import FileRange, read_regular
 from rocwheel.core.workers import open_workers
-from rocwheel.distributions.content.content import BytesContent, Content, FileContent
-from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, metadata_files
-from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
-from rocwheel.distributions.formats.platforms.platform_floor import host_machines, platform_floor
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.wheel import WheelName
-from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.frameworks.wheel_spec import SpecError
+from rocwheel.wheels.content import BytesContent, Content, FileContent
+from rocwheel.wheels.metadata import CoreMetadata, metadata_files
+from rocwheel.wheels.platform_floor import host_machines, platform_floor
+from rocwheel.wheels.sdist import SourceDate
+from rocwheel.wheels.tags import check_platform_of_files
+from rocwheel.wheels.writing import WheelName, write_wheels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

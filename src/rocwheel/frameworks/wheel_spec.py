@@ -14,9 +14,8 @@ from packaging.version import Version
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import read_regular
-from rocwheel.distributions.formats.requirements.requirements import read_specifier
-from rocwheel.distributions.formats.requirements.version_match import release_match
 from rocwheel.linking.entry_rules import entry_problems
+from rocwheel.wheels.requirements import read_specifier, release_match
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -19,28 +19,23 @@ from rocwheel.core.hashing import hash_file
 from rocwheel.core.messages import count, first_of, quoted
 from rocwheel.core.reading import FileStamp, unchanged
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.formats.file_name import FileName, is_distribution_name, parse_path
-from rocwheel.distributions.formats.identity import check_identity
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.record import find_record_gaps, parse_record
-from rocwheel.distributions.formats.requirements.requirements import (
+from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.wheels.names import FileName, check_identity, is_distribution_name, parse_path
+from rocwheel.wheels.record import find_record_gaps, parse_record
+from rocwheel.wheels.requirements import (
     RequirementError,
     asked_for,
     is_refusing,
     parse_requirement,
+    parse_requires_txt,
     read_specifier,
 )
-from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt
-from rocwheel.distributions.tar.sdist_file import read_sdist_file
-from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.distributions.variants.variant_json import render_metadata
-from rocwheel.distributions.variants.wheel_text import read_wheel_text
-from rocwheel.distributions.zip.directory import read_archive, read_directory
-from rocwheel.distributions.zip.dist_info import find_dist_info, find_metadata
-from rocwheel.distributions.zip.member_names import outside_reason
-from rocwheel.distributions.zip.reader import check_member, read_member
-from rocwheel.distributions.zip.refusals import group_faults
-from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.wheels.tar import read_sdist_file
+from rocwheel.wheels.variants import load_draft, read_wheel_text, render_metadata
+from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, outside_reason, read_archive, read_directory
+from rocwheel.wheels.zip_reader import check_member, read_member
+from rocwheel.wheels.zip_refusals import group_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,7 +44,7 @@ if TYPE_CHECKING:
     from packaging.metadata import RawMetadata
     from packaging.requirements import Requirement
 
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 
 _NAMED = 10

@@ -13,11 +13,11 @@ import msgspec
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, is_fault, read_error
 from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
 from rocwheel.core.workers import Readers, Told, open_workers
-from rocwheel.distributions.build_manifest.values import BUILT_FOLDER
-from rocwheel.distributions.formats.file_name import is_distribution_name
 from rocwheel.index.entry import read_entry
 from rocwheel.index.notes import NOTES, Found, KnownFile
 from rocwheel.index.pages import FRONT_PAGE, PAGES
+from rocwheel.wheels.build_manifest import BUILT_FOLDER
+from rocwheel.wheels.names import is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -19,8 +19,6 @@ from packaging.version import Version
 
 from rocwheel.core.python import source_hash
 from rocwheel.core.reading import read_regular
-from rocwheel.distributions.formats.requirements.requirements import follow_requirements
-from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
 from rocwheel.index import front_page as pages
 from rocwheel.index.extra_files import no_extras
 from rocwheel.index.front_page import (
@@ -42,6 +40,8 @@ from rocwheel.index.front_page import (
 from rocwheel.index.pages import FRONT_PAGE, render_time
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import families_of
+from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
+from rocwheel.wheels.requirements import follow_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -14,8 +14,6 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.names import is_utf8
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all, serialised, worker_count
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
-from rocwheel.distributions.formats.file_name import is_distribution_name
 from rocwheel.index.mirror_choice import choose_files, choose_projects, is_pattern, normalised_pattern, unmatched
 from rocwheel.index.mirror_requirements import Followed, Shelf, follow
 from rocwheel.index.notes import read_known
@@ -25,6 +23,8 @@ from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking
 from rocwheel.stores.store import MissingFileError, PassingError, StoreError
 from rocwheel.stores.urls import shown_url
+from rocwheel.wheels.build_manifest import MANIFEST_NAME
+from rocwheel.wheels.names import is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -15,24 +15,21 @@ from packaging.version import Version
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.workers import convert_all, raise_all
-from rocwheel.distributions.formats.platforms.tags import is_known_platform
-from rocwheel.distributions.formats.requirements.markers import ALL_PLACES, Place, platforms_of_tag, tag_minors
-from rocwheel.distributions.formats.requirements.requirements import read_specifier
-from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.distributions.variants.index_file import index_file_name
-from rocwheel.distributions.variants.label import without_label
-from rocwheel.distributions.variants.variant_json import parse_variants
 from rocwheel.index.source import read_text
 from rocwheel.stores.urls import shown_url
+from rocwheel.wheels.names import without_label
+from rocwheel.wheels.requirements import ALL_PLACES, Place, platforms_of_tag, read_specifier, tag_minors
+from rocwheel.wheels.tags import is_known_platform
+from rocwheel.wheels.variants import index_file_name, load_draft, parse_variants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from packaging.tags import Tag
 
-    from rocwheel.distributions.variants.variant_json import Properties
     from rocwheel.index.reading import ListedFile
     from rocwheel.index.source import ProjectListing
+    from rocwheel.wheels.variants import Properties
 
 
 _PYTHON = re.compile(r"3\.(\d{1,3})", re.ASCII)

@@ -21,17 +21,22 @@ from packaging.version import Version
 
 from rocwheel.core.errors import InputError, RocwheelError, read_error
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
-from rocwheel.distributions.formats.requirements.markers import marker_holds_at
-from rocwheel.distributions.formats.requirements.requirements import RequirementError, is_refusing, parse_requirement
-from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt, to_requires_dist
-from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.index.entry import read_metadata
 from rocwheel.index.mirror_choice import choose_variants, is_devel
 from rocwheel.index.reading import ListedFile
 from rocwheel.index.source import fetch_file, read_text
 from rocwheel.stores.urls import shown_url
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.wheels.requirements import (
+    RequirementError,
+    is_refusing,
+    marker_holds_at,
+    parse_requirement,
+    parse_requires_txt,
+    read_build_requires,
+    to_requires_dist,
+)
+from rocwheel.wheels.tar import read_sdist_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

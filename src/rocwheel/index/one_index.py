@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rocwheel.core.errors import InputError, ProblemsError, each_problem
 from rocwheel.core.workers import attempt_all, open_workers
-from rocwheel.distributions.formats.file_name import parse_file_name
 from rocwheel.index.pages import group_by_project
 from rocwheel.index.published import Published, RootPage, merge
 from rocwheel.index.store_notes import News
@@ -16,6 +15,7 @@ from rocwheel.index.uploads import AT_ONCE
 from rocwheel.index.write_index import IndexReport
 from rocwheel.stores.store import StoreError
 from rocwheel.stores.urls import is_url, make_address
+from rocwheel.wheels.names import parse_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -25,16 +25,15 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.names import is_file_name
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.variants.index_file import find_contradictions, index_file_name, render_index_file
-from rocwheel.distributions.variants.variant_json import parse_metadata
 from rocwheel.index.entry import IndexEntry
+from rocwheel.wheels.sdist import SourceDate
+from rocwheel.wheels.variants import find_contradictions, index_file_name, parse_metadata, render_index_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.distributions.variants.variant_json import VariantMetadata
+    from rocwheel.wheels.variants import VariantMetadata
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -14,7 +14,6 @@ import msgspec
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.formats.file_name import parse_file_name
 from rocwheel.index.extra_files import NextExtras
 from rocwheel.index.families import taken_by
 from rocwheel.index.notes import KNOWN_NAME, PUBLISHED_NAME
@@ -36,6 +35,7 @@ from rocwheel.index.uploads import (
 from rocwheel.index.write_index import IndexReport
 from rocwheel.index.yanked import KEEP_YANKED, NAME_REMEDY, Yanking, change_yanked, share_yanking
 from rocwheel.stores.folder import FolderStore
+from rocwheel.wheels.names import parse_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

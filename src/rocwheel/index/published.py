@@ -15,8 +15,6 @@ from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.formats.file_name import parse_file_name
-from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.index.entry import IndexEntry
 from rocwheel.index.pages import (
     FRONT_PAGE,
@@ -37,6 +35,8 @@ from rocwheel.index.uploads import Layout
 from rocwheel.index.yanked import yanked_in_html, yanked_in_json
 from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
 from rocwheel.stores.urls import leads_to_web
+from rocwheel.wheels.names import parse_file_name
+from rocwheel.wheels.variants import is_index_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -25,12 +25,12 @@ from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted, shortened
 from rocwheel.core.names import is_file_name
-from rocwheel.distributions.variants.index_file import is_index_file_name
-from rocwheel.distributions.variants.label import split_label
 from rocwheel.index.pages import is_sha256
 from rocwheel.index.yanked import yanked_reason
 from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
 from rocwheel.stores.web import check_step
+from rocwheel.wheels.names import split_label
+from rocwheel.wheels.variants import is_index_file_name
 
 if TYPE_CHECKING:
     from packaging.version import Version

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.variants.index_file import merge_index_files
 from rocwheel.index.extra_files import IndexContent
 from rocwheel.index.pages import (
     FRONT_PAGE,
@@ -28,6 +27,7 @@ from rocwheel.index.pages import (
 )
 from rocwheel.index.published import PageReader, Published, ReadPages, merge, parse_project, read_html_form, require_own
 from rocwheel.index.store_notes import NOTHING, First, NotesFile, load, swap, until_done
+from rocwheel.wheels.variants import merge_index_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

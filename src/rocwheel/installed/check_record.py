@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.core.messages import count
-from rocwheel.distributions.formats.record import find_record_gaps, spell_hash
-from rocwheel.distributions.zip.dist_info import SIGNATURES
+from rocwheel.wheels.record import find_record_gaps, spell_hash
+from rocwheel.wheels.zip_directory import SIGNATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.distributions.formats.record import RecordEntry
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.wheels.record import RecordEntry
 
 __all__ = ["RecordProblem", "installed_record_problems", "wheel_record_problems"]
 

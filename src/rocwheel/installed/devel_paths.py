@@ -16,7 +16,7 @@ import msgspec
 from rocwheel.core.compression import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked, open_xz, zstd
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
+from rocwheel.wheels.tar import TAR_ERRORS, open_tar_stream, tar_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.formats.platforms.tags import parse_platforms, split_tags
 from rocwheel.installed.tree import Tree
+from rocwheel.wheels.tags import parse_platforms, split_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

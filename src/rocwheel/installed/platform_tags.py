@@ -9,16 +9,16 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.pe.header import AMD64
-from rocwheel.distributions.formats.platforms.platform_floor import host_machines, platform_floor
-from rocwheel.distributions.formats.platforms.tags import is_known_platform, lowest_glibc, parse_platforms
-from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
+from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.platform_floor import host_machines, platform_floor
+from rocwheel.wheels.tags import is_known_platform, lowest_glibc, parse_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.binary.elf.facts import Elf
-    from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
     from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.wheels.platform_floor import PlatformFloor
 
 __all__ = ["misplaced_code", "repaired_platforms"]
 

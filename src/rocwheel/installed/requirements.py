@@ -6,14 +6,9 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.requirements.requirements import (
-    applies,
-    asked_for,
-    follow_requirements,
-    readable_requirements,
-)
 from rocwheel.linking.known.sdk_layout import layout_releases, sdk_folders, sdk_selector
 from rocwheel.linking.known.sdk_names import is_family_variant, is_sdk_package
+from rocwheel.wheels.requirements import applies, asked_for, follow_requirements, readable_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -10,13 +10,13 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf
 from rocwheel.binary.elf.traits import ElfTraits
-from rocwheel.distributions.formats.platforms.platform_floor import host_machines
-from rocwheel.distributions.formats.record import RecordEntry
-from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name, wheel_platforms
 from rocwheel.installed.device_report import DeviceReport
 from rocwheel.installed.pe_report import PeReport
 from rocwheel.linking.obstacles import Obstacle
 from rocwheel.linking.tree_disk import SITE, InstalledLayout, TreeDisk
+from rocwheel.wheels.names import split_wheel_file_name, wheel_platforms
+from rocwheel.wheels.platform_floor import host_machines
+from rocwheel.wheels.record import RecordEntry
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf.dynamic import RunpathTag

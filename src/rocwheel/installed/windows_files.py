@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.pe.header import AMD64
 from rocwheel.core.names import fold_case
-from rocwheel.distributions.formats.platforms.tags import parse_platforms
 from rocwheel.installed.devel_paths import is_devel_archive
+from rocwheel.wheels.tags import parse_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

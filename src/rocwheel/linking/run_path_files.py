@@ -16,8 +16,8 @@ from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import convert_all, convert_good, iter_batches, open_workers, raise_all
 from rocwheel.core.writing import SYNCING, AtomicFile, atomic_files, safe_mode
-from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
-from rocwheel.distributions.content.content import PatchedContent
+from rocwheel.wheels.binaries import Binary, find_all_binaries, tracked_binaries
+from rocwheel.wheels.content import PatchedContent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

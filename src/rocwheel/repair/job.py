@@ -13,13 +13,13 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileStamp
 from rocwheel.core.workers import open_workers, raise_all
 from rocwheel.core.writing import check_destination
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.zip.unpacked import UnpackedMembers
 from rocwheel.installed.reading.read_tree import real_paths
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
 from rocwheel.repair.plan_wheels import plan_repairs
 from rocwheel.repair.write import KnownWheels, write_repairs
+from rocwheel.wheels.sdist import SourceDate
+from rocwheel.wheels.zip_reader import UnpackedMembers
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -10,10 +10,6 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.core.messages import count
-from rocwheel.distributions.formats.platforms.tags import expand_tags, split_tags
-from rocwheel.distributions.formats.requirements.requirements import parse_requirement
-from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
-from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.installed.platform_tags import misplaced_code, repaired_platforms
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
@@ -46,6 +42,10 @@ from rocwheel.repair.run_paths.edits import OpenedByFile, milder_edits, opened_b
 from rocwheel.repair.run_paths.kept_entries import kept_entries_note
 from rocwheel.repair.run_paths.safe_edits import SafeEdits, safe_edits
 from rocwheel.repair.toolkit import Opens, choose_toolkit
+from rocwheel.wheels.names import split_wheel_file_name
+from rocwheel.wheels.requirements import parse_requirement
+from rocwheel.wheels.tags import expand_tags, split_tags
+from rocwheel.wheels.zip_directory import SIGNATURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

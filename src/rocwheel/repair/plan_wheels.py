@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.distributions.zip.unpacked import UnpackedMembers
     from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.plan import RepairPlan
+    from rocwheel.wheels.zip_reader import UnpackedMembers
 
 __all__ = ["plan_repairs"]
 

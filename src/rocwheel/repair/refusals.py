@@ -11,10 +11,10 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.formats.wheel_file_name import name_and_version
-from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.installed.conflicts import find_conflicts
 from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.zip_directory import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

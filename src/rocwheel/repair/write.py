@@ -13,14 +13,12 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import open_unchanged
 from rocwheel.core.writing import atomic_file, safe_mode
-from rocwheel.distributions.content.content import BytesContent, PatchedContent
-from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, set_wheel_fields
-from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.distributions.sbom.bill import SBOM_NAME
-from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_member
+from rocwheel.wheels.content import BytesContent, PatchedContent
+from rocwheel.wheels.metadata import add_requirements, set_wheel_fields
+from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
+from rocwheel.wheels.writing import write_wheels
+from rocwheel.wheels.zip_directory import find_dist_info, read_directory
+from rocwheel.wheels.zip_reader import ZipMember, open_unpacked, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,11 +27,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rocwheel.core.reading import FileRange, FileStamp
-    from rocwheel.distributions.formats.source_date import SourceDate
-    from rocwheel.distributions.formats.write_wheel import WheelPacker
-    from rocwheel.distributions.zip.unpacked import UnpackedMembers
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.repair.plan import RepairPlan
+    from rocwheel.wheels.sdist import SourceDate
+    from rocwheel.wheels.writing import WheelPacker
+    from rocwheel.wheels.zip_reader import UnpackedMembers
 
     Packing: TypeAlias = Callable[[], AbstractContextManager[WheelPacker]]
 

@@ -21,12 +21,12 @@ from rocwheel.core.workers import map_sized, open_workers, raise_all, serialised
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.diff.sides import Item, Package, open_side
-from rocwheel.distributions.zip.reader import open_content
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
 from rocwheel.report.savings import divide
 from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Part, Totals
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
+from rocwheel.wheels.zip_reader import open_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -19,8 +19,6 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_wor
 from rocwheel.core.progress import SILENT, Progress, step, tracked
 from rocwheel.core.reading import iter_pieces
 from rocwheel.core.workers import map_sized, open_workers
-from rocwheel.distributions.zip.reader import ZipMember
-from rocwheel.distributions.zip.unpacked import UnpackedMembers
 from rocwheel.installed.library_code import without_lost
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
@@ -48,6 +46,7 @@ from rocwheel.report.values import (
 from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, covers, fit
 from rocwheel.targets.kernel_files.names import library_of
+from rocwheel.wheels.zip_reader import UnpackedMembers, ZipMember
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

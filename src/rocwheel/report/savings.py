@@ -21,10 +21,10 @@ from rocwheel.binary.kind import has_facts
 from rocwheel.binary.kpack.write_archive import KernelMeter
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.workers import open_workers
-from rocwheel.distributions.zip.reader import open_content
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.report.values import HOST, Action, Saving, Savings
 from rocwheel.targets.compatibility import Fit, fit
+from rocwheel.wheels.zip_reader import open_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -13,23 +13,33 @@ from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.scratch import is_scratch
 from rocwheel.core.workers import raise_all, serialised
 from rocwheel.core.writing import atomic_file
-from rocwheel.distributions.build_manifest.place import is_own_attestation
-from rocwheel.distributions.build_manifest.provenance import make_predicate, make_statement, render_json
-from rocwheel.distributions.build_manifest.read import find_manifest, parse_manifest, read_manifest, read_manifest_text
-from rocwheel.distributions.build_manifest.render import render_sums
-from rocwheel.distributions.build_manifest.values import ATTESTATIONS, PREDICATE_NAME, STATEMENT_SUFFIX, SUMS_NAME
-from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.index.notes import NOTES
 from rocwheel.index.pages import FRONT_PAGE, PAGES
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
+from rocwheel.wheels.build_manifest import (
+    ATTESTATIONS,
+    PREDICATE_NAME,
+    STATEMENT_SUFFIX,
+    SUMS_NAME,
+    find_manifest,
+    is_own_attestation,
+    make_predicate,
+    make_statement,
+    parse_manifest,
+    read_manifest,
+    read_manifest_text,
+    render_json,
+    render_sums,
+)
+from rocwheel.wheels.variants import is_index_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
     from rocwheel.core.progress import Progress
-    from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestOutput
+    from rocwheel.wheels.build_manifest import BuildManifest, ManifestOutput
 
 __all__ = ["attest", "extra_files", "verify_build"]
 

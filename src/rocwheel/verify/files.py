@@ -21,24 +21,21 @@ from rocwheel.core.messages import count
 from rocwheel.core.reading import open_unchanged, read_small
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.workers import serialised
-from rocwheel.distributions.formats.file_name import parse_path
-from rocwheel.distributions.formats.identity import check_identity
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.record import find_record_gaps, parse_record
-from rocwheel.distributions.tar.sdist_file import read_sdist_file, read_sdist_names
-from rocwheel.distributions.zip.directory import read_archive
-from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
-from rocwheel.distributions.zip.member_names import outside_reason
-from rocwheel.distributions.zip.reader import iter_member, read_member
 from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.wheels.names import check_identity, parse_path
+from rocwheel.wheels.record import find_record_gaps, parse_record
+from rocwheel.wheels.tar import read_sdist_file, read_sdist_names
+from rocwheel.wheels.zip_directory import SIGNATURES, find_dist_info, outside_reason, read_archive
+from rocwheel.wheels.zip_reader import iter_member, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Executor
 
     from rocwheel.core.progress import Progress
-    from rocwheel.distributions.formats.record import RecordEntry
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.record import RecordEntry
+    from rocwheel.wheels.zip_reader import ZipMember
 
 __all__ = [
     "Fault",

@@ -13,9 +13,6 @@ import msgspec
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import serialised
-from rocwheel.distributions.build_manifest.read import MOST_OF_MANIFEST, parse_manifest
-from rocwheel.distributions.build_manifest.render import render_sums
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
 from rocwheel.index.source import IndexSource, read_text, stream_file
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.stores.open import open_file
@@ -23,16 +20,17 @@ from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
 from rocwheel.stores.urls import shown_url, url_below
 from rocwheel.verify.builds import extra_files
 from rocwheel.verify.files import Fault, Verified
+from rocwheel.wheels.build_manifest import MANIFEST_NAME, MOST_OF_MANIFEST, SUMS_NAME, parse_manifest, render_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
     from rocwheel.core.progress import Progress
-    from rocwheel.distributions.build_manifest.values import BuildManifest
     from rocwheel.index.reading import ListedFile
     from rocwheel.index.source import ProjectListing
     from rocwheel.stores.store import Store
+    from rocwheel.wheels.build_manifest import BuildManifest
 
 
 _METADATA = ".metadata"

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.distributions.build_manifest.read import manifest_beside
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.index.entry import find_distributions
 from rocwheel.index.source import indexes_below, is_local_index, is_project_folder
 from rocwheel.index.write_index import default_output
@@ -18,6 +16,7 @@ from rocwheel.verify.builds import verify_build
 from rocwheel.verify.environments import verify_environment
 from rocwheel.verify.files import find_checksums, verify_checksums, verify_sdist, verify_wheel
 from rocwheel.verify.indexes import verify_index
+from rocwheel.wheels.build_manifest import MANIFEST_NAME, manifest_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

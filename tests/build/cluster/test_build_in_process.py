@@ -18,7 +18,7 @@ from rocwheel.core.errors import WorkError
 from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import ChangedFileError
 from rocwheel.core.workers import open_workers
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 from tests.build.cluster.clusters import PlainCluster
 from tests.support.artifacts import artifact
 from tests.support.command_line import rocwheel

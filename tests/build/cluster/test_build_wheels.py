@@ -10,7 +10,7 @@ from rocwheel.build.cluster.build_wheels import CutMember, Group, divide_wheel
 from rocwheel.build.members import PlacedMember
 from rocwheel.build.plan import FileMember, TarEntry, TarMember, TextMember
 from rocwheel.core.reading import FileRange
-from rocwheel.distributions.packing.spans import Span
+from rocwheel.wheels.packing import Span
 
 MIB = 1 << 20
 

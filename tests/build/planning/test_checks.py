@@ -12,8 +12,8 @@ from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.recipe_file import load_recipe
 from rocwheel.core.errors import ProblemsError
-from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
-from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.wheels.metadata import CoreMetadata
+from rocwheel.wheels.writing import WheelName
 from tests.build.trees import file_entry, make_catalog, make_facts
 
 if TYPE_CHECKING:

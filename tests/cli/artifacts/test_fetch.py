@@ -14,8 +14,8 @@ import pytest
 
 from rocwheel.artifacts.archives import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
-from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.stores.open import open_store
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.command_line import rocwheel
 from tests.support.loopback import served
 from tests.support.s3_server import BUCKET

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.distributions.build_manifest.place import write_manifest
-from tests.distributions.build_manifest.manifests import manifest_of
+from rocwheel.wheels.build_manifest import write_manifest
 from tests.support.loopback import served
 from tests.support.wheels import make_wheel
+from tests.wheels.build_manifest.manifests import manifest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

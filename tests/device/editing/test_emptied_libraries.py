@@ -15,7 +15,7 @@ from rocwheel.device.editing.edit_tree import TreeEdit, edit_tree
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.kpack_files import split_two
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel

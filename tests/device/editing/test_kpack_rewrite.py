@@ -21,7 +21,7 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.kpack_files import by_hand, make_kpack, split_two, toc
 from tests.support.kpack_reader import Archive
 from tests.support.places import FIXTURES

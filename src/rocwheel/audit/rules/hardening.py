@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.header import PF_X, PT_LOAD
-from rocwheel.distributions.formats.platforms.tags import lowest_glibc
-from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
+from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.tags import lowest_glibc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.installed.conflicts import find_conflicts
 from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.wheels.zip_directory import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator

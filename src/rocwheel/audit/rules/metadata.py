@@ -12,9 +12,9 @@ from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.core.messages import quoted
-from rocwheel.distributions.formats.metadata.licenses import is_license_name, license_places
-from rocwheel.distributions.formats.requirements.requirements import applies, is_refusing, readable_requirements
 from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
+from rocwheel.wheels.metadata import is_license_name, license_places
+from rocwheel.wheels.requirements import applies, is_refusing, readable_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,25 +9,19 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.header import AMD64, machine_name
 from rocwheel.core.messages import count, first_of
-from rocwheel.distributions.formats.platforms.platform_floor import host_machines, next_policy, platform_floor
-from rocwheel.distributions.formats.platforms.tags import (
-    expand_tags,
-    is_known_platform,
-    lowest_glibc,
-    nearest_platform,
-    split_tags,
-)
-from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 from rocwheel.installed.platform_tags import misplaced_code, repaired_platforms
 from rocwheel.linking.known.system_libraries import stable_abi
+from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.platform_floor import host_machines, next_policy, platform_floor
+from rocwheel.wheels.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform, split_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
     from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.wheels.platform_floor import PlatformFloor
 
 __all__ = ["RULES"]
 

@@ -28,10 +28,10 @@ from rocwheel.build.members import PlacedMember, planned_size, wheel_members
 from rocwheel.build.plan import FileMember, TarMember
 from rocwheel.core.messages import count
 from rocwheel.core.reading import ChangedFileError
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.packing.spans import CUT_FROM, Span
-from rocwheel.distributions.packing.stream_codec import STREAM_PIECE
-from rocwheel.distributions.zip.writer import ZipTime
+from rocwheel.wheels.compression import STREAM_PIECE
+from rocwheel.wheels.packing import CUT_FROM, Span
+from rocwheel.wheels.sdist import SourceDate
+from rocwheel.wheels.zip_writer import ZipTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -28,17 +28,19 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import open_workers
 from rocwheel.core.writing import check_destination
-from rocwheel.distributions.build_manifest.place import (
+from rocwheel.stores.store import MissingFileError, StoreError
+from rocwheel.stores.urls import is_url, parse_url, shown_url
+from rocwheel.wheels.build_manifest import (
+    MANIFEST_NAME,
+    SUMS_NAME,
     are_sums_of_a_build,
     check_manifest_place,
     remove_manifest,
+    render_manifest,
+    render_sums,
     write_manifest,
 )
-from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.stores.store import MissingFileError, StoreError
-from rocwheel.stores.urls import is_url, parse_url, shown_url
+from rocwheel.wheels.writing import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,8 +49,8 @@ if TYPE_CHECKING:
     from rocwheel.build.cluster.tasks import WrittenWheel
     from rocwheel.build.cluster.workers import Cluster
     from rocwheel.build.plan import Plan, PlanWarning
-    from rocwheel.distributions.build_manifest.values import BuildManifest
-    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.wheels.build_manifest import BuildManifest
+    from rocwheel.wheels.sdist import SourceDate
 
 
 EXCHANGES = ".rocwheel-exchange"

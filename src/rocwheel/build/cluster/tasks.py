@@ -20,20 +20,19 @@ from rocwheel.build.members import PlacedMember, add_member, is_compressed, memb
 from rocwheel.build.plan import PlannedWheel, TarMember
 from rocwheel.core.errors import WorkError
 from rocwheel.core.scratch import no_room, open_temporary, path_of, temporary_folder, write_all
-from rocwheel.distributions.content.digest import Digest, Hasher
-from rocwheel.distributions.formats.wheel import WheelWriter
-from rocwheel.distributions.packing.parallel import Packer
-from rocwheel.distributions.packing.spans import CutFacts, Span, digest_spans, encode_span, level_for, pack_span
-from rocwheel.distributions.zip.writer import ZipTime
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url
+from rocwheel.wheels.content import Digest, Hasher
+from rocwheel.wheels.packing import CutFacts, Packer, Span, digest_spans, encode_span, level_for, pack_span
+from rocwheel.wheels.writing import WheelWriter
+from rocwheel.wheels.zip_writer import ZipTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rocwheel.distributions.content.content import Content
-    from rocwheel.distributions.packing.stream_codec import StreamFormat
     from rocwheel.stores.store import Store
+    from rocwheel.wheels.compression import StreamFormat
+    from rocwheel.wheels.content import Content
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -237,7 +236,7 @@ def _level(exchange: Exchange, name: str, mtime: int, level: int) -> int:
 
 
 class Recorder:
-    """A `rocwheel.distributions.packing.parallel.Sink` that writes members into a spool, and notes what each is."""
+    """A `rocwheel.wheels.packing.Sink` that writes members into a spool, and notes what each is."""
 
     def __init__(self, spool: Spool) -> None:
         self.members: list[PackedMember] = []

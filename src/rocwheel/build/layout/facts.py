@@ -32,9 +32,8 @@ from rocwheel.build.layout.tree_platform import PlatformSign, decide_platform, i
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import map_waiting
-from rocwheel.distributions.content.content import FileContent
-from rocwheel.distributions.content.digest import digest_content
 from rocwheel.targets.kernel_files.names import kpack_target
+from rocwheel.wheels.content import FileContent, digest_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -19,13 +19,8 @@ from rocwheel.core.messages import first_of, shortened
 from rocwheel.core.scratch import remove_abandoned
 from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import check_destination
-from rocwheel.distributions.formats.requirements.requirements import (
-    is_refusing,
-    readable_requirements,
-    refusing_requirement,
-)
-from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.requirements import is_refusing, readable_requirements, refusing_requirement
+from rocwheel.wheels.sdist import SourceDate, sdist_name, sdist_stem, write_sdist
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -12,8 +12,8 @@ from rocwheel.build.plan import PlanWarning, TarMember
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.messages import count
 from rocwheel.core.names import LONGEST_PATH, SHORTEST_SITE, find_case_clashes, path_fault, path_length, room_above
-from rocwheel.distributions.formats.sdist import sdist_name
 from rocwheel.targets.catalog.families import is_family, targets_of
+from rocwheel.wheels.sdist import sdist_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,7 +15,7 @@ from packaging.licenses import canonicalize_license_expression
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.build.layout.selection import PrefixEntries
 from rocwheel.build.plan import PlannedComponent
-from rocwheel.distributions.sbom.bill import SBOM_NAME, BillItem, BillOfMaterials
+from rocwheel.wheels.sbom import SBOM_NAME, BillItem, BillOfMaterials
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.summary import ArtifactDigest
     from rocwheel.build.plan import Plan, PlannedWheel
     from rocwheel.build.recipe import Recipe
-    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.wheels.sdist import SourceDate
 
 
 _BUILD_FOLDERS = ("stage", "build")
@@ -194,7 +194,7 @@ def add_sboms(plan: Plan, digests: Mapping[str, ArtifactDigest], source_date: So
     A wheel variant that holds nothing but requirements has none.
     """
     # Loading what writes them takes long, and other commands load this module, too.
-    render = import_module("rocwheel.distributions.sbom.render").render_bill
+    render = import_module("rocwheel.wheels.sbom").render_bill
 
     def with_bill(wheel: PlannedWheel) -> PlannedWheel:
         if not wheel.components:

@@ -12,10 +12,10 @@ from rocwheel.binary.bundles.runtimes import choose_version, parse_rocm
 from rocwheel.binary.platform import Platform
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import convert_all
-from rocwheel.distributions.formats.platforms.given_platform import check_platform
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import TargetPair, parse_pairs
 from rocwheel.targets.spelling.target_set import parse_target_set, target_words
+from rocwheel.wheels.tags import check_platform
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,15 +11,15 @@ from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.build.planning.packages import PlacedPackage, PlanBasis
 from rocwheel.build.recipe import is_per_variant
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.formats.platforms.platform_floor import host_machines
-from rocwheel.distributions.formats.platforms.tags import parse_platforms
-from rocwheel.distributions.formats.requirements.markers import platforms_of_tag
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import is_family, is_target, targets_of
 from rocwheel.targets.catalog.owned_targets import owned_targets
 from rocwheel.targets.compatibility import Fit, choose
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.spelling.products import target_of_product
+from rocwheel.wheels.platform_floor import host_machines
+from rocwheel.wheels.requirements import platforms_of_tag
+from rocwheel.wheels.tags import parse_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

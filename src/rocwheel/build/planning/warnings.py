@@ -14,11 +14,11 @@ from rocwheel.build.planning.checks import long_paths
 from rocwheel.build.planning.wheels import lacking_relays, members_floor
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.names import fold_case
-from rocwheel.distributions.formats.platforms.tags import lowest_glibc
-from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 from rocwheel.linking.import_libraries import gnu_import_libraries
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.known.windows_libraries import DllKind, kind_of_dll
+from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.tags import lowest_glibc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

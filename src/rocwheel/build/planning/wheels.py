@@ -34,11 +34,10 @@ from rocwheel.build.sdk_source import (
     sdk_module,
 )
 from rocwheel.core.reading import have_same_bytes
-from rocwheel.distributions.formats.metadata.license_expression import join_expressions
-from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
-from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files, check_platform_of_windows
-from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, platform_floor
-from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.wheels.metadata import CoreMetadata, join_expressions
+from rocwheel.wheels.platform_floor import PlatformFloor, platform_floor
+from rocwheel.wheels.tags import check_platform_of_files, check_platform_of_windows
+from rocwheel.wheels.writing import WheelName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

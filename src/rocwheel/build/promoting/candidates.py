@@ -21,18 +21,14 @@ from rocwheel.artifacts.sdk_files import SDK_MANIFEST_PATH
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.workers import map_collecting, raise_all
-from rocwheel.distributions.formats.file_name import FileName, parse_path
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
-from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
-from rocwheel.distributions.sbom.bill import SBOM_NAME
-from rocwheel.distributions.sbom.promoted_bill import promoted_bill
-from rocwheel.distributions.tar.sdist_file import read_sdist
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.member_names import refuse_outside
-from rocwheel.distributions.zip.reader import ZipMember, read_member
 from rocwheel.installed.coherence.selector_facts import parse_literals
+from rocwheel.wheels.metadata import CoreMetadataError, edit_requirements, parse_core_metadata, set_version
+from rocwheel.wheels.names import FileName, parse_path
+from rocwheel.wheels.requirements import is_refusing, readable_requirements
+from rocwheel.wheels.sbom import SBOM_NAME, promoted_bill
+from rocwheel.wheels.tar import read_sdist
+from rocwheel.wheels.zip_directory import find_metadata, read_directory, refuse_outside
+from rocwheel.wheels.zip_reader import ZipMember, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -21,17 +21,15 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import convert_all, open_workers, raise_all, worker_count
 from rocwheel.core.writing import check_destination, safe_mode
-from rocwheel.distributions.content.content import BytesContent
-from rocwheel.distributions.formats.record import parse_record
-from rocwheel.distributions.formats.sdist import write_sdist
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.distributions.sbom.bill import SBOM_NAME
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.distributions.zip.reader import digest_member, read_member
 from rocwheel.installed.check_record import wheel_record_problems
 from rocwheel.installed.tree import Distribution, InstalledFile
+from rocwheel.wheels.content import BytesContent
+from rocwheel.wheels.record import parse_record
+from rocwheel.wheels.sbom import SBOM_NAME
+from rocwheel.wheels.sdist import SourceDate, write_sdist
+from rocwheel.wheels.writing import write_wheels
+from rocwheel.wheels.zip_directory import SIGNATURES, read_directory
+from rocwheel.wheels.zip_reader import digest_member, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from rocwheel.build.promoting.candidates import Candidate
     from rocwheel.build.promoting.promotion import Promotion
     from rocwheel.core.progress import Progress
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 
 _OPTION = "--to"

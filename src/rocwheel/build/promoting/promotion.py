@@ -20,18 +20,12 @@ from rocwheel.build.promoting.candidates import (
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
-from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
-from rocwheel.distributions.formats.metadata.edit_metadata import set_values
-from rocwheel.distributions.formats.requirements.requirements import (
-    RequirementError,
-    is_refusing,
-    read_requirement,
-    readable_requirements,
-)
-from rocwheel.distributions.zip.reader import read_member
 from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.installed.coherence.check import check_coherence
 from rocwheel.targets.declaration import DECLARATION_NAME, Declaration, decode_declaration, encode_declaration
+from rocwheel.wheels.metadata import parse_core_metadata, set_values
+from rocwheel.wheels.requirements import RequirementError, is_refusing, read_requirement, readable_requirements
+from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -18,18 +18,12 @@ from packaging.utils import canonicalize_name
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.python import module_command
 from rocwheel.core.scratch import scratch_folder
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.requirements.requirements import applies, is_refusing, readable_requirements
-from rocwheel.distributions.formats.wheel_file_name import (
-    is_wheel_file_name,
-    name_and_version,
-    split_wheel_file_name,
-    wheel_platforms,
-)
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.reader import read_member
 from rocwheel.installed.reading.read_tree import real_paths
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.wheels.names import is_wheel_file_name, name_and_version, split_wheel_file_name, wheel_platforms
+from rocwheel.wheels.requirements import applies, is_refusing, readable_requirements
+from rocwheel.wheels.zip_directory import find_metadata, read_directory
+from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -25,8 +25,8 @@ from rocwheel.core.workers import worker_count
 from rocwheel.device.splitting.joining.join_library import JoinStorage
 from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
-from rocwheel.distributions.binaries import is_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.binaries import is_wheel
+from rocwheel.wheels.sdist import SourceDate
 
 __all__ = ["join"]
 

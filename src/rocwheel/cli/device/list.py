@@ -29,7 +29,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.device.reading.folder_facts import list_all_device_code, list_folder_device_code
 from rocwheel.device.reading.kernels import list_kernels
-from rocwheel.distributions.binaries import is_given_wheel
+from rocwheel.wheels.binaries import is_given_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -31,9 +31,9 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
-from rocwheel.distributions.binaries import is_given_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.wheel_file_name import name_and_version
+from rocwheel.wheels.binaries import is_given_wheel
+from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.sdist import SourceDate
 
 __all__ = [
     "GIB",

@@ -30,9 +30,9 @@ from rocwheel.device.editing.retarget import Retarget, find_gaps
 from rocwheel.device.retargeting.copy import NewFile, TreeRetargeting, copy_archive, copy_tree
 from rocwheel.device.retargeting.tree import RetargetOrder
 from rocwheel.device.retargeting.wheel_members import find_named_members
-from rocwheel.distributions.binaries import is_given_wheel
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs
+from rocwheel.wheels.binaries import is_given_wheel
 
 __all__ = ["retarget"]
 

@@ -32,7 +32,7 @@ from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER, is_archive_
 from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel
-from rocwheel.distributions.binaries import is_wheel
+from rocwheel.wheels.binaries import is_wheel
 
 __all__ = ["split"]
 

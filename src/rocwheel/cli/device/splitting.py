@@ -25,7 +25,7 @@ from rocwheel.device.splitting.wheels.order import WheelSplitOrder, check_order
 from rocwheel.device.splitting.wheels.report import WheelSplit
 from rocwheel.device.splitting.wheels.split_unpacked import split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 
 __all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_folder", "split_wheels"]
 

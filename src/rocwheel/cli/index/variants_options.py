@@ -13,8 +13,8 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
-from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.wheels.variants import load_draft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

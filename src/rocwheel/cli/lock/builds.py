@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 from rocwheel.cli.lock.users import with_user
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count
-from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
 from rocwheel.stores.urls import shown_url
 from rocwheel.stores.web import stream_file
+from rocwheel.wheels.requirements import read_build_requires
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

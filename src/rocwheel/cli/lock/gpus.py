@@ -16,12 +16,12 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import first_of
 from rocwheel.core.workers import convert_all, raise_all
-from rocwheel.distributions.formats.requirements.requirements import RequirementError, read_requirement
-from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
 from rocwheel.stores.urls import hide_users
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
+from rocwheel.wheels.requirements import RequirementError, read_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -9,8 +9,8 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.cli.lock.gpus import TARGET_VARIABLE
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.formats.requirements.requirements import read_requirement
 from rocwheel.stores.urls import without_secrets
+from rocwheel.wheels.requirements import read_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -30,11 +30,11 @@ from rocwheel.device.reading.runs_on import (
     opened_verdicts,
 )
 from rocwheel.device.reading.surroundings import NamedRelease, find_release
-from rocwheel.distributions.binaries import find_places
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.kernel_files.names import targets_in_path
 from rocwheel.targets.spelling.target_set import TargetSet
+from rocwheel.wheels.binaries import find_places
 
 __all__ = ["runs_on"]
 

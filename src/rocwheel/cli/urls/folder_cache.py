@@ -19,9 +19,9 @@ from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.part_file import is_part
 from rocwheel.core.remote_placeholders import show_as
-from rocwheel.distributions.formats.file_name import is_distribution_name
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import parse_url
+from rocwheel.wheels.names import is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

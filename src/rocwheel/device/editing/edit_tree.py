@@ -25,7 +25,7 @@ from rocwheel.device.editing.rewrite_order import RewriteReport
 from rocwheel.device.editing.tree_copy import copy_file, list_tree, require_regular
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from rocwheel.device.reading.images import signed_warning
-from rocwheel.distributions.binaries import inner_wheel_warnings
+from rocwheel.wheels.binaries import inner_wheel_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

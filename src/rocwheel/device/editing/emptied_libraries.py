@@ -10,7 +10,7 @@ from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives, is_named_archive
-from rocwheel.distributions.binaries import Binary, find_binaries, read_found
+from rocwheel.wheels.binaries import Binary, find_binaries, read_found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from rocwheel.core.messages import count
 from rocwheel.core.reading import Data, FileRange, iter_pieces
 from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.core.writing import atomic_file
-from rocwheel.distributions.binaries import is_given_wheel
+from rocwheel.wheels.binaries import is_given_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

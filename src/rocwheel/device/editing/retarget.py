@@ -20,8 +20,8 @@ from rocwheel.binary.elf.header import E_FLAGS
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import join_data
-from rocwheel.distributions.binaries import is_wheel, read_binaries
 from rocwheel.targets.retarget_pairs import TargetPair
+from rocwheel.wheels.binaries import is_wheel, read_binaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects.errors import Place
     from rocwheel.core.reading import Data
-    from rocwheel.distributions.binaries import Binary
+    from rocwheel.wheels.binaries import Binary
 
 __all__ = ["Retarget", "bundles_without", "find_gaps", "retarget_code_object", "same_code"]
 

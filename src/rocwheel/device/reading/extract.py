@@ -23,9 +23,9 @@ from rocwheel.device.reading.extraction import ExtractedCode, MatchRule, placed,
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.extract import require_archives, write_stored
 from rocwheel.device.reading.kpack.given_archives import GivenArchives, is_named_archive
-from rocwheel.distributions.binaries import Binary, find_all_binaries, is_wheel
-from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.targets.spelling.spellings import file_name_spelling
+from rocwheel.wheels.binaries import Binary, find_all_binaries, is_wheel
+from rocwheel.wheels.zip_directory import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.payload_facts import Look
-from rocwheel.distributions.binaries import Binary, find_all_binaries, read_found, tracked_binaries
+from rocwheel.wheels.binaries import Binary, find_all_binaries, read_found, tracked_binaries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

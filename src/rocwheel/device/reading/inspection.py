@@ -22,7 +22,7 @@ from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
-from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
+from rocwheel.wheels.binaries import Binary, find_all_binaries, tracked_binaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

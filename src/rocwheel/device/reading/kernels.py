@@ -18,7 +18,7 @@ from rocwheel.core.reading import release_pages
 from rocwheel.device.reading.kpack.code import CodeUnit, each_once, open_kpack_code
 from rocwheel.device.reading.kpack.doubts import find_doubts
 from rocwheel.device.reading.payload_facts import iter_payloads
-from rocwheel.distributions.binaries import Binary, find_all_binaries, read_found, tracked_binaries
+from rocwheel.wheels.binaries import Binary, find_all_binaries, read_found, tracked_binaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,12 +36,12 @@ from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
 from rocwheel.device.reading.surroundings import completeness_of
 from rocwheel.device.reading.use import BundleCode, EntryCode, Use, load_use, look_up_old_use, look_up_use, use_of
-from rocwheel.distributions.binaries import Binary, find_all_binaries, find_places, installed_place, tracked_binaries
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_files.table import Without
 from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
 from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.wheels.binaries import Binary, find_all_binaries, find_places, installed_place, tracked_binaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

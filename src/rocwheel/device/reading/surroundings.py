@@ -14,20 +14,19 @@ from rocwheel.artifacts.import_table import ImportRules, load_table
 from rocwheel.binary.bundles.runtimes import parse_rocm, releases
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import read_regular
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.record import parse_record
-from rocwheel.distributions.formats.wheel_file_name import name_and_version
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.reader import read_member
 from rocwheel.linking.known.sdk_names import is_divided
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.record import parse_record
+from rocwheel.wheels.zip_directory import find_metadata, read_directory
+from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.deb import DebControl
     from rocwheel.artifacts.from_prefix import Sign
-    from rocwheel.distributions.binaries import Binary
+    from rocwheel.wheels.binaries import Binary
 
 __all__ = ["Completeness", "NamedRelease", "completeness_of", "find_release"]
 

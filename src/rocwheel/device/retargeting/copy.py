@@ -15,8 +15,8 @@ from rocwheel.core.writing import atomic_file, new_folder, safe_mode
 from rocwheel.device.editing.tree_copy import copy_file, list_tree, require_regular
 from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.device.retargeting.tree import RetargetOrder, retarget_files
-from rocwheel.distributions.binaries import is_wheel
 from rocwheel.targets.kernel_files.names import targets_in_path, without_targets
+from rocwheel.wheels.binaries import is_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from rocwheel.core.messages import count
-from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.targets.kernel_files.classify import processors_of_name
+from rocwheel.wheels.zip_directory import read_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

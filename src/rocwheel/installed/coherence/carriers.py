@@ -12,18 +12,12 @@ from packaging.utils import canonicalize_name
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.formats.requirements.requirements import (
-    RequirementError,
-    applies,
-    asked_for,
-    follow_requirements,
-    parse_requirement,
-)
 from rocwheel.installed.coherence.check import Carrier
 from rocwheel.installed.library_code import CodeGap, CodeTree, FileCode
 from rocwheel.linking.known.sdk_names import is_divided
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import families_of
+from rocwheel.wheels.requirements import RequirementError, applies, asked_for, follow_requirements, parse_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -10,9 +10,9 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.core.decoding import parse_python
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.formats.requirements.requirements import read_requirement
-from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.installed.coherence.carriers import WheelFacts, read_requirements
+from rocwheel.wheels.requirements import read_requirement
+from rocwheel.wheels.tar import read_sdist_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

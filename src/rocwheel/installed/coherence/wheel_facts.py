@@ -9,16 +9,15 @@ from packaging.utils import canonicalize_name
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
-from rocwheel.distributions.binaries import installed_place
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
 from rocwheel.installed.coherence.carriers import WheelFacts, read_requirements
 from rocwheel.installed.library_code import FileCode, named_code, read_file_code
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.kernel_files.names import kpack_target
 from rocwheel.targets.spelling.target_set import id_sort_key
+from rocwheel.wheels.binaries import installed_place
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.wheels.zip_directory import find_metadata, read_directory
+from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

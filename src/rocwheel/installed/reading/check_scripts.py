@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from rocwheel.core.decoding import parse_python
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
-from rocwheel.distributions.formats.metadata.entry_points import SCRIPT_GROUPS, parse_entry_points
 from rocwheel.installed.tree import MetadataProblem
+from rocwheel.wheels.metadata import SCRIPT_GROUPS, parse_entry_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

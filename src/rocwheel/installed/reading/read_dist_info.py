@@ -13,17 +13,13 @@ from packaging.version import Version
 
 from rocwheel.core.errors import InputError, ProblemsError, each_problem
 from rocwheel.core.messages import quoted
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.metadata.licenses import has_licenses_folder
-from rocwheel.distributions.formats.record import parse_record
-from rocwheel.distributions.formats.wheel_file_name import name_and_version
-from rocwheel.distributions.sbom.bill import SBOM_NAME
-from rocwheel.distributions.sbom.unlicensed import find_unlicensed
-from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.distributions.variants.label import split_label
-from rocwheel.distributions.variants.wheel_text import read_wheel_text
 from rocwheel.installed.tree import Distribution, MetadataProblem
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.wheels.metadata import CoreMetadataError, has_licenses_folder, parse_core_metadata
+from rocwheel.wheels.names import name_and_version, split_label
+from rocwheel.wheels.record import parse_record
+from rocwheel.wheels.sbom import SBOM_NAME, find_unlicensed
+from rocwheel.wheels.variants import load_draft, read_wheel_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
 
     from packaging.metadata import RawMetadata
 
-    from rocwheel.distributions.formats.record import RecordEntry
+    from rocwheel.wheels.record import RecordEntry
 
 __all__ = ["ENTRY_POINTS", "INFO_FILES", "read_distribution"]
 

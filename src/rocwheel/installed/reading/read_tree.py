@@ -10,7 +10,6 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_prob
 from rocwheel.core.messages import absent_remedy, find_below, quoted
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import attempt_all, raise_all
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
     find_site_packages,
@@ -21,6 +20,7 @@ from rocwheel.installed.reading.read_folders import (
 from rocwheel.installed.reading.read_wheels import read_wheels
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+from rocwheel.wheels.build_manifest import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,10 +13,6 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.workers import Told, map_sized, open_workers
-from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
-from rocwheel.distributions.zip.directory import Archive, read_archive
-from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import ZipMember, iter_member, member_head, open_content, read_member
 from rocwheel.installed.devel_paths import (
     is_devel_archive,
     is_devel_manifest,
@@ -31,6 +27,9 @@ from rocwheel.installed.reading.read_file import advanced, is_worth_reading, wit
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile, MetadataProblem
 from rocwheel.linking.tree_disk import InstalledLayout
+from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
+from rocwheel.wheels.zip_directory import Archive, find_dist_info, read_archive
+from rocwheel.wheels.zip_reader import ZipMember, iter_member, member_head, open_content, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,8 +9,8 @@ import msgspec
 
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import Readers
-from rocwheel.distributions.content.digest import Digest
-from rocwheel.distributions.zip.reader import ZipMember, digest_member, open_unpacked
+from rocwheel.wheels.content import Digest
+from rocwheel.wheels.zip_reader import ZipMember, digest_member, open_unpacked
 
 __all__ = ["WheelReading"]
 

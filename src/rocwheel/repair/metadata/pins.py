@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.formats.requirements.version_match import prefix_match
 from rocwheel.linking.known.sdk_layout import layout_releases
 from rocwheel.linking.known.sdk_names import is_sdk_package
+from rocwheel.wheels.requirements import prefix_match
 
 if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution, Tree

@@ -24,8 +24,8 @@ from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport, rewrite_wheel
 from rocwheel.device.reading.extract import extract_code
-from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.targets.retarget_pairs import TargetPair
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.bills import pedigree, record_digest, with_bill
 from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
@@ -218,8 +218,8 @@ from pathlib import Path
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.wheel import WheelWriter
+from rocwheel.wheels.sdist import SourceDate
+from rocwheel.wheels.writing import WheelWriter
 WheelWriter.close = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 order = RewriteOrder(edit=None, storage=Storage(compress=True))
 rewrite_wheel(Path({str(wheel)!r}), Path({str(tmp_path / wheel.name)!r}), order, SourceDate())

@@ -15,7 +15,7 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.damage import damaged
 from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle

@@ -13,7 +13,7 @@ from rocwheel.core.errors import RocwheelError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 

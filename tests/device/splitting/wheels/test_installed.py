@@ -11,8 +11,8 @@ import pytest
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.index.write_index import write_index
+from rocwheel.wheels.sdist import SourceDate
 from tests.reference.conftest import new_environment
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of

@@ -15,8 +15,8 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.wheels import make_wheel, members
 

@@ -15,7 +15,7 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_unpacked import split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.command_line import rocwheel
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
@@ -35,14 +35,14 @@ from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_{kind} import split_{kind}
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.sdist import SourceDate
 module.{name} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 order = WheelSplitOrder(choice=SplitChoice(keep=(parse_target_id("gfx906"),)))
 split_{kind}(Path({source!r}), Path({output!r}), order, SourceDate())
 """
 SPLITTING = "rocwheel.device.splitting.wheels"
 MOMENTS = [
-    ("rocwheel.distributions.formats.wheel", "WheelWriter.close"),
+    ("rocwheel.wheels.writing", "WheelWriter.close"),
     (f"{SPLITTING}.write_split", "SplitWheels._write_host"),
     (f"{SPLITTING}.earlier_split", "EarlierSplit.remove_stale"),
 ]

@@ -16,9 +16,8 @@ from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.device.splitting.wheels.mend_wheels import mend_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
-from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements
-from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.wheels.metadata import add_requirements, parse_core_metadata
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.fat_libraries import build_fat_library, make_bundle, require_same_code, two_units
 from tests.support.kpack_files import make_kpack
 from tests.support.wheels import make_wheel, members, write_wheel

@@ -20,7 +20,7 @@ from rocwheel.device.splitting.wheels.metadata import (
 )
 from rocwheel.device.splitting.wheels.names import DeviceNames
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
-from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
+from rocwheel.wheels.metadata import parse_core_metadata
 from tests.support.wheels import write_wheel
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel, split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.wheel_headers import wheel_headers
+from rocwheel.wheels.metadata import wheel_headers
+from rocwheel.wheels.sdist import SourceDate
 from tests.support.command_line import rocwheel
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.kind import is_binary
 from rocwheel.core.errors import InputError
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, read_file_code
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked
+from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -28,24 +28,21 @@ from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.declared import WheelTargets
 from rocwheel.device.editing.wheels.variant_promise import check_promise
 from rocwheel.device.reading.images import signed_warning
-from rocwheel.distributions.content.content import FileContent
-from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.distributions.sbom.bill import SBOM_NAME
-from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
-from rocwheel.distributions.zip.member_names import refuse_outside
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
 from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.targets.kernel_files.classify import processors_of_name
+from rocwheel.wheels.content import FileContent
+from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
+from rocwheel.wheels.writing import write_wheels
+from rocwheel.wheels.zip_directory import SIGNATURES, find_dist_info, read_directory, refuse_outside
+from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.core.reading import Data
-    from rocwheel.distributions.formats.source_date import SourceDate
-    from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
+    from rocwheel.wheels.sdist import SourceDate
+    from rocwheel.wheels.writing import OpenWheel, WheelPacker
 
 __all__ = ["WheelRewriteReport", "rewrite_wheel"]
 

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.distributions.variants.label import split_label
-from rocwheel.distributions.variants.wheel_text import read_wheel_text
-from rocwheel.distributions.zip.reader import read_member
 from rocwheel.targets.serving import serves
+from rocwheel.wheels.names import split_label
+from rocwheel.wheels.variants import load_draft, read_wheel_text
+from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 __all__ = ["check_promise"]
 

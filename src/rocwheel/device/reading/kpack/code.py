@@ -14,7 +14,7 @@ from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel, read_ke
 from rocwheel.binary.kpack.search import find_archives
 from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
 from rocwheel.core.errors import RocwheelError
-from rocwheel.distributions.binaries import Binary
+from rocwheel.wheels.binaries import Binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

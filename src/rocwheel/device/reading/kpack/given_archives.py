@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.binary.kpack.search import target_at
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.binaries import installed_place
+from rocwheel.wheels.binaries import installed_place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from rocwheel.distributions.binaries import Binary
+    from rocwheel.wheels.binaries import Binary
 
 __all__ = ["Beside", "GivenArchives", "is_named_archive"]
 

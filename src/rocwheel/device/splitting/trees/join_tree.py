@@ -20,7 +20,7 @@ from rocwheel.device.splitting.joining.library import JoinPlan
 from rocwheel.device.splitting.joining.plan_joins import plan_joins
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
 from rocwheel.device.splitting.trees.overlay import Overlay, lay_over
-from rocwheel.distributions.binaries import is_given_wheel
+from rocwheel.wheels.binaries import is_given_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

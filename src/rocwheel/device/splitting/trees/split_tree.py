@@ -24,7 +24,7 @@ from rocwheel.device.splitting.trees.listing import Listing, list_source
 from rocwheel.device.splitting.trees.placing import Placer, place_files
 from rocwheel.device.splitting.trees.report import SplitReport, make_report
 from rocwheel.device.splitting.write_archives import Workers, write_archives
-from rocwheel.distributions.binaries import inner_wheel_warnings
+from rocwheel.wheels.binaries import inner_wheel_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

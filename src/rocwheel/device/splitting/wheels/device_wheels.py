@@ -9,13 +9,13 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.wheels.names import is_device_extra
-from rocwheel.distributions.formats.requirements.requirements import readable_requirements
+from rocwheel.wheels.requirements import readable_requirements
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
     from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 __all__ = [
     "asked_for_by",

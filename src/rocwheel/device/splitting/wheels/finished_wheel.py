@@ -10,18 +10,12 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.formats.identity import check_identity
-from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.metadata.licenses import is_license_name
-from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
-from rocwheel.distributions.formats.wheel_headers import wheel_headers
-from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.distributions.variants.label import split_label
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
-from rocwheel.distributions.zip.member_names import refuse_outside
-from rocwheel.distributions.zip.reader import ZipMember, read_member
 from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.wheels.metadata import CoreMetadataError, is_license_name, parse_core_metadata, wheel_headers
+from rocwheel.wheels.names import check_identity, split_label, split_wheel_file_name
+from rocwheel.wheels.variants import load_draft
+from rocwheel.wheels.zip_directory import SIGNATURES, find_dist_info, read_directory, refuse_outside
+from rocwheel.wheels.zip_reader import ZipMember, read_member
 
 if TYPE_CHECKING:
     from pathlib import Path

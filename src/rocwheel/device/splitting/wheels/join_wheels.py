@@ -21,11 +21,10 @@ from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_
 from rocwheel.device.splitting.wheels.metadata import joined_metadata
 from rocwheel.device.splitting.wheels.united import unite_members
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
-from rocwheel.distributions.content.content import PatchedContent
-from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.distributions.sbom.bill import SBOM_NAME
-from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.wheels.content import PatchedContent
+from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
+from rocwheel.wheels.writing import write_wheels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.core.reading import FileRange
     from rocwheel.device.splitting.joining.library import JoinPlan
-    from rocwheel.distributions.formats.source_date import SourceDate
-    from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.sdist import SourceDate
+    from rocwheel.wheels.writing import OpenWheel, WheelPacker
+    from rocwheel.wheels.zip_reader import ZipMember
 
 __all__ = ["WheelJoin", "join_wheels"]
 

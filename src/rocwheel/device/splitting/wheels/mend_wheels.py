@@ -22,7 +22,7 @@ from rocwheel.device.splitting.wheels.names import is_family
 from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.split_wheel import split_members
 from rocwheel.device.splitting.wheels.united import unite_members
-from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
+from rocwheel.wheels.metadata import parse_core_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
     from rocwheel.device.splitting.wheels.report import WheelSplit
-    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.wheels.sdist import SourceDate
 
 __all__ = ["mend_wheels"]
 

@@ -14,15 +14,18 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.workers import raise_all
 from rocwheel.device.splitting.wheels.device_wheels import asked_for_by
-from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, add_values, drop_values, set_values
-from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata, render_wheel_file
-from rocwheel.distributions.formats.platforms.tags import expand_tags
-from rocwheel.distributions.formats.requirements.requirements import (
-    RequirementError,
-    parse_requirement,
-    readable_requirements,
-)
 from rocwheel.targets.kernel_files.classify import find_family
+from rocwheel.wheels.metadata import (
+    CoreMetadata,
+    add_requirements,
+    add_values,
+    drop_values,
+    render_metadata,
+    render_wheel_file,
+    set_values,
+)
+from rocwheel.wheels.requirements import RequirementError, parse_requirement, readable_requirements
+from rocwheel.wheels.tags import expand_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -19,17 +19,17 @@ from rocwheel.core.workers import convert_all, open_workers
 from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.device.splitting.wheels.unpacked_name import unpacked_name
-from rocwheel.distributions.content.content import FileContent
-from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.distributions.zip.reader import iter_member
+from rocwheel.wheels.content import FileContent
+from rocwheel.wheels.writing import write_wheels
+from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_reader import iter_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
     from rocwheel.device.splitting.wheels.report import WheelSplit
-    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.wheels.sdist import SourceDate
 
 __all__ = ["is_unpacked_wheel", "split_unpacked"]
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.joining.checked_files import CheckedFiles
     from rocwheel.device.splitting.wheels.earlier_split import EarlierSplit
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
-    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.wheels.sdist import SourceDate
 
 __all__ = ["split_members", "split_wheel"]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 __all__ = ["unite_members"]
 

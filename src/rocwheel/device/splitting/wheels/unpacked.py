@@ -10,16 +10,16 @@ from rocwheel.binary.kind import is_binary, is_kpack
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import attempt_all, raise_all
-from rocwheel.distributions.packing.compression import STORED
-from rocwheel.distributions.zip.reader import check_member, iter_member, member_head
 from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
+from rocwheel.wheels.compression import STORED
+from rocwheel.wheels.zip_reader import check_member, iter_member, member_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import IO
 
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.wheels.zip_reader import ZipMember
 
 __all__ = ["unpack_code"]
 

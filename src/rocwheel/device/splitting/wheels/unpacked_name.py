@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.names import is_file_name
-from rocwheel.distributions.formats.file_name import is_distribution_name
-from rocwheel.distributions.formats.wheel_headers import wheel_headers
-from rocwheel.distributions.variants.label import without_label
+from rocwheel.wheels.metadata import wheel_headers
+from rocwheel.wheels.names import is_distribution_name, without_label
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,16 +17,14 @@ from rocwheel.core.writing import safe_mode
 from rocwheel.device.splitting.wheels.metadata import device_metadata, device_wheel_file, host_metadata
 from rocwheel.device.splitting.wheels.report import StayingFile
 from rocwheel.device.splitting.write_archives import Workers, write_archives
-from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent
-from rocwheel.distributions.formats.wheel import WheelName
-from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.distributions.sbom.bill import SBOM_NAME
-from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
-from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.distributions.zip.reader import read_member
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 from rocwheel.targets.kernel_files.names import kpack_target
+from rocwheel.wheels.content import BytesContent, FileContent, PatchedContent
+from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
+from rocwheel.wheels.writing import WheelName, write_wheels
+from rocwheel.wheels.zip_directory import SIGNATURES
+from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
     from rocwheel.device.splitting.wheels.names import DeviceNames
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
-    from rocwheel.distributions.formats.source_date import SourceDate
-    from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
+    from rocwheel.wheels.sdist import SourceDate
+    from rocwheel.wheels.writing import OpenWheel, WheelPacker
 
 __all__ = ["SplitWheels"]
 

@@ -1,1 +1,0 @@
-"""The bytes of one member, readable by range any number of times."""

@@ -1,1 +1,0 @@
-"""Wheels, sdists, metadata, RECORD, requirements, markers and tags."""

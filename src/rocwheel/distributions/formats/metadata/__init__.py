@@ -1,1 +1,0 @@
-"""What distributions say of themselves: METADATA, and the licenses in it."""

@@ -1,1 +1,0 @@
-"""What distributions require: of others, of Python and of machines."""

@@ -1,1 +1,0 @@
-"""Members compressed on all cores and written in order."""

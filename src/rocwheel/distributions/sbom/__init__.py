@@ -1,1 +1,0 @@
-"""Software bills of materials of distributions."""

@@ -1,1 +1,0 @@
-"""Tars of strangers: read within bounds of memory, and to their very end."""

@@ -1,1 +1,0 @@
-"""ZIP archives: reading, writing, and finding the metadata folder of a wheel."""

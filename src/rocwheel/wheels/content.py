@@ -1,0 +1,307 @@
+"""The bytes of an archive member, readable by range any number of times, their digests, and tars as contents."""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+import threading
+from bisect import bisect_right
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from zlib_ng import zlib_ng
+
+from rocwheel.core.patch import FilePatch
+from rocwheel.core.reading import FileRange, iter_pieces, load, release_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Executor
+    from contextlib import AbstractContextManager
+
+    from rocwheel.core.reading import Data
+
+
+class Content(Protocol):
+    """A source of ``size`` bytes. Implementations are plain values, so that any worker can open them."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+
+    def open(self, start: int, stop: int) -> AbstractContextManager[list[memoryview]]:
+        """Yield the bytes from ``start`` to ``stop`` as a few buffers, valid inside the block.
+
+        What comes from a file is read into memory of its own. Raises what `FileRange.read` does.
+        """
+
+
+class BytesContent(msgspec.Struct, frozen=True):
+    """Bytes in memory, such as a generated file."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return len(self.data)
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Yield a view of the bytes."""
+        yield [memoryview(self.data)[start:stop]]
+
+
+class FileContent(msgspec.Struct, frozen=True):
+    """A range of a file, unchanged."""
+
+    source: FileRange
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.source.size
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Read the range of the file and yield it."""
+        yield [memoryview(self.source.part(start, stop).read())]
+
+
+class PatchedContent(msgspec.Struct, frozen=True):
+    """A file with a patch that is applied while it is read."""
+
+    source: FileRange
+    patch: FilePatch
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.patch.size
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Yield the patched range; where nothing in it is changed, it is what was read, without a copy."""
+        if self.patch.is_hole(start, stop):
+            # The system maps one page of zeros again and again for bytes that nobody wrote.
+            yield [memoryview(bytes(stop - start))]
+            return
+        with self.source.view() as old:
+            parts = self.patch.apply(old, start, stop)
+            data = load(parts[0]) if len(parts) == 1 else memoryview(_copied(parts, stop - start))
+        yield [data]
+
+
+class EditedContent:
+    """A file with an edit that is planned when it is needed, such as another run path, or compressed device code.
+
+    ``edit`` is another value where the same file would become another one. ``plan`` may use the workers that it gets.
+    An edit is costly if planning it takes longer than reading the file.
+    """
+
+    def __init__(
+        self, source: FileRange, edit: bytes, plan: Callable[[Executor | None], Content], *, is_costly: bool
+    ) -> None:
+        self.source = source
+        self.edit = edit
+        self.is_costly = is_costly
+        self.source_sha256 = b""
+        """The hash of the file, for those who have found it out."""
+        self._plan = plan
+        self._planned: Content | None = None
+        self._lock = threading.Lock()
+
+    def planned(self, executor: Executor | None = None) -> Content:
+        """Return the edited file. Workers give no executor, as they would wait for one another."""
+        with self._lock:
+            if self._planned is None:
+                self._planned = self._plan(executor)
+            return self._planned
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.planned().size
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Yield a range of the edited file."""
+        with self.planned().open(start, stop) as buffers:
+            yield buffers
+
+
+class SequenceContent:
+    """Several contents, one after the other, such as the members of a tar with their headers.
+
+    ``joints`` are places at which it is best cut, in rising order: each follows from what begins there, so that they
+    move along with it.
+    """
+
+    def __init__(self, parts: tuple[Content, ...], joints: tuple[int, ...] = ()) -> None:
+        self.parts = parts
+        self.joints = joints
+        self._ends = tuple(accumulate(part.size for part in parts))
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self._ends[-1] if self._ends else 0
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Yield the range of the one part that holds it, or a copy gathered from several parts."""
+        touched = self._touched(start, stop)
+        if len(touched) == 1:
+            part, part_start, part_stop = touched[0]
+            with part.open(part_start, part_stop) as buffers:
+                yield buffers
+        else:
+            yield [memoryview(_gathered(touched, stop - start))]
+
+    def _touched(self, start: int, stop: int) -> list[tuple[Content, int, int]]:
+        """Return the parts that hold bytes of the range, with the range inside each."""
+        touched = []
+        for index in range(bisect_right(self._ends, start), len(self.parts)):
+            part = self.parts[index]
+            begin = self._ends[index] - part.size
+            if begin >= stop:
+                break
+            if part.size:
+                touched.append((part, max(start - begin, 0), min(stop - begin, part.size)))
+        return touched
+
+
+def _copied(parts: list[Data], size: int) -> bytearray:
+    data = bytearray(size)
+    position = 0
+    for part in parts:
+        for piece in iter_pieces(part):
+            data[position : position + len(piece)] = piece
+            position += len(piece)
+    return data
+
+
+def _gathered(pieces: list[tuple[Content, int, int]], size: int) -> bytearray:
+    data = bytearray(size)
+    position = 0
+    for content, start, stop in pieces:
+        with content.open(start, stop) as buffers:
+            for buffer in buffers:
+                data[position : position + len(buffer)] = buffer
+                position += len(buffer)
+    return data
+
+
+_STEP = 16 << 20
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """CRC-32, SHA-256 and number of a member's bytes."""
+
+    crc32: int
+    sha256: bytes
+    size: int
+
+
+class Hasher:
+    """Computes the digest of bytes that come piece by piece."""
+
+    def __init__(self) -> None:
+        self._crc32, self._sha256, self._size = 0, hashlib.sha256(), 0
+
+    def update(self, data: bytes | memoryview) -> None:
+        """Add bytes to the digest. Pages of a mapped file are released on the way, so that memory stays flat."""
+        view = memoryview(data)
+        for start in range(0, len(view), _STEP):
+            part = view[start : start + _STEP]
+            self._crc32 = zlib_ng.crc32(part, self._crc32)
+            self._sha256.update(part)
+            release_pages(part)
+        self._size += len(view)
+
+    def digest(self) -> Digest:
+        """Return the digest of all bytes so far."""
+        return Digest(self._crc32, self._sha256.digest(), self._size)
+
+
+def digest_bytes(data: bytes | memoryview) -> Digest:
+    """Return the digest of bytes."""
+    hasher = Hasher()
+    hasher.update(data)
+    return hasher.digest()
+
+
+def digest_content(content: Content) -> Digest:
+    """Return the digest of a content, read in steps of 16 MiB."""
+    hasher = Hasher()
+    _feed(hasher, content)
+    return hasher.digest()
+
+
+def _feed(hasher: Hasher, content: Content) -> None:
+    if isinstance(content, SequenceContent):
+        # Part by part: a range of several parts would be copied.
+        for part in content.parts:
+            _feed(hasher, part)
+        return
+    for start in range(0, content.size, _STEP):
+        with content.open(start, min(start + _STEP, content.size)) as buffers:
+            for buffer in buffers:
+                hasher.update(buffer)
+
+
+_RECORD = tarfile.RECORDSIZE
+_JOINT_EVERY = 32
+"""About how many members lie between two joints: with files of a usual size, some megabytes."""
+
+
+class TarFile(msgspec.Struct, frozen=True):
+    """A regular file of a tar."""
+
+    path: str
+    mode: int
+    content: Content
+
+
+class TarLink(msgspec.Struct, frozen=True):
+    """A symlink of a tar, with its raw text."""
+
+    path: str
+    text: str
+
+
+def tar_content(members: Iterable[TarFile | TarLink], *, mtime: int) -> SequenceContent:
+    """Return the bytes of a tar with these members, owned by root and dated ``mtime`` seconds after 1970."""
+    groups = [(member.path, tuple(_parts(member, mtime))) for member in members]
+    parts = [part for _, group in groups for part in group]
+    size = sum(part.size for part in parts) + 2 * tarfile.BLOCKSIZE
+    end = 2 * tarfile.BLOCKSIZE + -size % _RECORD
+    return SequenceContent((*parts, BytesContent(bytes(end))), _joints(groups))
+
+
+def _joints(groups: Sequence[tuple[str, tuple[Content, ...]]]) -> tuple[int, ...]:
+    """Return where members begin, but the first, whose path says so: no other member has a say in that."""
+    starts = accumulate((sum(part.size for part in group) for _, group in groups), initial=0)
+    found = (start for start, (path, _) in zip(starts, groups, strict=False) if _is_joint(path))
+    return tuple(start for start in found if start)
+
+
+def _is_joint(path: str) -> bool:
+    return zlib_ng.crc32(path.encode(errors="surrogateescape")) % _JOINT_EVERY == 0
+
+
+def _parts(member: TarFile | TarLink, mtime: int) -> Iterator[Content]:
+    info = tarfile.TarInfo(member.path)
+    info.mtime = mtime
+    if isinstance(member, TarLink):
+        info.type, info.linkname, info.mode = tarfile.SYMTYPE, member.text, 0o777
+        yield BytesContent(info.tobuf(tarfile.PAX_FORMAT))
+        return
+    size = member.content.size
+    info.size, info.mode = size, member.mode
+    yield BytesContent(info.tobuf(tarfile.PAX_FORMAT))
+    yield member.content
+    if padding := -size % tarfile.BLOCKSIZE:
+        yield BytesContent(bytes(padding))

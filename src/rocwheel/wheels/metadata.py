@@ -1,0 +1,340 @@
+"""Core metadata (version 2.4, :pep:`639`) and the small files of ``.dist-info``: read, edited and written."""
+
+from __future__ import annotations
+
+import configparser
+import posixpath
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+from packaging.metadata import Metadata, RawMetadata, RFC822Message, parse_email
+from packaging.version import Version
+
+import rocwheel
+from rocwheel.core.errors import InputError
+from rocwheel.wheels.tags import expand_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from packaging.metadata import RawMetadata
+
+
+class CoreMetadataError(ValueError):
+    """Text that is not core metadata; the text of the error says why."""
+
+
+def parse_core_metadata(data: bytes) -> tuple[RawMetadata, dict[str, list[str]]]:
+    """Return the fields of core metadata, and apart from them those that are unknown or can't be read.
+
+    Raises `CoreMetadataError` for messages within messages, which the standard library reads as e-mails have them.
+    """
+    try:
+        return parse_email(data)
+    except RecursionError as e:
+        msg = "messages are nested too deeply in it"
+        raise CoreMetadataError(msg) from e
+
+
+_VALUE = re.compile(rb"(?<=^Requires-Dist:)([ \t]*)([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_VERSION = re.compile(rb"^(Version:[ \t]*)[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*", re.MULTILINE | re.IGNORECASE)
+_TAG = re.compile(rb"^Tag:[^\n]*(?:\n|\Z)", re.MULTILINE | re.IGNORECASE)
+_PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECASE)
+
+
+def add_requirements(metadata: bytes, requirements: Sequence[str]) -> bytes:
+    """Return METADATA with more ``Requires-Dist`` lines: after the last one, else at the end of the headers."""
+    return add_values(metadata, "Requires-Dist", requirements)
+
+
+def add_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
+    """Return METADATA with more lines of a field: after its last one, else at the end of the headers."""
+    if not values:
+        return metadata
+    end = _headers_end(metadata)
+    last = max((match.end() for match in _lines_of(field).finditer(metadata, 0, end)), default=end)
+    newline = _newline(metadata[:end])
+    return _ended(metadata[:last], newline) + _render(field, values, newline) + metadata[last:]
+
+
+def _lines_of(field: str) -> re.Pattern[bytes]:
+    """Return what finds the lines of a field, each with those that it is folded over."""
+    return re.compile(
+        rb"^%s:[^\n]*(?:\n|\Z)(?:[ \t][^\n]*(?:\n|\Z))*" % re.escape(field.encode()), re.MULTILINE | re.IGNORECASE
+    )
+
+
+def edit_requirements(metadata: bytes, edit: Callable[[str], str]) -> bytes:
+    """Return METADATA with what ``edit`` makes of each ``Requires-Dist``; of a folded one, of its first line."""
+
+    def edited(match: re.Match[bytes]) -> bytes:
+        return match[1] + edit(match[2].decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    end = _headers_end(metadata)
+    return _VALUE.sub(edited, metadata[:end]) + metadata[end:]
+
+
+def set_version(metadata: bytes, version: str) -> bytes:
+    """Return METADATA with another ``Version``."""
+    end = _headers_end(metadata)
+    return _VERSION.sub(lambda match: match[1] + version.encode(), metadata[:end], count=1) + metadata[end:]
+
+
+def drop_values(metadata: bytes, field: str, is_dropped: Callable[[str], bool]) -> bytes:
+    """Return METADATA without the lines of a field for whose values ``is_dropped`` is true."""
+
+    def kept(match: re.Match[bytes]) -> bytes:
+        value = match[0].partition(b":")[2].decode("utf-8", "surrogateescape")
+        return b"" if is_dropped(" ".join(value.split())) else match[0]
+
+    end = _headers_end(metadata)
+    return _lines_of(field).sub(kept, metadata[:end]) + metadata[end:]
+
+
+def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
+    """Return METADATA with exactly these values of a field, in the place of its first line or at the headers' end."""
+    end = _headers_end(metadata)
+    line = _lines_of(field)
+    first = line.search(metadata, 0, end)
+    start = first.start() if first else end
+    newline = _newline(metadata[:end])
+    lines = _render(field, values, newline)
+    return _ended(metadata[:start], newline) + lines + line.sub(b"", metadata[start:end]) + metadata[end:]
+
+
+def _newline(headers: bytes) -> bytes:
+    """Return what ends the first line of headers."""
+    return b"\r\n" if headers.partition(b"\n")[0].endswith(b"\r") else b"\n"
+
+
+def _render(field: str, values: Sequence[str], newline: bytes) -> bytes:
+    """Return a line for each value."""
+    return b"".join(f"{field}: {value}".encode() + newline for value in values)
+
+
+def _ended(text: bytes, newline: bytes) -> bytes:
+    """Return lines with the end of the last one, which a file without a description may lack."""
+    return text if not text or text.endswith(b"\n") else text + newline
+
+
+def _headers_end(text: bytes) -> int:
+    """Return where the empty line begins that ends the headers, or the text's end."""
+    match = re.search(rb"\n\r?\n", text)
+    return match.start() + 1 if match else len(text)
+
+
+def set_wheel_fields(wheel: bytes, *, tags: Sequence[str] = (), platlib: bool = False) -> bytes:
+    """Return WHEEL with other ``Tag`` lines, if any are given, and with ``Root-Is-Purelib: false`` for ``platlib``."""
+    if platlib:
+        wheel = _PURELIB.sub(b"Root-Is-Purelib: false", wheel)
+    if not tags:
+        return wheel
+    match = _TAG.search(wheel)
+    newline = _newline(wheel)
+    lines = _render("Tag", tags, newline)
+    if match is None:
+        return wheel.rstrip() + newline + lines
+    return wheel[: match.start()] + lines + _TAG.sub(b"", wheel[match.start() :])
+
+
+SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
+"""The groups of which installers make commands."""
+
+
+class _EntryPoints(configparser.RawConfigParser):
+    """A parser whose names keep their case."""
+
+    def optionxform(self, optionstr: str) -> str:
+        return optionstr
+
+
+def parse_entry_points(source: str, data: bytes) -> dict[str, dict[str, str]]:
+    """Return each group of entry points: names, each with its object reference, ``module:attribute``.
+
+    Raises `InputError`, naming ``source``, for text that is none.
+    """
+    parser = _EntryPoints(delimiters=("=",), strict=False, interpolation=None, default_section="")
+    try:
+        parser.read_string(data.decode())
+    except (configparser.Error, UnicodeDecodeError) as e:
+        found = f"its entry_points.txt can't be read ({type(e).__name__})"
+        raise InputError(source, found, remedy="Build or fetch it again.") from e
+    return {group: dict(parser.items(group)) for group in parser.sections()}
+
+
+_AND = " AND "
+
+
+def expression_fault(text: str) -> str:
+    """Return what is wrong with an SPDX expression; nothing for a right one."""
+    try:
+        canonicalize_license_expression(text)
+    except InvalidLicenseExpression as e:
+        return str(e)
+    return ""
+
+
+def join_expressions(expressions: Iterable[str | None]) -> str | None:
+    """Return the expression for what holds several parts, each term once and sorted; none if that of a part is missing.
+
+    A choice (``OR``) is left to those who get the package.
+    """
+    given = list(expressions)
+    if not given or not all(given):
+        return None
+    terms = {term for text in given for term in _terms(text or "")}
+    return canonicalize_license_expression(_AND.join(sorted(terms, key=str.lower)))
+
+
+def _terms(text: str) -> list[str]:
+    if "(" in text or " OR " in text:
+        return [f"({text})" if " OR " in text and not text.startswith("(") else text]
+    return text.split(_AND)
+
+
+_LICENSES_FOLDER = Version("2.4")
+
+# GPL, LGPL and AGPL count as whole words: pgplatform.h is no license.
+_LICENSE_NAME = re.compile(r"licen|copying|notice|copyright|(?<![a-z])[al]?gpl(?![a-z])", re.IGNORECASE)
+
+
+def is_license_name(name: str) -> bool:
+    """Return whether a file is a license text or a notice by its name, without its folder."""
+    return _LICENSE_NAME.search(name) is not None
+
+
+def has_licenses_folder(metadata_version: str) -> bool:
+    """Return whether License-File of a version of core metadata names files below ``licenses/`` in ``.dist-info``."""
+    with suppress(ValueError):
+        return Version(metadata_version) >= _LICENSES_FOLDER
+    return False
+
+
+def license_places(dist_info: str, name: str, metadata_version: str) -> tuple[str, ...]:
+    """Return where the file that License-File names may be in a wheel.
+
+    Before version 2.4, builders put the file into ``.dist-info`` itself, mostly without its folders.
+    """
+    standard = f"{dist_info}/licenses/{name}"
+    if has_licenses_folder(metadata_version):
+        return (standard,)
+    last = posixpath.basename(name)
+    return (f"{dist_info}/{last}", f"{dist_info}/{name}", standard, f"{dist_info}/licenses/{last}")
+
+
+class CoreMetadata(msgspec.Struct, frozen=True):
+    """The fields of METADATA and PKG-INFO that rocwheel writes.
+
+    ``requires`` holds requirement strings with their markers, ``extras`` the names that those markers use,
+    ``dynamic`` the fields that an sdist leaves to its build, such as ``requires-dist``.
+    """
+
+    name: str
+    version: str
+    summary: str = ""
+    requires_python: str = ">=3.9"
+    license_expression: str | None = None
+    license_files: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    dynamic: tuple[str, ...] = ()
+    project_urls: dict[str, str] = {}
+    keywords: tuple[str, ...] = ()
+    description: str = ""
+    license: str = ""
+    """What older tools wrote of the license; not beside an expression."""
+
+
+def metadata_files(
+    metadata: CoreMetadata,
+    tag: str,
+    *,
+    is_purelib: bool,
+    entry_points: Mapping[str, Mapping[str, str]],
+    others: Mapping[str, bytes] | None = None,
+) -> dict[str, bytes]:
+    """Return the files of a wheel's ``.dist-info`` by their names in it, in the order in which they are written.
+
+    ``tag`` is the whole compatibility tag of the file name; WHEEL lists each of the tags that it stands for.
+
+    These are METADATA, WHEEL, the ``others``, and ``entry_points.txt`` when there are any entry points; RECORD is not
+    among them. Raises as `render_metadata` does.
+    """
+    generator = f"rocwheel {rocwheel.__version__}"
+    files = {
+        "METADATA": render_metadata(metadata),
+        "WHEEL": render_wheel_file(generator, expand_tags(*tag.split("-")), is_purelib=is_purelib),
+        **(others or {}),
+    }
+    if entry_points:
+        files["entry_points.txt"] = render_entry_point_groups(entry_points)
+    return files
+
+
+def render_metadata(metadata: CoreMetadata) -> bytes:
+    """Return the text of METADATA or PKG-INFO, checked field by field by ``packaging``.
+
+    Raises ``packaging.metadata.InvalidMetadata`` (in a group) on a field that breaks the standard.
+    """
+    message = RFC822Message()
+    for name, value in Metadata.from_raw(_raw_metadata(metadata)).as_rfc822().items():
+        # uv reads the values of Dynamic case by case, too.
+        message[_header_case(name)] = _header_case(value) if name == "dynamic" else value
+    message.set_payload(metadata.description)
+    return bytes(message)
+
+
+def _raw_metadata(metadata: CoreMetadata) -> RawMetadata:
+    """Return the fields as ``packaging`` has them, without those that are empty."""
+    raw: RawMetadata = {"metadata_version": "2.4", "name": metadata.name, "version": metadata.version}
+    if metadata.summary:
+        raw["summary"] = metadata.summary
+    if metadata.keywords:
+        raw["keywords"] = list(metadata.keywords)
+    if metadata.requires_python:
+        raw["requires_python"] = metadata.requires_python
+    if metadata.license and not metadata.license_expression:
+        raw["license"] = metadata.license
+    if metadata.license_expression:
+        raw["license_expression"] = metadata.license_expression
+    raw["license_files"] = list(metadata.license_files)
+    raw["requires_dist"] = list(metadata.requires)
+    raw["provides_extra"] = list(metadata.extras)
+    raw["dynamic"] = list(metadata.dynamic)
+    raw["project_urls"] = dict(metadata.project_urls)
+    if metadata.description:
+        raw["description"] = metadata.description
+        raw["description_content_type"] = "text/markdown"
+    return raw
+
+
+def _header_case(name: str) -> str:
+    """Spell a header as the specification does; ``packaging`` writes all of them in lower case."""
+    return name.title().replace("-Url", "-URL")
+
+
+def render_wheel_file(generator: str, tags: tuple[str, ...], *, is_purelib: bool) -> bytes:
+    """Return the text of the WHEEL file (wheel format 1.0)."""
+    purelib = "true" if is_purelib else "false"
+    lines = ["Wheel-Version: 1.0", f"Generator: {generator}", f"Root-Is-Purelib: {purelib}"]
+    lines += [f"Tag: {tag}" for tag in tags]
+    return "\n".join([*lines, ""]).encode()
+
+
+def render_entry_point_groups(groups: Mapping[str, Mapping[str, str]]) -> bytes:
+    """Return the text of ``entry_points.txt``: groups and their names sorted, with a blank line between groups."""
+    sections = (
+        "\n".join([f"[{group}]", *(f"{name} = {target}" for name, target in sorted(names.items())), ""])
+        for group, names in sorted(groups.items())
+    )
+    return "\n".join(sections).encode()
+
+
+def wheel_headers(text: bytes) -> list[tuple[str, str]]:
+    """Return the headers of WHEEL as it lists them, names in lower case."""
+    # Not by `str.splitlines`, for which values may have ends of lines in them.
+    headers = [line.partition(":") for line in text.decode("utf-8", "replace").split("\n")]
+    return [(key.strip().lower(), value.strip()) for key, _, value in headers]

@@ -1,0 +1,317 @@
+"""Packs many members by an executor's workers, ahead of the one writer, within a budget of memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from zlib_ng import zlib_ng
+
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.wheels.compression import (
+    BLOCK,
+    DEFLATED,
+    ENCODER_MEMORY,
+    STORED,
+    STREAM_PIECE,
+    WHOLE_LIMIT,
+    Packed,
+    PackedBlock,
+    compress_piece,
+    deflate_block,
+    expected_size,
+    is_worthwhile,
+    pack_whole,
+    piece_ranges,
+    store_block,
+    store_whole,
+    stream_bound,
+)
+from rocwheel.wheels.content import BytesContent, Digest, EditedContent, Hasher, digest_content
+from rocwheel.wheels.delivery import BlockMember, EncodedMember, Head, PackedCount, RecalledMember, Sink, deliver_whole
+from rocwheel.wheels.member_cache import KnownMember, MemberCache, known_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor, Future
+
+    from rocwheel.core.cache import Store
+    from rocwheel.wheels.compression import StreamFormat
+    from rocwheel.wheels.content import Content, Digest
+
+
+class Schedule:
+    """Submits tasks and delivers what they return in the order in which they were added.
+
+    Each comes with its cost, in bytes; those that are submitted and not delivered come to ``budget`` at most, or are
+    one alone.
+    """
+
+    def __init__(self, executor: Executor, budget: int) -> None:
+        self.executor = executor
+        self._budget = budget
+        self._pending: deque[tuple[Future[Any] | None, int, Callable[[Any], object]]] = deque()
+        self._in_flight = 0
+
+    def submit(self, cost: int, deliver: Callable[[Any], object], task: Callable[..., Any], *args: object) -> None:
+        """Add a task, whose result ``deliver`` gets; this blocks while the budget is used up."""
+        while self._pending and self._in_flight + cost > self._budget:
+            self._deliver_next()
+        self._in_flight += cost
+        self._pending.append((self.executor.submit(task, *args), cost, deliver))
+        while self._pending and (self._pending[0][0] is None or self._pending[0][0].done()):
+            self._deliver_next()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Add a call for when everything added so far has been delivered."""
+        self._pending.append((None, 0, lambda _: function()))
+
+    def drain(self) -> None:
+        """Deliver everything that is still under way."""
+        while self._pending:
+            self._deliver_next()
+
+    def cancel(self) -> None:
+        """Drop everything that has not been delivered."""
+        for future, _, _ in self._pending:
+            if future is not None:
+                future.cancel()
+        self._pending.clear()
+
+    def _deliver_next(self) -> None:
+        future, cost, deliver = self._pending.popleft()
+        deliver(None if future is None else future.result())
+        self._in_flight -= cost
+
+
+# Eleven blocks with what they become: enough for two workers while one waits for a large member to be written.
+_BUDGET = 368 << 20
+_STORED_WHOLE = 32 << 20
+
+
+class Packer:
+    """Schedules packing on an executor and delivers to sinks in the order in which members were added.
+
+    Work in flight is bounded by a budget of bytes: what a worker reads plus what it puts out, by samples. What the
+    ``kept`` store has is not packed again, and what is packed goes there.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        level: int,
+        *,
+        progress: Progress = SILENT,
+        budget: int = _BUDGET,
+        whole_limit: int = WHOLE_LIMIT,
+        kept: Store | None = None,
+    ) -> None:
+        self.count = PackedCount()
+        """What was delivered so far."""
+        self._schedule = Schedule(executor, budget)
+        self._level = level
+        self._progress = progress
+        self._whole_limit = whole_limit
+        self._cache = MemberCache(kept, level, whole_limit) if kept is not None else None
+
+    def add(self, sink: Sink, name: str, mode: int, content: Content) -> None:
+        """Schedule a member; this blocks while the budget is used up."""
+        is_text = isinstance(content, BytesContent)
+        cache = None if is_text or not self._level else self._cache
+        if cache and (known := self._find(cache, content)):
+            self._add_known(cache, Head(sink, name, mode, known.digest.size), content, known)
+            return
+        if isinstance(content, EditedContent):
+            content.planned(self._schedule.executor)
+        head = Head(sink, name, mode, content.size, is_counted=not is_text)
+        expected = expected_size(content) if self._level else content.size
+        if self._level == 0 or not is_worthwhile(content.size, expected):
+            if cache and isinstance(content, EditedContent) and content.is_costly:
+                self._add_edited(cache, head, content)
+            else:
+                self.add_stored(sink, name, mode, content)
+        elif content.size <= self._whole_limit:
+            cost = content.size + min(content.size, expected * 5 // 4)
+            task = (cache.pack_whole, content) if cache else (pack_whole, content, self._level)
+            self._schedule.submit(cost, partial(self._deliver_whole, head), *task)
+        else:
+            self._add_deflated(head, content)
+
+    def add_encoded(self, sink: Sink, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
+        """Schedule a member that holds the content compressed as a stream of its own, which ZIP then stores."""
+        encoder = EncodedMember(Head(sink, name, mode, content.size))
+        compress = self._cache.compress_piece if self._cache else compress_piece
+        deliver_piece = self._deliver_block if self._cache else self._deliver_piece
+        self.call(encoder.begin)
+        for start, stop in piece_ranges(content, STREAM_PIECE):
+            deliver = partial(deliver_piece, encoder, stop - start)
+            cost = 2 * (stop - start) + ENCODER_MEMORY
+            self._schedule.submit(cost, deliver, compress, content, start, stop, encoding)
+        self.call(partial(self._end, encoder))
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Schedule a call for when everything added so far has been delivered."""
+        self._schedule.call(function)
+
+    def drain(self) -> None:
+        """Deliver everything that is still under way."""
+        self._schedule.drain()
+
+    def cancel(self) -> None:
+        """Drop everything that has not been delivered."""
+        self._schedule.cancel()
+
+    def add_stored(self, sink: Sink, name: str, mode: int, content: Content) -> None:
+        """Schedule a member that stays as it is, as what is compressed already does."""
+        head = Head(sink, name, mode, content.size, is_counted=False)
+        if content.size <= _STORED_WHOLE:
+            self._schedule.submit(content.size, partial(self._deliver_whole, head), store_whole, content)
+        else:
+            member = BlockMember(head, STORED)
+            self._add_blocks(member, content, store_block)
+            self.call(member.end)
+
+    def _find(self, cache: MemberCache, content: Content) -> KnownMember | None:
+        """Return the member that a content was packed as, if its digest is known, or a large one is worth reading."""
+        digest = cache.digest_of(content)
+        if digest is None and isinstance(content, EditedContent) and content.is_costly:
+            digest = self._schedule.executor.submit(cache.digest_of_edited, content).result()
+        elif digest is None and content.size > self._whole_limit and cache.may_have(content):
+            digest = self._schedule.executor.submit(digest_content, content).result()
+            cache.note(content, digest)
+        return cache.find(content, digest) if digest else None
+
+    def _add_known(self, cache: MemberCache, head: Head, content: Content, known: KnownMember) -> None:
+        if not known.blocks:
+            deliver = partial(self._deliver_whole, head)
+            self._schedule.submit(head.size, deliver, cache.recall_whole, content, known.digest)
+            return
+        member = RecalledMember(head, known.method, known.digest)
+        self.call(member.begin)
+        for key, (start, stop) in zip(known.blocks, known_ranges(content, known.digest), strict=True):
+            deliver = partial(self._deliver_block, member, stop - start)
+            self._schedule.submit(stop - start, deliver, cache.recall_block, key, known.method, content, start, stop)
+        self.call(partial(self._end, member))
+
+    def _add_edited(self, cache: MemberCache, head: Head, content: EditedContent) -> None:
+        """Add a member that stays as it is after an edit that the cache can spare the next build."""
+        if content.size <= _STORED_WHOLE:
+            self._schedule.submit(2 * content.size, partial(self._deliver_whole, head), cache.store_edited, content)
+            return
+        member = BlockMember(head, STORED)
+        self._add_blocks(member, content, cache.store_block)
+        self.call(partial(self._end, member, partial(cache.keep_blocks, content, STORED)))
+
+    def _add_deflated(self, head: Head, content: Content) -> None:
+        member, cache = BlockMember(head), self._cache
+        if cache:
+            self._add_blocks(member, content, cache.deflate_block)
+            self.call(partial(self._end, member, partial(cache.keep_blocks, content, DEFLATED)))
+        else:
+            self._add_blocks(member, content, deflate_block, self._level)
+            self.call(partial(self._end, member))
+
+    def _add_blocks(
+        self, member: BlockMember, content: Content, pack: Callable[..., PackedBlock], *options: int
+    ) -> None:
+        self.call(member.begin)
+        for start, stop in piece_ranges(content, BLOCK):
+            deliver = partial(self._deliver_block, member, stop - start)
+            self._schedule.submit(2 * (stop - start), deliver, pack, content, start, stop, *options)
+
+    def _deliver_whole(self, head: Head, packed: Packed) -> None:
+        deliver_whole(head, packed)
+        self._progress.advance(head.size)
+        if head.is_counted:
+            self.count = self.count.plus(is_kept=packed.is_kept, members=1, size=head.size)
+
+    def _deliver_block(
+        self, member: BlockMember | RecalledMember | EncodedMember, size: int, block: PackedBlock
+    ) -> None:
+        member.write(block)
+        self._progress.advance(size)
+        if member.head.is_counted:
+            self.count = self.count.plus(is_kept=block.is_kept, size=size)
+
+    def _deliver_piece(self, member: EncodedMember, size: int, data: bytes) -> None:
+        self._deliver_block(member, size, PackedBlock(data, b""))
+
+    def _end(
+        self,
+        member: BlockMember | RecalledMember | EncodedMember,
+        keep: Callable[[Digest, list[bytes]], None] | None = None,
+    ) -> None:
+        digest = member.end()
+        self.count = self.count.plus(is_kept=member.are_kept, members=1)
+        if keep and isinstance(member, BlockMember):
+            keep(digest, member.keys)
+
+
+CUT_FROM = WHOLE_LIMIT + (16 << 20)
+"""Bytes of the smallest file that can be packed in parts: with any edit of its run path, it is in blocks."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """Those of the pieces that a content is cut into which begin from ``start`` on, and before ``stop`` if given."""
+
+    start: int
+    stop: int | None = None
+
+    def ranges(self, content: Content, piece: int) -> list[tuple[int, int]]:
+        """Return the (start, stop) pairs of the pieces of at most ``piece`` bytes."""
+        return [cut for cut in piece_ranges(content, piece) if self._has(cut[0])]
+
+    def _has(self, place: int) -> bool:
+        return self.start <= place and (self.stop is None or place < self.stop)
+
+
+class CutFacts(msgspec.Struct, frozen=True):
+    """What a member is begun with, and the CRC-32 of the bytes of a span that were packed."""
+
+    method: int
+    bound: int
+    """Bytes of the member at most."""
+    crc32: int = 0
+
+
+def level_for(content: Content, level: int) -> int:
+    """Return the level for all spans of a content: 0, which stores, where samples say that deflating gains little."""
+    return level if level and is_worthwhile(content.size, expected_size(content)) else 0
+
+
+def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes | memoryview], object]) -> CutFacts:
+    """Pack a span of a content above `WHOLE_LIMIT`, block by block, and give ``write`` each packed block.
+
+    ``level`` is what `level_for` says of the content, or 0 for one that is to be stored anyway.
+    """
+    crc32, is_deflated = 0, level > 0
+    for start, stop in span.ranges(content, BLOCK):
+        block = deflate_block(content, start, stop, level) if is_deflated else store_block(content, start, stop)
+        crc32 = zlib_ng.crc32(block.original, crc32)
+        write(block.data)
+    return CutFacts(DEFLATED if is_deflated else STORED, content.size, crc32)
+
+
+def encode_span(
+    content: Content, span: Span, encoding: StreamFormat, write: Callable[[bytes | memoryview], object]
+) -> CutFacts:
+    """Compress a span of a content into streams of their own, and give ``write`` each."""
+    for start, stop in span.ranges(content, STREAM_PIECE):
+        write(compress_piece(content, start, stop, encoding))
+    return CutFacts(STORED, stream_bound(content.size))
+
+
+def digest_spans(content: Content, spans: Sequence[Span]) -> tuple[Digest, tuple[int, ...]]:
+    """Return the digest of a content, and the CRC-32 of each of the spans that it consists of."""
+    hasher, found = Hasher(), []
+    for span in spans:
+        crc32 = 0
+        for start, stop in span.ranges(content, BLOCK):
+            with content.open(start, stop) as buffers:
+                for buffer in buffers:
+                    hasher.update(buffer)
+                    crc32 = zlib_ng.crc32(buffer, crc32)
+        found.append(crc32)
+    return hasher.digest(), tuple(found)

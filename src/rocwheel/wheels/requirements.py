@@ -1,0 +1,309 @@
+"""What distributions require: of others, of Python and of machines, judged by its markers (:pep:`508`)."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from functools import cache
+from itertools import product
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
+from rocwheel.wheels.names import without_label
+from rocwheel.wheels.tags import parse_platforms
+from rocwheel.wheels.tar import read_sdist_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from packaging.tags import Tag
+    from packaging.version import Version
+
+
+def prefix_match(version: Version, numbers: int) -> str:
+    """Return the pattern, ``1.2.*``, of all versions that have the same first ``numbers`` of their release.
+
+    A release of fewer numbers gets zeros. By :pep:`440`, installers pass over the pre-releases that match it.
+    """
+    epoch = f"{version.epoch}!" if version.epoch else ""
+    release = (*version.release, *[0] * numbers)[:numbers]
+    return f"{epoch}{'.'.join(map(str, release))}.*"
+
+
+def release_match(version: Version, numbers: int) -> str:
+    """Return `prefix_match` of a final release; the exact public version of a pre-release.
+
+    A prefix match can't name a pre-release (:pep:`440`).
+    """
+    return version.public if version.is_prerelease else prefix_match(version, numbers)
+
+
+_WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
+_MINORS = range(8, 16)
+"""The minor versions of Python 3 that a wheel for any Python is judged for."""
+_MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
+_PLATFORMS = (*(("linux", machine) for machine in _MACHINES), ("win32", "AMD64"), ("darwin", "arm64"))
+Place = tuple[int, tuple[str, str]]
+"""A minor version of Python 3, and the values of ``sys_platform`` and ``platform_machine``."""
+ALL_PLACES: tuple[Place, ...] = tuple(product(_MINORS, _PLATFORMS))
+"""Those that a wheel for any Python and platform is judged for."""
+_NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("Darwin", "posix")}
+
+
+@cache
+def marker_holds(marker: str, extra: str, filename: str) -> bool:
+    """Return whether ``marker`` holds, with ``extra``, for some Python and platform that the file ``filename`` is for.
+
+    A file name that is not a wheel's names neither: every known Python and platform counts then. The Python that runs
+    this does not matter.
+    """
+    return marker_holds_at(marker, extra, _places(PurePath(filename).name))
+
+
+def marker_holds_at(marker: str, extra: str, places: Iterable[Place]) -> bool:
+    """Return whether ``marker`` holds, with ``extra``, in one of the places."""
+    parsed = Marker(marker)
+    return any(parsed.evaluate({**_environment(minor, *platform), "extra": extra}) for minor, platform in places)
+
+
+@cache
+def _places(filename: str) -> tuple[Place, ...]:
+    try:
+        tags = parse_wheel_filename(without_label(filename))[3]
+    except InvalidWheelFilename:
+        return ALL_PLACES
+    places = {place for tag in tags for place in product(tag_minors(tag), platforms_of_tag(tag.platform))}
+    return tuple(sorted(places))
+
+
+def tag_minors(tag: Tag) -> tuple[int, ...]:
+    """Return the minor versions of Python 3 that a tag is for; all where it doesn't name one."""
+    match = re.fullmatch(r"(?:cp|py)3(\d+)", tag.interpreter)
+    if match is None:
+        return tuple(_MINORS)
+    minor = int(match[1])
+    only = tag.interpreter.startswith("cp") and tag.abi != "abi3"
+    return (minor,) if only else tuple(sorted({minor, *(later for later in _MINORS if later > minor)}))
+
+
+def platforms_of_tag(tag: str) -> tuple[tuple[str, str], ...]:
+    """Return the values of ``sys_platform`` and ``platform_machine`` that one platform tag is for.
+
+    All known ones where the tag is for any, or is not known.
+    """
+    (platform,) = parse_platforms(tag)
+    if platform.is_linux:
+        return (("linux", platform.machine),)
+    if platform.system == "macos":
+        return tuple(("darwin", machine) for machine in ("arm64", "x86_64"))
+    if platform.system == "windows":
+        return (("win32", _WINDOWS_MACHINES.get(platform.machine, platform.machine)),)
+    return _PLATFORMS
+
+
+def _environment(minor: int, platform: str, machine: str) -> dict[str, str]:
+    system, os_name = _NAMES[platform]
+    return {
+        "python_version": f"3.{minor}",
+        "python_full_version": f"3.{minor}.0",
+        "implementation_version": f"3.{minor}.0",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "sys_platform": platform,
+        "platform_system": system,
+        "platform_machine": machine,
+        "os_name": os_name,
+    }
+
+
+_REFUSAL = "is.not.in.this.release"
+
+
+_BRACKET = re.compile("[()]")
+_MOST_NESTED = 32
+"""Brackets within brackets; ``packaging`` calls itself for each, and markers of builds have three at most."""
+
+_LONG_NUMBER = re.compile(r"\d{4001}")
+"""Python makes numbers of 4,300 digits at most; ``packaging`` takes longer ones, and fails once it compares them."""
+_TOO_LONG = "a number of more than 4,000 digits"
+
+
+class RequirementError(ValueError):
+    """A Requires-Dist that is malformed, or whose marker compares what can't be compared; the text says which."""
+
+
+def read_requirement(text: str) -> Requirement:
+    """Return a requirement, whatever its marker compares; raise `RequirementError`, with why, for text that is none."""
+    if _nesting(text) > _MOST_NESTED:
+        message = f"more than {_MOST_NESTED} brackets within one another"
+        raise RequirementError(message)
+    if _LONG_NUMBER.search(text):
+        raise RequirementError(_TOO_LONG)
+    try:
+        return Requirement(text)
+    except InvalidRequirement as e:
+        raise RequirementError(str(e)) from e
+
+
+def read_specifier(text: str) -> SpecifierSet:
+    """Return the versions that a text allows, such as Requires-Python; raise `InvalidSpecifier` for any other text."""
+    if _LONG_NUMBER.search(text):
+        raise InvalidSpecifier(_TOO_LONG)
+    return SpecifierSet(text)
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Return a requirement whose marker can be judged; raise `RequirementError` for any other text."""
+    try:
+        requirement = read_requirement(text)
+        applies(requirement)
+    except RequirementError as e:
+        message = f"a malformed Requires-Dist ({shortened(str(e))})"
+        raise RequirementError(message) from e
+    except UndefinedComparison as e:
+        message = f"a Requires-Dist with a marker that can't be evaluated ({shortened(str(e))})"
+        raise RequirementError(message) from e
+    except UndefinedEnvironmentName as e:
+        message = f"a Requires-Dist with a marker of lock files ({shortened(str(e.args[0]))})"
+        raise RequirementError(message) from e
+    if "\\" in _marker_text(text, requirement):
+        message = "a malformed Requires-Dist (its marker has a backslash)"  # which packaging reads as Python does
+        raise RequirementError(message)
+    if not all(specifier.version for specifier in requirement.specifier):
+        message = "a malformed Requires-Dist (no version after ===)"  # which packaging takes, and nothing can meet
+        raise RequirementError(message)
+    return requirement
+
+
+def _marker_text(text: str, requirement: Requirement) -> str:
+    """Return a requirement's text from the end of its URL, which may have any characters, or from the first ``;``."""
+    return text.partition(requirement.url)[2] if requirement.url else text.partition(";")[2]
+
+
+def _nesting(text: str) -> int:
+    """Return how many brackets are open at most, those in quotes among them."""
+    depth = most = 0
+    for bracket in _BRACKET.findall(text):
+        depth += 1 if bracket == "(" else -1
+        most = max(most, depth)
+    return most
+
+
+def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
+    """Return the requirements that `parse_requirement` reads, without the others."""
+    found = []
+    for text in texts:
+        with suppress(RequirementError):
+            found.append(parse_requirement(text))
+    return found
+
+
+def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: str = "") -> bool:
+    """Return whether a requirement holds with any of the extras; ``""`` stands for no extra.
+
+    With the ``file_name`` of a wheel, it holds if it does for some Python and platform that the wheel's tags name, and
+    with any other file name, for some Python and platform at all. Without a file name, it is judged on this machine.
+    """
+    if requirement.marker is None:
+        return True
+    marker = requirement.marker
+    try:
+        return any(
+            marker_holds(str(marker), extra, file_name) if file_name else marker.evaluate({"extra": extra})
+            for extra in extras
+        )
+    except (UndefinedComparison, UndefinedEnvironmentName):
+        raise
+    except ValueError:
+        # A version of this machine, such as its kernel's: earlier releases of packaging don't compare it as text.
+        return True
+
+
+def refusing_requirement(name: str, version: str, target: str, families: Iterable[str]) -> str:
+    """Return a requirement of a public version that can't be met and says why: there is no code for a target.
+
+    An installer would only warn about an extra that it doesn't know.
+    """
+    return f"{name}=={version}+{'.'.join([target, _REFUSAL, 'which.has', *families])}"
+
+
+def is_refusing(requirement: Requirement) -> bool:
+    """Return whether a requirement is meant never to be met, as those of `refusing_requirement` are."""
+    return any(f".{_REFUSAL}" in specifier.version for specifier in requirement.specifier)
+
+
+def asked_for(requirement: Requirement) -> list[tuple[str, str]]:
+    """Return the name that a requirement asks for, normalised, once without an extra and once with each of its own."""
+    name = str(canonicalize_name(requirement.name))
+    return [(name, extra) for extra in ("", *map(canonicalize_name, requirement.extras))]
+
+
+def follow_requirements(start: str, brought_by: Callable[[str, str], Iterable[tuple[str, str]]]) -> frozenset[str]:
+    """Return the names of all that a distribution brings, directly or through others; its own name may be among them.
+
+    ``brought_by`` returns what a name with an extra asks for directly, as `asked_for` does.
+    """
+    reached: set[tuple[str, str]] = set()
+    waiting = [(start, "")]
+    while waiting:
+        brought = set(brought_by(*waiting.pop())) - reached
+        waiting += brought
+        reached |= brought
+    return frozenset(name for name, _ in reached)
+
+
+_SECTION = re.compile(r"\[([^:\]]*)(?::(.*))?\]")
+
+
+def parse_requires_txt(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield extra, marker and requirement of each line; a section says which extra and marker its lines have."""
+    extra = marker = ""
+    for line in map(str.strip, text.splitlines()):
+        section = _SECTION.fullmatch(line)
+        if section:
+            extra, marker = section[1], section[2] or ""
+        elif line:
+            yield extra, marker, line
+
+
+def to_requires_dist(extra: str, marker: str, requirement: str) -> str:
+    """Return a line of ``requires.txt`` as Requires-Dist of core metadata has it."""
+    text, _, own = requirement.partition(";")
+    parts = [f"({part.strip()})" for part in (own, marker) if part.strip()]
+    parts += [f'extra == "{extra}"'] if extra else []
+    return f"{text.strip()} ; {' and '.join(parts)}" if parts else text.strip()
+
+
+_LEGACY = ("setuptools>=40.8.0",)
+"""What installers take for an sdist that doesn't say it."""
+
+
+class _BuildSystem(msgspec.Struct):
+    requires: tuple[str, ...] = _LEGACY
+
+
+class _Project(msgspec.Struct, rename="kebab"):
+    build_system: _BuildSystem = msgspec.field(default_factory=_BuildSystem)
+
+
+def read_build_requires(path: Path) -> tuple[str, ...]:
+    """Return the requirements of an sdist's build, as its ``pyproject.toml`` has them.
+
+    Raises `InputError` for one that can't be read, and `OSError` when the sdist can't.
+    """
+    data = read_sdist_file(path, "pyproject.toml")
+    try:
+        return decode_toml(data or b"", _Project).build_system.requires
+    except msgspec.DecodeError as e:
+        place = f"{path}!pyproject.toml"
+        raise InputError(place, f"can't be read ({e})", expected="that of PEP 518") from e

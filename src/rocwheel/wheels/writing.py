@@ -1,0 +1,312 @@
+"""Writes wheels (binary distribution format 1.0) member by member; a wheel gets its name when it is whole."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.core.hashing import FollowingHash, Seal, SealedPart, seal
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileStamp
+from rocwheel.core.writing import AtomicFile
+from rocwheel.wheels.compression import STORED, pack_whole
+from rocwheel.wheels.content import BytesContent
+from rocwheel.wheels.delivery import PackedCount
+from rocwheel.wheels.names import with_label
+from rocwheel.wheels.packing import Packer
+from rocwheel.wheels.record import RecordRow, render_record
+from rocwheel.wheels.zip_reader import digest_member, iter_packed
+from rocwheel.wheels.zip_writer import ZipTime, ZipWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rocwheel.core.cache import Store
+    from rocwheel.wheels.compression import StreamFormat
+    from rocwheel.wheels.content import Content, Digest
+    from rocwheel.wheels.zip_reader import ZipMember
+    from rocwheel.wheels.zip_writer import ZipTime
+
+
+_METADATA_LEVEL = 9
+
+
+class WheelName(msgspec.Struct, frozen=True):
+    """The parts of a wheel's file name; ``tag`` is the whole compatibility tag, such as ``py3-none-any``."""
+
+    distribution: str
+    version: str
+    tag: str
+    label: str = ""
+    """The label of a wheel variant (:pep:`825`, a draft); empty for none."""
+
+    @property
+    def stem(self) -> str:
+        """Normalised distribution and version, as in the names of the wheel and of its ``.dist-info``."""
+        return f"{normalized_file_part(self.distribution)}-{self.version.replace('-', '_')}"
+
+    @property
+    def file_name(self) -> str:
+        """The wheel's file name."""
+        return with_label(f"{self.stem}-{self.tag}.whl", self.label)
+
+    @property
+    def dist_info(self) -> str:
+        """The name of the metadata folder inside the wheel."""
+        return f"{self.stem}.dist-info"
+
+
+def normalized_file_part(distribution: str) -> str:
+    """Return a distribution name as file names spell it: lower case, runs of ``-_.`` become one ``_``."""
+    return canonicalize_name(distribution).replace("-", "_")
+
+
+class WheelWriter:
+    """A `rocwheel.wheels.packing.Sink` that writes one wheel and its RECORD.
+
+    ``dist_info`` is the name of the metadata folder inside it.
+
+    Members appear in the order in which they are written; `close` adds the given metadata files and RECORD at the
+    end, as the format recommends, syncs the file and gives it its name. `abort` leaves nothing behind.
+    With ``is_hashed``, it has the file's `sha256` then. With ``is_sealed``, `sealed` tells later whether the file
+    still has the bytes that were written.
+    """
+
+    def __init__(
+        self, path: Path, dist_info: str, moment: ZipTime, *, is_sealed: bool = False, is_hashed: bool = False
+    ) -> None:
+        self.path = path
+        self.sha256 = ""
+        """Of the file after `close`, in hexadecimal digits."""
+        self.sealed: tuple[FileStamp, Seal] | None = None
+        """What the file was like after `close`, and the hashes of what is in it."""
+        self._is_sealed = is_sealed
+        self._is_hashed = is_hashed
+        self._hash: FollowingHash | None = None
+        self._parts: list[SealedPart] = []
+        self._dist_info = dist_info
+        self._moment = moment
+        self._rows: list[RecordRow] = []
+        self._member = ""
+        self._stored_from = -1
+        """Where the packed bytes of a member begin that is stored, so that its digest is theirs."""
+        self._file: AtomicFile | None = None
+        self._zip: ZipWriter | None = None
+
+    def begin(self, name: str, mode: int, method: int, size: int) -> None:
+        """Start a member of at most ``size`` unpacked bytes, packed by ``method``; the first one creates the file."""
+        self._member = name
+        self._open_zip().begin(name, mode, method, size)
+        self._stored_from = self._open_zip().tell() if method == STORED else -1
+
+    def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:
+        """Append packed bytes to the member, with their SHA-256 where somebody knows it."""
+        start = self._open_zip().tell()
+        self._open_zip().write(data)
+        if sha256 and self._stored_from < 0:
+            self._parts.append(SealedPart(start, start + len(data), sha256))
+
+    def end(self, digest: Digest) -> None:
+        """Complete the member and add it to RECORD."""
+        if self._stored_from >= 0:
+            self._parts.append(SealedPart(self._stored_from, self._open_zip().tell(), digest.sha256))
+        self._open_zip().end(digest.size, digest.crc32)
+        self._rows.append(RecordRow(self._member, digest.sha256, digest.size))
+        if self._hash:
+            self._hash.follow(self._open_zip().tell())
+
+    def close(self, metadata: Mapping[str, bytes]) -> None:
+        """Write the files of ``.dist-info``, given by their names in it, and RECORD, and give the wheel its name."""
+        for name, data in metadata.items():
+            self._add_now(f"{self._dist_info}/{name}", data)
+        record_path = f"{self._dist_info}/RECORD"
+        self._add_now(record_path, render_record(self._rows, record_path))
+        self._open_zip().close()
+        if self._file is not None:
+            found = seal(self._file.tell(), self._parts, self._file.read) if self._is_sealed else None
+            sha256 = self._hash.finish(self._file.tell()) if self._hash else ""
+            self._file.commit()
+            if found and self._file.stamp:
+                self.sealed = self._file.stamp, found
+            self.sha256 = sha256
+
+    def abort(self) -> None:
+        """Remove what was written; harmless after `close`."""
+        if self._file is not None:
+            self._file.discard()
+
+    def _add_now(self, name: str, data: bytes) -> None:
+        packed = pack_whole(BytesContent(data), _METADATA_LEVEL)
+        self.begin(name, 0o644, packed.method, len(data))
+        self.write(packed.data)
+        self.end(packed.digest)
+
+    def _open_zip(self) -> ZipWriter:
+        if self._zip is None:
+            self._file = AtomicFile(self.path)
+            self._zip = ZipWriter(self._file, self._moment)
+            self._hash = FollowingHash(self._file.read) if self._is_hashed else None
+        return self._zip
+
+
+DEFAULT_LEVEL = 6
+HIGHEST_LEVEL = 12
+"""libdeflate level of wheel members."""
+
+
+@contextmanager
+def write_wheels(
+    executor: Executor,
+    moment: ZipTime,
+    *,
+    level: int = DEFAULT_LEVEL,
+    progress: Progress = SILENT,
+    kept: Store | None = None,
+    is_hashed: bool = False,
+) -> Iterator[WheelPacker]:
+    """Yield a packer of wheels; at the end of the block they are whole, and have their names.
+
+    The ``executor`` packs members, ``moment`` dates them, and ``level`` is libdeflate's, 0 stores. What the
+    ``kept`` store has is not packed again. With ``is_hashed``, the packer tells the hashes of wheels. Raises
+    `WorkError` when a wheel can't be written. After any exception, no wheel stays that is not whole.
+    """
+    # Closing syncs to disk: a thread of its own lets the next wheel go on meanwhile.
+    with ThreadPoolExecutor(1, "rocwheel-close") as closer:
+        packer = Packer(executor, level, progress=progress, kept=kept)
+        make = partial(WheelWriter, moment=moment, is_sealed=kept is not None, is_hashed=is_hashed)
+        wheels = WheelPacker(packer, make, closer, progress)
+        try:
+            yield wheels
+            wheels.finish()
+        except BaseException:
+            wheels.abort()
+            raise
+
+
+class WrittenWheel(msgspec.Struct, frozen=True):
+    """A finished wheel, its state when it got its name, and how many of its members were packed for it."""
+
+    path: Path
+    stamp: FileStamp
+    seal: Seal
+    members: PackedCount
+    sha256: str = ""
+    """Of the file, in hexadecimal digits, if it was asked for."""
+
+
+class WheelPacker:
+    """Opens wheels, one after the other or several at once, whose members share the workers of one `Packer`."""
+
+    def __init__(
+        self, packer: Packer, make_writer: Callable[..., WheelWriter], closer: Executor, progress: Progress
+    ) -> None:
+        self._packer = packer
+        self._make_writer = make_writer
+        self._closer = closer
+        self._progress = progress
+        self._writers: list[WheelWriter] = []
+        self._closing: list[Future[None]] = []
+        self._counted = PackedCount()
+        self._counts: dict[Path, PackedCount] = {}
+
+    def open(self, path: Path, *, dist_info: str) -> OpenWheel:
+        """Begin the wheel that will stand at ``path``, whose metadata folder is named ``dist_info``."""
+        writer = self._make_writer(path, dist_info)
+        self._writers.append(writer)
+        return OpenWheel(writer, self._packer, self._progress, partial(self._close, writer))
+
+    @property
+    def count(self) -> PackedCount:
+        """How many members were packed, and how many a cache had, of those that were written."""
+        return self._packer.count
+
+    @property
+    def written(self) -> list[WrittenWheel]:
+        """The wheels that have their names, if they are sealed."""
+        return [
+            WrittenWheel(writer.path, *writer.sealed, self._counts[writer.path], writer.sha256)
+            for writer in self._writers
+            if writer.sealed
+        ]
+
+    @property
+    def digests(self) -> dict[Path, str]:
+        """The SHA-256, in hexadecimal digits, of the wheels that have their names, if these are hashed."""
+        return {writer.path: writer.sha256 for writer in self._writers}
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function, on the thread that adds, once every member that was added so far is written."""
+        self._packer.call(function)
+
+    def drain(self) -> None:
+        """Write every member that was added so far; its content is not read any more."""
+        self._packer.drain()
+
+    def finish(self) -> None:
+        """Wait until every closed wheel has its name."""
+        self._packer.drain()
+        for future in self._closing:
+            future.result()
+
+    def abort(self) -> None:
+        """Drop what is not written yet, and remove every wheel that is not whole."""
+        self._packer.cancel()
+        wait([future for future in self._closing if not future.cancel()])
+        for writer in self._writers:
+            writer.abort()
+
+    def _close(self, writer: WheelWriter, metadata: Mapping[str, bytes]) -> None:
+        self._counts[writer.path] = self.count.since(self._counted)
+        self._counted = self.count
+        self._closing.append(self._closer.submit(writer.close, metadata))
+
+
+class OpenWheel:
+    """A wheel that takes members, which appear in it in the order in which they are added."""
+
+    def __init__(
+        self, writer: WheelWriter, packer: Packer, progress: Progress, close: Callable[[Mapping[str, bytes]], None]
+    ) -> None:
+        self._writer = writer
+        self._packer = packer
+        self._progress = progress
+        self._close = close
+
+    def add(self, name: str, mode: int, content: Content) -> None:
+        """Add a member, which the workers pack."""
+        self._packer.add(self._writer, name, mode, content)
+
+    def add_stored(self, name: str, mode: int, content: Content) -> None:
+        """Add a member that is compressed already; it is not deflated again."""
+        self._packer.add_stored(self._writer, name, mode, content)
+
+    def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
+        """Add a member that holds the content compressed as a stream of its own."""
+        self._packer.add_encoded(self._writer, name, mode, content, encoding)
+
+    def add_packed(self, member: ZipMember, mode: int, digest: Digest | None = None) -> None:
+        """Add a member of another archive as it is packed there; raise `InputError` later if it is damaged.
+
+        With its ``digest``, it is copied without a look at what is packed in it.
+        """
+        self._packer.call(partial(self._copy, member, mode, digest))
+
+    def close(self, metadata: Mapping[str, bytes]) -> None:
+        """Complete the wheel, once its members are written, with these files of ``.dist-info`` and RECORD."""
+        self._packer.call(partial(self._close, metadata))
+
+    def _copy(self, member: ZipMember, mode: int, digest: Digest | None) -> None:
+        self._writer.begin(member.name, mode, member.method, member.size)
+        if digest is None:
+            digest = digest_member(member, copy_to=self._writer.write)
+        else:
+            deque(map(self._writer.write, iter_packed(member)), maxlen=0)
+        self._writer.end(digest)
+        self._progress.advance(member.size)

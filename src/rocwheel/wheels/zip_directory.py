@@ -1,0 +1,244 @@
+"""The directory of a ZIP archive (APPNOTE.TXT 6.3): its members and their names, among them those of ``.dist-info``."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import re
+import struct
+import unicodedata
+import zipfile
+from functools import partial
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from rocwheel.core.compression import BOUND, most_unpacked
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import count, quoted
+from rocwheel.core.reading import FileRange, FileStamp, open_regular, read_at
+from rocwheel.core.remote_placeholders import prefetch, source_at
+from rocwheel.core.workers import raise_all
+from rocwheel.wheels.compression import DEFLATED, STORED
+from rocwheel.wheels.zip_headers import (
+    AGAIN,
+    Directory,
+    Extent,
+    LocalHeader,
+    ReadAt,
+    beginning,
+    read_local_header,
+    require_apart,
+    require_empty,
+    require_one_name,
+    require_plain_name,
+    require_whole_end,
+)
+from rocwheel.wheels.zip_reader import ZipMember
+from rocwheel.wheels.zip_refusals import find_refused, read_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
+
+    from rocwheel.wheels.zip_refusals import CentralEntry
+
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+"""Categories of characters that uv refuses, or that end a line of RECORD for ``installer``."""
+_LONGEST = 255
+
+
+def outside_reason(member: str) -> str:
+    """Return why installers refuse a member's name, or write it outside of the environment; empty for a good name."""
+    if member.startswith("/") or _DRIVE.match(member):
+        return "an absolute path"
+    if "\\" in member:
+        return "a name with a backslash, which some systems take for a folder's end"
+    if any(unicodedata.category(character) in _UNPRINTABLE for character in member):
+        return "a name with a control character"
+    if any(len(part.encode(errors="surrogateescape")) > _LONGEST for part in member.split("/")):
+        return f"a name of more than {_LONGEST} bytes, which file systems don't take"
+    if ".." in member.split("/"):
+        return "a path that leads out of the wheel"
+    return "" if posixpath.normpath(member) == member else "a path that is not in its plain form"
+
+
+def refuse_outside(source: str, members: Iterable[ZipMember]) -> None:
+    """Raise `InputError` for a member whose name is refused, or `ProblemsError` about ``source`` for several."""
+    faults = [(member.source, why) for member in members if (why := outside_reason(member.name))]
+    expected, remedy = "a place inside the environment", "Build the wheel again."
+    raise_all(source, [InputError(place, why, expected=expected, remedy=remedy) for place, why in faults])
+
+
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+"""The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
+
+_EXPECTED = "a wheel, which has one"
+
+
+def find_dist_info(path: Path | str, names: Iterable[str], *, expected: str = _EXPECTED) -> str:
+    """Return the name of a wheel's one ``.dist-info`` folder; raise `InputError` when there is none, or several."""
+    found = {folder for name in names if (folder := name.partition("/")[0]).endswith(".dist-info")}
+    if len(found) != 1:
+        listed = ", ".join(sorted(found))
+        what = f"has several .dist-info folders: {listed}" if found else "has no .dist-info folder"
+        raise InputError(path, what, expected=expected)
+    return found.pop()
+
+
+def find_metadata(path: Path, names: Collection[str], *, expected: str = "") -> str:
+    """Return the name of the member that holds a wheel's core metadata; raise `InputError` when there is none."""
+    member = f"{find_dist_info(path, names, expected=expected or _EXPECTED)}/METADATA"
+    if member not in names:
+        raise InputError(path, f"has no {member}", expected=expected or "a wheel")
+    return member
+
+
+_UTF8_FLAG = 0x800
+_DAMAGED_ARCHIVE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, OverflowError, ValueError, struct.error)
+
+
+class Archive(NamedTuple):
+    """What the directory of an archive says."""
+
+    members: tuple[ZipMember, ...]
+    refused: tuple[InputError, ...]
+    """What installers refuse of its headers (`rocwheel.wheels.zip_refusals`); whoever only reads it need not."""
+
+
+def read_directory(path: Path) -> tuple[ZipMember, ...]:
+    """Return the members of `read_archive`, for those who read it or write it anew."""
+    return read_archive(path).members
+
+
+def read_archive(path: Path) -> Archive:
+    """Read an archive's directory, folders left out; nothing of the members is unpacked.
+
+    Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
+    a method other than stored and deflate, for members that unpack to more than `most_unpacked` bytes, and for what
+    programs read differently: two members of one name, members that share bytes, a member whose own header disagrees
+    with the directory, and what `ambiguity` and `ending` name. What is behind the end of a member's packed bytes is
+    found where it is unpacked.
+    """
+    try:
+        opened = open_regular(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    try:
+        with opened as file:
+            stamp = FileStamp.of(os.fstat(file.fileno()))
+            with zipfile.ZipFile(file) as archive:
+                entries = read_entries(file, archive.start_dir, len(archive.infolist()))
+                read = _read_members(path, archive, entries, _reader_at(path, file.fileno()), stamp)
+                _require_end(path, archive, sum(entry.length for entry in entries), file)
+                _require_no_bomb(path, read.members, file.seek(0, os.SEEK_END))
+            stamp.require(os.fstat(file.fileno()), str(path))
+    except _DAMAGED_ARCHIVE as e:
+        raise _directory_error(path, e) from e
+    return read
+
+
+def _read_members(
+    path: Path, archive: zipfile.ZipFile, entries: Sequence[CentralEntry], read_at: ReadAt, stamp: FileStamp
+) -> Archive:
+    infos = archive.infolist()
+    for info in infos:
+        require_plain_name(path, info)
+    prefetch(str(path), map(beginning, infos))
+    extents = [Extent(info, _read_header(path, info, read_at)) for info in infos]
+    # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
+    members = tuple(_member(path, one, stamp) for one in extents if not one.info.filename.endswith("/"))
+    _require_different(members, {info.filename[:-1] for info in infos if info.filename.endswith("/")})
+    require_apart(path, extents, archive.start_dir, read_at)
+    headers = (extent.header for extent in extents)
+    return Archive(members, find_refused(path, archive.comment, zip(infos, entries, headers, strict=True)))
+
+
+def _require_different(members: Iterable[ZipMember], folders: AbstractSet[str]) -> None:
+    """Raise `InputError` for members of one name, and for one of the name that a folder has."""
+    names: set[str] = set()
+    for member in members:
+        if member.name in names or member.name in folders:
+            found = "is there twice" if member.name in names else "is there as a folder, too"
+            raise InputError(member.source, found, expected="one member of each name", remedy=AGAIN)
+        names.add(member.name)
+
+
+def _require_end(path: Path, archive: zipfile.ZipFile, length: int, file: IO[bytes]) -> None:
+    def read(size: int, offset: int) -> bytes:
+        file.seek(offset)
+        return file.read(size)
+
+    directory = Directory(len(archive.infolist()), archive.start_dir, length)
+    require_whole_end(path, directory, file.seek(0, os.SEEK_END), read)
+
+
+def _require_no_bomb(path: Path, members: Iterable[ZipMember], size: int) -> None:
+    """Raise `InputError` for members that unpack to far more than those of libraries do."""
+    total = sum(member.size for member in members)
+    if total > most_unpacked(size):
+        found = f"unpacks to {count(total, 'byte')} from {size}"
+        remedy = "If you trust it, pack it again with members that are stored."
+        raise InputError(path, found, expected=BOUND, remedy=remedy)
+
+
+def _directory_error(path: Path, error: Exception) -> InputError:
+    """Return the error for a directory that can't be read; the library calls every failure to read damage."""
+    reason = error.__context__ if isinstance(error, zipfile.BadZipFile) else error
+    if isinstance(reason, OSError) and reason.errno not in {None, errno.EINVAL}:
+        return read_error(path, reason)
+    return InputError(path, f"a damaged archive ({error})", remedy=AGAIN)
+
+
+def _reader_at(path: Path, descriptor: int) -> ReadAt:
+    source = source_at(str(path))
+    if source is None:
+        return partial(read_at, descriptor)
+    return lambda size, offset: source.read(offset, min(offset + size, source.size)) if offset < source.size else b""
+
+
+def _member(path: Path, extent: Extent, stamp: FileStamp) -> ZipMember:
+    info = extent.info
+    packed = FileRange(str(path), extent.header.content, info.compress_size, stamp)
+    return ZipMember(info.filename, info.external_attr >> 16, info.compress_type, info.file_size, info.CRC, packed)
+
+
+def _read_header(path: Path, info: zipfile.ZipInfo, read_at: ReadAt) -> LocalHeader:
+    """Return a member's own header, which has to say what the directory does."""
+    source = f"{path}!{info.filename}"
+    is_folder = info.filename.endswith("/")
+    if not is_folder:
+        _require_readable(source, info)
+    header = read_local_header(read_at, info.header_offset)
+    if header is None:
+        raise InputError(source, "no member at the place that the directory names", expected="a whole archive")
+    _require_same(source, info, header)
+    require_one_name(source, header.name, header.extra, info.extra)
+    if is_folder:
+        require_empty(source, info, header, read_at)
+    return header
+
+
+def _require_readable(source: str, info: zipfile.ZipInfo) -> None:
+    """Raise `InputError` for a member that installers can't unpack."""
+    if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
+        how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
+        raise InputError(source, how, expected="a stored or deflated member, as installers read")
+    if info.compress_type == STORED and info.compress_size != info.file_size:
+        found = f"stored in {count(info.compress_size, 'byte')}"
+        raise InputError(source, found, expected=f"its size, {info.file_size}", remedy=AGAIN)
+
+
+def _require_same(source: str, info: zipfile.ZipInfo, header: LocalHeader) -> None:
+    """Raise `InputError` where a member's own header contradicts the directory."""
+    if header.name.decode("utf-8" if header.flags & _UTF8_FLAG else "cp437") != info.orig_filename:
+        raise InputError(
+            source, f"calls itself {quoted(header.name)}", expected="the name in the directory", remedy=AGAIN
+        )
+    promised = (info.compress_type, info.CRC, info.compress_size, info.file_size)
+    if not header.agrees_with(*promised):
+        found = f"has method {header.method}, checksum {header.crc32:08x} and sizes {header.packed_size}, {header.size}"
+        expected = "{}, {:08x} and {}, {} as in the directory".format(*promised)
+        raise InputError(source, found, expected=expected, remedy=AGAIN)

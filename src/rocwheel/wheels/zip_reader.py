@@ -1,0 +1,283 @@
+"""Reads the members of ZIP archives (APPNOTE.TXT 6.3): packed bytes by range, and unpacked ones checked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import deque
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from typing import IO, TYPE_CHECKING, TypeAlias, cast
+
+import msgspec
+from zlib_ng import zlib_ng
+
+from rocwheel.binary.kind import HEAD_SIZE
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileRange
+from rocwheel.core.remote_placeholders import source_at
+from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.core.workers import call_beside
+from rocwheel.wheels.compression import STORED
+from rocwheel.wheels.content import Digest
+from rocwheel.wheels.zip_headers import AGAIN, HEAD_PIECE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    Writing: TypeAlias = Callable[[bytes], None]
+    from collections.abc import Callable
+
+
+_DAMAGE = cast("type[Exception]", zlib_ng.error)
+_PIECE = 1 << 20
+_MOST_TEXT = 64 << 20
+_TAKEN_BESIDE = 32 << 20
+"""Members of this size on, in bytes, are hashed and written by another thread than the one that inflates them."""
+
+
+class ZipMember(msgspec.Struct, frozen=True):
+    """One file of an archive; sizes in bytes, ``mode`` all 16 bits of Unix, 0 when the archive has none."""
+
+    name: str
+    mode: int
+    method: int
+    size: int
+    crc32: int
+    packed: FileRange
+
+    @property
+    def source(self) -> str:
+        """How messages name the member: with its archive."""
+        return f"{self.packed.path}!{self.name}"
+
+
+def iter_member(member: ZipMember, *, copy_to: Writing | None = None) -> Iterator[bytes]:
+    """Yield the unpacked bytes piece by piece; raise `InputError` when they are not what the directory promises.
+
+    ``copy_to`` is called with the packed bytes that they come from, as they are read.
+    """
+    size = crc32 = 0
+    for piece in _pieces(member, copy_to):
+        size += len(piece)
+        crc32 = zlib_ng.crc32(piece, crc32)
+        if size > member.size:
+            break
+        yield piece
+    if (size, crc32) != (member.size, member.crc32):
+        found = f"{count(size, 'byte')} with checksum {crc32:08x}"
+        raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=AGAIN)
+
+
+def iter_packed(member: ZipMember, size: int = _PIECE) -> Iterator[bytes]:
+    """Yield the packed bytes as they are, in pieces."""
+    for start in range(0, member.packed.size, size):
+        yield member.packed.part(start, min(start + size, member.packed.size)).read()
+
+
+def _packed(member: ZipMember, copy_to: Writing | None, size: int = _PIECE) -> Iterator[bytes]:
+    for piece in iter_packed(member, size):
+        if copy_to is not None:
+            copy_to(piece)
+        yield piece
+
+
+def _pieces(member: ZipMember, copy_to: Writing | None = None, size: int = _PIECE) -> Generator[bytes, None, None]:
+    if member.method == STORED:
+        yield from _packed(member, copy_to, size)
+        return
+    inflater = zlib_ng.decompressobj(-15)
+    try:
+        for piece in _packed(member, copy_to, size):
+            waiting = piece
+            while waiting:
+                yield inflater.decompress(waiting, 4 * _PIECE)
+                _require_none_behind(member, inflater.unused_data)
+                waiting = inflater.unconsumed_tail
+        yield inflater.flush()
+    except _DAMAGE as e:
+        raise InputError(member.source, f"can't be unpacked ({e})", remedy=AGAIN) from e
+    if not inflater.eof:
+        raise InputError(member.source, "its packed bytes end too early", expected="a whole stream", remedy=AGAIN)
+
+
+def _require_none_behind(member: ZipMember, behind: bytes) -> None:
+    """Raise `InputError` for bytes behind the end of what is packed.
+
+    Whoever reads an archive as a stream looks for the next member there, and whoever goes by the directory skips them.
+    """
+    if behind:
+        found = "has more bytes behind the end of its packed ones"
+        raise InputError(member.source, found, expected="none", remedy=AGAIN)
+
+
+def check_member(member: ZipMember) -> None:
+    """Unpack a member and raise `InputError` when its bytes are not what the directory promises."""
+    deque(iter_member(member), maxlen=0)
+
+
+def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Digest:
+    """Return the digest of the unpacked bytes, which are never in memory as a whole; otherwise as `iter_member`."""
+    sha256 = hashlib.sha256()
+    for piece in iter_member(member, copy_to=copy_to):
+        sha256.update(piece)
+    return Digest(member.crc32, sha256.digest(), member.size)
+
+
+def read_member(member: ZipMember) -> bytes:
+    """Return the unpacked bytes of a small member, such as a metadata file; raises `InputError` for a large one."""
+    if member.size > _MOST_TEXT:
+        raise InputError(member.source, count(member.size, "byte"), expected=f"at most {_MOST_TEXT} for such a file")
+    return b"".join(iter_member(member))
+
+
+def member_head(member: ZipMember) -> bytes:
+    """Return the first `HEAD_SIZE` bytes of a member; raises `InputError` when it is damaged there."""
+    head = b""
+    with closing(_pieces(member, size=HEAD_PIECE)) as pieces:
+        for piece in pieces:
+            head += piece[:HEAD_SIZE]
+            if len(head) >= HEAD_SIZE:
+                break
+    return head[:HEAD_SIZE]
+
+
+@contextmanager
+def open_content(member: ZipMember, *, limit: int | None = None) -> Iterator[FileRange]:
+    """Yield the unpacked bytes as `open_unpacked` does, without their digest.
+
+    Of a stored member of an archive that is elsewhere, which is read as far as somebody asks for its bytes, the
+    checksum is not compared.
+    """
+    if member.method == STORED and source_at(member.packed.path):
+        yield member.packed
+        return
+    with open_unpacked(member, limit=limit) as (unpacked, _):
+        yield unpacked
+
+
+@contextmanager
+def open_unpacked(member: ZipMember, *, limit: int | None = None) -> Iterator[tuple[FileRange, Digest]]:
+    """Yield the unpacked bytes as a range, with their digest.
+
+    A stored member is a range of the archive. A deflated one is unpacked into a nameless temporary file, which ends
+    with the block: a library of half a gigabyte takes no memory. Raises `InputError` for a damaged member, and for one
+    to unpack of more than ``limit`` bytes, if there is a limit; `WorkError` when that file can't be written. Both name
+    the member.
+    """
+    if member.method == STORED:
+        yield member.packed, digest_member(member)
+        return
+    if limit is not None and member.size > limit:
+        remedy = "Set a higher limit if you trust the file."
+        raise InputError(
+            member.source, f"{count(member.size, 'byte')} when unpacked", expected=f"at most {limit}", remedy=remedy
+        )
+    with ExitStack() as stack:
+        try:
+            spool = stack.enter_context(open_temporary())
+            require_room(spool, member.size)
+            digest = _unpack(member, spool)
+        except OSError as e:
+            raise no_room(member.source, f"its {member.size} unpacked bytes", e) from e
+        yield FileRange(path_of(spool), 0, member.size), digest
+
+
+def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
+    sha256 = hashlib.sha256()
+
+    def take(piece: bytes) -> None:
+        sha256.update(piece)
+        write_all(target, piece)
+
+    with call_beside(take) if member.size >= _TAKEN_BESIDE else nullcontext(take) as give:
+        for piece in iter_member(member):
+            give(piece)
+    return Digest(member.crc32, sha256.digest(), member.size)
+
+
+_LEAST = 1 << 20
+"""Members below this size, in bytes, are unpacked again: that takes less than a file that stays open is worth."""
+_MOST = 64
+_MOST_BYTES = 4 << 30
+
+
+class UnpackedMembers:
+    """The digests of members, and nameless files with the bytes of large ones, up to a number and a size.
+
+    The files take half of what is free on their disk at most, so that members which are not kept can be unpacked, too.
+    Several threads may use it at the same time. `close` ends the files. Of a wheel that changed since, nothing
+    is found: its members have another stamp.
+    """
+
+    def __init__(self, *, least: int = _LEAST, most: int = _MOST, most_bytes: int = _MOST_BYTES) -> None:
+        self.digests: dict[ZipMember, Digest] = {}
+        """Those of members that were read whole, and whose checksum was right."""
+        self._least, self._most, self._room = least, most, most_bytes
+        self._held = 0
+        self._kept: dict[ZipMember, tuple[ExitStack, FileRange]] = {}
+        self._lock = threading.Lock()
+
+    def digest(self, member: ZipMember) -> Digest:
+        """Return what `digest_member` does, which is asked only once."""
+        if member not in self.digests:
+            self.digests[member] = digest_member(member)
+        return self.digests[member]
+
+    def find(self, member: ZipMember) -> FileRange | None:
+        """Return the bytes of a member if they were kept; they stay until `keep_only`."""
+        found = self._kept.get(member)
+        return found[1] if found else None
+
+    @contextmanager
+    def open(self, member: ZipMember) -> Iterator[tuple[FileRange, Digest]]:
+        """Yield what `open_unpacked` does, which stays for the next call if there is room for it."""
+        if found := self.find(member):
+            yield found, self.digests[member]
+            return
+        with ExitStack() as stack:
+            unpacked, digest = stack.enter_context(open_unpacked(member))
+            self.digests[member] = digest
+            yield unpacked, digest
+            if self._takes(member, unpacked):
+                self._kept[member] = (stack.pop_all(), unpacked)
+
+    @contextmanager
+    def open_content(self, member: ZipMember) -> Iterator[FileRange]:
+        """Yield what `rocwheel.wheels.zip_reader.open_content` does, which stays like what `open` yields."""
+        if member.method == STORED and source_at(member.packed.path):
+            with open_content(member) as content:
+                yield content
+            return
+        with self.open(member) as (unpacked, _):
+            yield unpacked
+
+    def _takes(self, member: ZipMember, unpacked: FileRange) -> bool:
+        with self._lock:
+            takes = self._least <= member.size <= self._room and self._most > 0
+            takes = takes and self._held + member.size <= _free_at(unpacked.path)
+            if takes:
+                self._count(member.size)
+        return takes
+
+    def _count(self, size: int, number: int = 1) -> None:
+        self._most -= number
+        self._room -= size
+        self._held += size
+
+    def keep_only(self, is_wanted: Callable[[ZipMember], bool]) -> None:
+        """Close the files of all other members, which makes room for more."""
+        for member in [member for member in self._kept if not is_wanted(member)]:
+            self._kept.pop(member)[0].close()
+            with self._lock:
+                self._count(-member.size, -1)
+
+    def close(self) -> None:
+        """Close all files."""
+        self.keep_only(lambda _: False)
+
+
+def _free_at(path: str) -> int:
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize

@@ -1,0 +1,176 @@
+"""What installers refuse in the headers of a ZIP archive that all programs read alike (APPNOTE.TXT 6.3).
+
+uv is the strictest: it parses every extra field, and expects the ZIP64 field to hold the sizes for which a header has
+no room, and nothing else. Python's ``zipfile``, by which pip and ``installer`` read, refuses some flags as well.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from typing import IO, TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of
+from rocwheel.wheels.compression import DEFLATED, STORED
+from rocwheel.wheels.zip_headers import ZIP64
+
+if TYPE_CHECKING:
+    import zipfile
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from rocwheel.wheels.zip_headers import LocalHeader
+
+__all__ = ["CentralEntry", "find_refused", "group_faults", "read_entries"]
+
+_ENTRY: Final = struct.Struct("<4s6H3I5H2I")
+_FIELD: Final = struct.Struct("<2H")
+_UNICODE_COMMENT: Final = 0x6375
+_UNICODE_HEAD: Final = 5
+_FLAGS: Final = {0: "encrypted", 5: "a patch", 6: "strongly encrypted"}
+_STREAM: Final = 8
+_UTF8: Final = 0x800
+_NEWEST: Final = 63
+_WIDE32, _WIDE16 = 0xFFFFFFFF, 0xFFFF
+_OF_OWN_HEADER: Final = 2
+_NAMED: Final = 10
+_COMMENT: Final = "has a comment with control characters, as if another archive were in it", "printable text"
+_REMEDY: Final = "Pack it again, as 'rocwheel repair' does."
+
+
+class CentralEntry(msgspec.Struct, frozen=True):
+    """What the directory says about a member, before the ZIP64 field fills in what has no room."""
+
+    version: int
+    flags: int
+    extra: bytes
+    comment: bytes
+    narrow: tuple[int, ...]
+    """Size, packed size and offset; a member's own header has no offset."""
+    disk: int
+    length: int
+    """The bytes of the entry, by what it says itself."""
+
+
+def read_entries(file: IO[bytes], start: int, number: int) -> tuple[CentralEntry, ...]:
+    """Read the entries of a directory that `zipfile` has read before, so that they are there."""
+    file.seek(start)
+    return tuple(_read_entry(file) for _ in range(number))
+
+
+def _read_entry(file: IO[bytes]) -> CentralEntry:
+    _, _, version, flags, *_, packed_size, size, name, extra, comment, disk, _, _, offset = _ENTRY.unpack(
+        file.read(_ENTRY.size)
+    )
+    file.read(name)
+    length = _ENTRY.size + name + extra + comment
+    return CentralEntry(version, flags, file.read(extra), file.read(comment), (size, packed_size, offset), disk, length)
+
+
+def find_refused(
+    path: Path, comment: bytes, members: Iterable[tuple[zipfile.ZipInfo, CentralEntry, LocalHeader]]
+) -> tuple[InputError, ...]:
+    """Return what installers refuse in an archive's headers; an archive that is written again has none of it."""
+    faults = [
+        (info.filename, InputError(f"{path}!{info.filename}", found, expected=expected, remedy=_REMEDY))
+        for info, entry, header in members
+        for found, expected in _member_faults(info, entry, header)
+    ]
+    if _may_be_archive(comment):
+        found, expected = _COMMENT
+        faults.append(("", InputError(path, found, expected=expected, remedy=_REMEDY)))
+    return tuple(group_faults(path, faults))
+
+
+def group_faults(path: Path, faults: Iterable[tuple[str, InputError]]) -> Iterator[InputError]:
+    """Yield the errors about members, which are named; errors that say the same become one about the archive."""
+    groups: dict[tuple[str, str, str], list[tuple[str, InputError]]] = defaultdict(list)
+    for name, error in faults:
+        groups[error.found, error.expected, error.remedy].append((name, error))
+    for (found, expected, remedy), group in groups.items():
+        if len(group) == 1:
+            yield group[0][1]
+        else:
+            names = first_of([name for name, _ in group], _NAMED)
+            yield InputError(
+                path, f"{count(len(group), 'member')} ({names}): {found}", expected=expected, remedy=remedy
+            )
+
+
+def _member_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHeader) -> Iterator[tuple[str, str]]:
+    for place, said, disk in (("own header", header, 0), ("directory entry", entry, entry.disk)):
+        for found, expected in (*_header_faults(said), *_extra_faults(said, disk)):
+            yield f"its {place} {found}", expected
+    if (entry.flags ^ header.flags) & _STREAM:
+        yield "its own header and its directory entry disagree on bit 3 of the flags", "the same flags"
+    if not header.name.isascii() and not header.flags & entry.flags & _UTF8:
+        yield "its name is neither ASCII nor marked as UTF-8", "bit 11 of the flags"
+    if _may_be_archive(entry.comment):
+        yield _COMMENT
+    if info.filename.endswith("/"):
+        yield from _folder_faults(info, header)
+
+
+def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]]:
+    """Find flags and versions of ZIP that installers don't know."""
+    for bit, what in _FLAGS.items():
+        if said.flags >> bit & 1:
+            yield f"says that it is {what}", f"no bit {bit} in the flags"
+    version = said.version & 0xFF
+    if version > _NEWEST:
+        yield f"asks for version {version // 10}.{version % 10} of ZIP", "at most 6.3"
+
+
+def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple[str, str]]:
+    """Find extra fields that are cut off, repeated, or of a wrong length."""
+    seen: set[int] = set()
+    for kind, length, data in _fields(said.extra):
+        if len(data) < length:
+            yield f"has an extra field {kind:#06x} of {count(len(data), 'byte')}", f"the {length} that it promises"
+        elif kind in seen:
+            yield f"has the extra field {kind:#06x} twice", "each field once"
+        elif kind == ZIP64:
+            yield from _zip64_faults(said.narrow, disk, data)
+        elif kind == _UNICODE_COMMENT and (not data or (data[0] == 1 and len(data) < _UNICODE_HEAD)):
+            yield f"has an extra field {kind:#06x} of {count(len(data), 'byte')}", f"at least {_UNICODE_HEAD}"
+        seen.add(kind)
+
+
+def _zip64_faults(narrow: tuple[int, ...], disk: int, data: bytes) -> Iterator[tuple[str, str]]:
+    """Find a ZIP64 field that holds anything but the sizes for which a header has no room.
+
+    uv excuses a field that repeats both sizes of a member's own header.
+    """
+    needed = 8 * narrow.count(_WIDE32)
+    lengths = {needed, needed + 4} if disk == _WIDE16 else {needed}
+    is_excused = len(narrow) == _OF_OWN_HEADER and not needed and data == struct.pack("<2Q", *narrow)
+    if len(data) not in lengths and not is_excused:
+        expected = f"{needed}, by its sizes" if needed else "none, since its sizes have room"
+        yield f"has a ZIP64 field of {count(len(data), 'byte')}", expected
+
+
+def _fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield kind, promised length and data of each extra field; fewer bytes than a field's head are padding."""
+    at = 0
+    while at + _FIELD.size <= len(extra):
+        kind, length = _FIELD.unpack_from(extra, at)
+        at += _FIELD.size
+        yield kind, length, extra[at : at + length]
+        at += length
+
+
+def _folder_faults(info: zipfile.ZipInfo, header: LocalHeader) -> Iterator[tuple[str, str]]:
+    if info.CRC:
+        yield f"a folder with checksum {info.CRC:08x}", "00000000"
+    if header.is_stream and info.compress_size:
+        yield f"a folder with {count(info.compress_size, 'packed byte')} and a descriptor", "none"
+    if info.compress_type not in {STORED, DEFLATED}:
+        yield f"a folder packed by method {info.compress_type}", "a stored one"
+
+
+def _may_be_archive(comment: bytes) -> bool:
+    """Return whether a comment has bytes that the records of a ZIP archive have, and texts never."""
+    return any(1 <= byte <= 8 for byte in comment)

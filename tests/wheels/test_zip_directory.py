@@ -1,0 +1,258 @@
+"""Tests of `rocwheel.wheels.zip_directory`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import re
+import struct
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.core import compression
+from rocwheel.core.errors import InputError
+from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, outside_reason, read_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        ("demo/../../evil.so", "a path that leads out of the wheel"),
+        ("/etc/evil.so", "an absolute path"),
+        ("C:/evil.dll", "an absolute path"),
+        ("demo\\evil.dll", "a name with a backslash, which some systems take for a folder's end"),
+        ("demo/./a.so", "a path that is not in its plain form"),
+        ("demo//a.so", "a path that is not in its plain form"),
+        ("demo/..a/b..so", ""),
+    ],
+)  # fmt: skip
+def test_names_that_lead_out_of_the_environment_are_reported(member: str, reason: str) -> None:
+    assert outside_reason(member) == reason
+
+
+WHEEL = Path("a.whl")
+
+
+def test_the_folder_of_a_wheel_is_found_whatever_it_holds() -> None:
+    assert find_dist_info(WHEEL, ["a/__init__.py", "a-1.0.dist-info/WHEEL", "a-1.0.dist-info/RECORD"]) == (
+        "a-1.0.dist-info"
+    )
+
+
+def test_a_folder_deeper_down_is_not_the_wheels_own() -> None:
+    names = ["a/_vendor/b-1.0.dist-info/METADATA", "a-1.0.dist-info/METADATA"]
+    assert find_metadata(WHEEL, names) == "a-1.0.dist-info/METADATA"
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["a.py"], "has no .dist-info folder; expected a wheel, which has one"),
+        (
+            ["a.dist-info/METADATA", "b.dist-info/WHEEL"],
+            "has several .dist-info folders: a.dist-info, b.dist-info; expected a wheel, which has one",
+        ),
+        (["a.dist-info/WHEEL"], "has no a.dist-info/METADATA; expected a wheel"),
+    ],
+    ids=["none", "two", "no METADATA"],
+)
+def test_what_has_no_one_metadata_file_is_refused(names: list[str], found: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"a.whl: {found}")):
+        find_metadata(WHEEL, names)
+
+
+def test_the_error_says_what_the_caller_expected() -> None:
+    with pytest.raises(InputError, match=re.escape("a.whl: has no .dist-info folder; expected that of a 1.0")):
+        find_metadata(WHEEL, ["a.py"], expected="that of a 1.0")
+
+
+def write(path: Path, *, method: int = zipfile.ZIP_DEFLATED, **contents: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_modes_are_those_of_unix_or_none(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        tool = zipfile.ZipInfo("tool")
+        tool.external_attr = 0o100755 << 16
+        archive.writestr(tool, b"")
+        archive.writestr(zipfile.ZipInfo("plain"), b"")
+        archive.writestr("folder/", b"")
+    found = [(member.name, member.mode) for member in read_directory(tmp_path / "a.zip")]
+    assert found == [("tool", 0o100755), ("plain", 0o600)]
+
+
+@pytest.mark.parametrize("keep", [0, 10, 60], ids=["empty", "start", "no end"])
+def test_what_is_not_a_whole_archive_is_refused(tmp_path: Path, keep: int) -> None:
+    path = write(tmp_path / "a.zip", a=b"content")
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(
+        InputError, match=r"a damaged archive \(File is not a zip file\)\. Build or download it again\."
+    ):
+        read_directory(path)
+
+
+def write_zeros(path: Path, members: int) -> Path:
+    """Write an archive of members that are each 1 MiB of zeros, packed to a thousandth."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(members):
+            archive.writestr(f"a{number}", bytes(1 << 20))
+    return path
+
+
+def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "_TRUSTED", 16 << 20)
+    path = write_zeros(tmp_path / "a.zip", 17)
+    with pytest.raises(InputError) as error:
+        read_directory(path)
+    assert str(error.value) == (
+        f"{path}: unpacks to 17825792 bytes from {path.stat().st_size}; expected at most 1 GiB, or 200 times its size. "
+        "If you trust it, pack it again with members that are stored."
+    )
+
+
+def test_a_large_archive_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "_TRUSTED", 4096)
+    path = write(tmp_path / "a.zip", a=random.Random(1).randbytes(1000) + bytes(100_000))
+    assert [member.size for member in read_directory(path)] == [101_000]
+
+
+def test_an_archive_of_little_may_be_packed_as_tightly_as_it_likes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "_TRUSTED", 16 << 20)
+    assert len(read_directory(write_zeros(tmp_path / "a.zip", 16))) == 16
+
+
+def test_a_method_that_installers_do_not_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        read_directory(write(tmp_path / "a.zip", method=zipfile.ZIP_LZMA, a=b"content"))
+    assert str(error.value) == (
+        f"{tmp_path}/a.zip!a: packed by method 14; expected a stored or deflated member, as installers read"
+    )
+
+
+def test_a_member_without_a_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x", b"data")
+    # The name becomes the first byte of an extra field, in the local header and in the directory.
+    content = bytearray(path.read_bytes())
+    local, central = content.find(b"PK\3\4"), content.find(b"PK\1\2")
+    for lengths in (local + 26, central + 28):
+        content[lengths : lengths + 4] = b"\0\0\1\0"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert str(caught.value) == f"{path}: has a member without a name. Build or download it again."
+
+
+def damage(path: Path, change: Callable[[bytearray, int, int], None]) -> str:
+    """Change an archive by what is given its bytes and the places of its first local header and directory entry."""
+    content = bytearray(path.read_bytes())
+    change(content, content.find(b"PK\3\4"), content.find(b"PK\1\2"))
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    return str(caught.value)
+
+
+def test_a_member_that_calls_itself_otherwise_is_refused(tmp_path: Path) -> None:
+    def rename(content: bytearray, local: int, _central: int) -> None:
+        content[local + 30 : local + 31] = b"b"
+
+    path = write(tmp_path / "a.zip", a=b"content")
+    assert damage(path, rename) == (
+        f"{path}!a: calls itself b'b'; expected the name in the directory. Build or download it again."
+    )
+
+
+def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.zip", a=b"one", b=b"two")
+    content = bytearray(path.read_bytes())
+    content[content.rfind(b"PK\3\4") + 30] = content[content.rfind(b"PK\1\2") + 46] = ord("a")
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert str(caught.value) == (
+        f"{path}!a: is there twice; expected one member of each name. Build or download it again."
+    )
+
+
+def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as inner:
+        inner.writestr("b", b"content")
+    local = path.read_bytes()[: path.read_bytes().find(b"PK\1\2")]
+    with zipfile.ZipFile(path, "w") as archive:
+        # The bytes of "a" are the header and the bytes of "b".
+        archive.writestr("a", local)
+        archive.writestr("b", b"content")
+        archive.infolist()[1].header_offset = 31
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert str(caught.value) == (
+        f"{path}!b: shares bytes with a; expected bytes of its own. Build or download it again."
+    )
+
+
+def test_a_member_that_reaches_into_the_directory_is_refused(tmp_path: Path) -> None:
+    def lengthen(content: bytearray, local: int, central: int) -> None:
+        content[local + 18 : local + 26] = content[central + 20 : central + 28] = (20).to_bytes(4, "little") * 2
+
+    path = write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content")
+    assert damage(path, lengthen) == (
+        f"{path}: a damaged archive (a reaches into the directory). Build or download it again."
+    )
+
+
+def test_an_offset_beyond_all_files_is_refused(tmp_path: Path) -> None:
+    def move(content: bytearray, _local: int, central: int) -> None:
+        # The extra field of ZIP64 holds what has no room in the entry (APPNOTE.TXT, 4.5.3).
+        content[central + 47 : central + 47] = struct.pack("<2HQ", 1, 8, 1 << 63)
+        content[central + 30 : central + 32] = (12).to_bytes(2, "little")
+        content[central + 42 : central + 46] = b"\xff" * 4
+        end = content.find(b"PK\5\6")
+        content[end + 12 : end + 16] = (end - central).to_bytes(4, "little")
+
+    path = write(tmp_path / "a.zip", a=b"content")
+    assert damage(path, move).startswith(f"{path}: a damaged archive (")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.zip")
+    with pytest.raises(InputError, match=r"a\.zip: can't be read \(it is not a regular file\)"):
+        read_directory(tmp_path / "a.zip")
+
+
+def test_a_disk_that_fails_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard library calls whatever it can't read no ZIP archive."""
+    path = write(tmp_path / "a.whl", a=b"a")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(zipfile, "_EndRecData", fail)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert str(caught.value) == f"{path}: can't be read (Input/output error). Check that it exists and may be read."
+
+
+def test_a_disk_that_gives_less_than_it_is_asked_for_is_read_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.whl", first=b"one", second=b"two")
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, offset: pread(file, max(size // 2, 1), offset))
+    assert [member.name for member in read_directory(path)] == ["first", "second"]

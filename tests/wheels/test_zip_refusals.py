@@ -1,0 +1,172 @@
+"""Headers of wheels that installers refuse: pip, installer and uv are asked, over wheels by their ZIP headers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import http.server
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.index.entry import read_entry
+from rocwheel.wheels.zip_directory import read_archive
+from tests.support.raw_zip import RawMember, raw_zip
+from tests.support.zip_headers import WHEEL_NAME, zip_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.command_line import Run
+
+REFUSERS: dict[str, list[str]] = json.loads((Path(__file__).parents[1] / "fixtures/zip_headers.json").read_text())
+"""Which installers refuse a wheel: ``uv`` reads a file, ``uv stream`` a URL, ``uv hash`` a file whose hash is given."""
+STREAM_ONLY = {"uv stream", "uv hash"}
+"""uv reads these as streams. From an index it downloads first what it can't: a stored member with a descriptor."""
+ALL_TAKE = {
+    "own extra: a stale Unicode path",
+    "own extra: an empty Unicode path",
+    "own extra: a Unicode path of version 2",
+    "entry's extra: a stale Unicode path",
+    "entry's extra: an empty Unicode path",
+    "entry's extra: a Unicode path of version 2",
+    "name with U+005C",
+    "name with a dot",
+    "name with two slashes",
+    "name with dots",
+    "zeros behind it",
+}
+"""What rocwheel refuses although all of these installers take it: others would read another name, or more bytes."""
+LENIENT = {
+    "descriptor, stored",
+    "descriptor, stored, and the truth",
+    "descriptor, stored nothing",
+    "descriptor, a stored folder",
+}
+
+
+def _is_refused(path: Path) -> bool:
+    try:
+        read_entry(path)
+    except (InputError, ProblemsError):
+        return True
+    return False
+
+
+def test_an_index_refuses_what_an_installer_refuses(tmp_path: Path) -> None:
+    path = tmp_path / WHEEL_NAME
+    found = {}
+    for name, data in zip_headers().items():
+        path.write_bytes(data)
+        found[name] = _is_refused(path)
+    assert found.keys() == REFUSERS.keys()
+    assert {name for name, refusers in REFUSERS.items() if refusers and not found[name]} == LENIENT
+    assert {name for name, refusers in REFUSERS.items() if found[name] and not refusers} == ALL_TAKE
+    assert {refuser for name in LENIENT for refuser in REFUSERS[name]} == STREAM_ONLY
+
+
+ZIP64_OF_8 = b"\1\0\x08\0" + bytes(8)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (
+            raw_zip(RawMember(b"a", b"content", extra=ZIP64_OF_8)),
+            "!a: its own header has a ZIP64 field of 8 bytes; expected none, since its sizes have room",
+        ),
+        (
+            raw_zip(RawMember(b"a", flags=0x20, directory_flags=0), RawMember(b"b", flags=0x20, directory_flags=0)),
+            ": 2 members (a, b): its own header says that it is a patch; expected no bit 5 in the flags",
+        ),
+        (
+            raw_zip(RawMember(b"a", extra=b"\x55\x54\x09\0\1\0")),
+            "!a: its own header has an extra field 0x5455 of 2 bytes; expected the 9 that it promises",
+        ),
+    ],
+    ids=["a ZIP64 field", "a flag of two members", "an extra field that is cut off"],
+)
+def test_a_refused_header_is_told_and_its_members_are_read(tmp_path: Path, data: bytes, found: str) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(data)
+    archive = read_archive(path)
+    assert list(map(str, archive.refused)) == [f"{path}{found}. Pack it again, as 'rocwheel repair' does."]
+    assert [member.name for member in archive.members] == ["a", "b"][: data.count(b"PK\1\2")]
+
+
+def test_a_repaired_wheel_has_clean_headers(run: Run, tmp_path: Path) -> None:
+    wheel = tmp_path / WHEEL_NAME
+    wheel.write_bytes(zip_headers()["own ZIP64, not needed: 8 bytes"])
+    done = run("repair", str(wheel), "--dest-dir", str(tmp_path / "repaired"))
+    assert "demo/data.bin: its own header has a ZIP64 field of 8 bytes" in done.stdout
+    repaired = tmp_path / "repaired" / WHEEL_NAME
+    assert read_archive(repaired).refused == ()
+    assert not _is_refused(repaired)
+
+
+IN_PROCESS = """
+import contextlib, io, json, sys
+from installer.__main__ import _main as install
+from pip._internal.cli.main import main as pip
+found = {}
+for path in sys.argv[2:]:
+    refused = found[path] = []
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        options = ["--no-deps", "--no-index", "--no-cache-dir", "--no-compile", "--disable-pip-version-check"]
+        if pip(["install", *options, "--target", f"{sys.argv[1]}/pip{len(found)}", path]):
+            refused.append("pip")
+        try:
+            install(["--destdir", f"{sys.argv[1]}/installer{len(found)}", "--no-compile-bytecode", path], "installer")
+        except Exception:
+            refused.append("installer")
+print(json.dumps(found))
+"""
+
+
+@contextlib.contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def _uv_refuses(target: Path, *what: str) -> bool:
+    uv = Path(sys.executable).parent / "uv"
+    options = ["--no-config", "--no-deps", "--no-index", "--no-cache", "--python", sys.executable]
+    run = subprocess.run([uv, "pip", "install", *options, "--target", target, *what], capture_output=True, check=False)
+    return run.returncode != 0
+
+
+@pytest.mark.corpus
+def test_installers_refuse_what_is_written_of_them(tmp_path: Path) -> None:
+    wheels = {name: tmp_path / str(number) / WHEEL_NAME for number, name in enumerate(zip_headers())}
+    for name, data in zip_headers().items():
+        wheels[name].parent.mkdir()
+        wheels[name].write_bytes(data)
+    command = [sys.executable, "-c", IN_PROCESS, str(tmp_path), *map(str, wheels.values())]
+    by_python = json.loads(subprocess.run(command, capture_output=True, check=True, cwd=tmp_path).stdout)
+    found = {}
+    with _served(tmp_path) as url:
+        for number, (name, wheel) in enumerate(wheels.items()):
+            asked = tmp_path / "asked.txt"
+            asked.write_text(f"{wheel} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n")
+            uv = {
+                "uv": [str(wheel)],
+                "uv stream": [f"demo @ {url}/{number}/{WHEEL_NAME}"],
+                "uv hash": ["--require-hashes", "-r", str(asked)],
+            }
+            refused = [how for how, what in uv.items() if _uv_refuses(tmp_path / f"{number}-{how}", *what)]
+            found[name] = sorted([*by_python[str(wheel)], *refused])
+    assert found == REFUSERS
