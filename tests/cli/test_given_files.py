@@ -1,4 +1,4 @@
-"""Small files that options name: a pipe, which nobody may ever write to, is refused rather than waited for."""
+"""Pipes, which nobody may ever write to, and devices, which never end, are refused rather than read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.support.command_line import Run
 
 ARTIFACTS = ("--artifact-dir", ".", "--dest-dir", "out")
 
@@ -36,3 +38,34 @@ def test_a_pipe_in_place_of_a_small_file_is_refused(arguments: tuple[str, ...], 
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("error: pipe: can't be read")
     assert "not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["pipe.whl", "/dev/zero"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect",),
+        ("audit",),
+        ("report", "--output", "out.html"),
+        ("verify",),
+        ("repair",),
+        ("attest",),
+        ("device", "list"),
+        ("device", "extract", "--dest-dir", "out"),
+        ("device", "prune", "--keep", "gfx906", "--output", "out"),
+        ("device", "split", "--dest-dir", "out"),
+        ("runpath", "show"),
+        ("runpath", "set", "$ORIGIN", "--dest-dir", "out"),
+        ("targets", "coherent"),
+        ("targets", "runs-on", "gfx906"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_neither_a_file_nor_a_folder_is_refused_unread(
+    arguments: tuple[str, ...], given: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.whl")
+    finished = run(*arguments, given)
+    assert finished.status == (1 if given == "pipe.whl" and arguments == ("verify",) else 2)
+    assert f"{given}: " in finished.stdout + finished.stderr

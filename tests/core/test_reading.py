@@ -156,6 +156,12 @@ def test_a_pipe_is_refused_as_opening_it_would_wait(tmp_path: Path) -> None:
         read_regular(tmp_path / "pipe")
 
 
+def test_a_pipe_is_no_range_of_bytes(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="it is not a regular file"):
+        FileRange.whole(tmp_path / "pipe")
+
+
 def test_what_is_absent_a_folder_or_a_pipe_is_read_as_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_bytes(b"abc")

@@ -391,8 +391,10 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def whole(cls, path: Path) -> FileRange:
-        """Return the range that covers all of ``path``; raise `InputError` when the file does not exist."""
+        """Return the range that covers all of ``path``; raise `InputError` for what is no file, such as a device."""
         stamp = FileStamp.at(path)
+        if not path.is_file() and not path.is_dir():
+            raise read_error(str(path), OSError(errno.EINVAL, "it is not a regular file"))
         return cls(str(path), 0, stamp.size, stamp)
 
     def part(self, start: int, stop: int) -> FileRange:

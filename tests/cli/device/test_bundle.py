@@ -55,7 +55,7 @@ def test_a_compressed_bundle_is_told_to_machines(run: Run, tmp_path: Path, codes
 def test_what_is_wrong_is_said_and_nothing_is_written(run: Run, tmp_path: Path, codes: list[Path]) -> None:
     status, out, err = run("device", "bundle", *codes, codes[0], "/dev/null", "-o", tmp_path / "x.hipfb")
     assert (status, out) == (2, "")
-    assert err == "error: /dev/null: is not a regular file; expected one with device code\n"
+    assert err == "error: /dev/null: is not a regular file; expected a file or a folder\n"
     status, out, err = run("device", "bundle", *codes, codes[0], "-o", tmp_path / "x.hipfb")
     assert (status, out) == (2, "")
     assert err == (f"error: {codes[0]}: a code object for gfx906, as {codes[0]} is; expected one for each target\n")

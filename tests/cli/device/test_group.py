@@ -118,7 +118,7 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
         (["retarget", "gfx1030=gfx1031", "v22/libtwo.plain.so"], "Compress the device code to make room (--compress)."),
         (
             ["retarget", "gfx1030=gfx1031", "/dev/null"],
-            "/dev/null: is not a regular file; expected one with device code",
+            "/dev/null: is not a regular file; expected a file or a folder",
         ),
     ],
     ids=[

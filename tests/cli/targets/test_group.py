@@ -71,7 +71,7 @@ def test_documented_commands_print_what_the_documentation_shows(run_targets: Run
     ("arguments", "name", "wanted"),
     [
         (("coherent",), "demo-1.0-py3-none-any.whl", "a file or a folder"),
-        (("runs-on", "gfx906"), "kernels.co", "a binary, a folder or a wheel"),
+        (("runs-on", "gfx906"), "kernels.co", "a file or a folder"),
     ],
 )
 def test_a_pipe_is_refused_rather_than_left_out(

@@ -16,7 +16,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.given_places import existing_places, regular_place
+from rocwheel.cli.parsing.given_places import regular_place, regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.core.progress import step
 from rocwheel.device.editing.make_bundle import make_bundle
@@ -28,7 +28,7 @@ __all__ = ["bundle"]
 def bundle(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Code objects, one for each target.", callback=existing_places),
+        typer.Argument(metavar="FILE", help="Code objects, one for each target.", callback=regular_places),
     ],
     output: Annotated[Path, shared("--output")],
     *,

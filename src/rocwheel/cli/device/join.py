@@ -18,7 +18,7 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.given_places import existing_places, regular_place
+from rocwheel.cli.parsing.given_places import regular_place, regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
@@ -38,7 +38,7 @@ HostArgument = Annotated[
 DeviceArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="DEVICE", help="Folders of targets, or device wheels.", show_default=False, callback=existing_places
+        metavar="DEVICE", help="Folders of targets, or device wheels.", show_default=False, callback=regular_places
     ),
 ]
 

@@ -21,7 +21,7 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.given_places import existing_places, regular_place
+from rocwheel.cli.parsing.given_places import regular_place, regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.targets.options import read_targets
 from rocwheel.core.errors import InputError
@@ -37,7 +37,7 @@ from rocwheel.wheels.binaries import is_wheel
 __all__ = ["split"]
 
 SplitArgument = Annotated[
-    list[Path], typer.Argument(metavar="PATH", help="A fat binary, a folder, or wheels.", callback=existing_places)
+    list[Path], typer.Argument(metavar="PATH", help="A fat binary, a folder, or wheels.", callback=regular_places)
 ]
 KeepOption = Annotated[
     list[str] | None,

@@ -12,20 +12,17 @@ from pathlib import Path
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.workers import convert_all
 
-__all__ = ["existing_places", "folder_place", "regular_file", "regular_place", "regular_places"]
-
-
-def existing_places(paths: list[Path] | None) -> list[Path]:
-    """Return the paths of files, folders or anything else; raise `InputError` for what isn't there, for all at once."""
-    return convert_all("paths", _existing, paths or [])
+__all__ = ["folder_place", "regular_file", "regular_place", "regular_places"]
 
 
 def regular_place(path: Path) -> Path:
-    """Return the path of a file or folder; raise `InputError` for anything else."""
+    """Return the path of a file or folder; raise `InputError` for anything else, before it is opened.
+
+    A pipe would be waited for, a device read without end.
+    """
     _existing(path)
     if not path.is_dir() and not path.is_file():
-        # A pipe would be waited for, a device read without end.
-        raise InputError(path, "is not a regular file", expected="one with device code")
+        raise InputError(path, "is not a regular file", expected="a file or a folder")
     return path
 
 

@@ -12,7 +12,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.given_places import existing_places
+from rocwheel.cli.parsing.given_places import regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import expand_folders, read_targets
@@ -38,7 +38,7 @@ __all__ = ["coherent"]
 _PackagesArgument = Annotated[
     list[Path],
     typer.Argument(
-        callback=existing_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."
+        callback=regular_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."
     ),
 ]
 _RequireOption = Annotated[

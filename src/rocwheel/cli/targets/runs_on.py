@@ -16,7 +16,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import group_kernel_files, print_line
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.given_places import existing_places
+from rocwheel.cli.parsing.given_places import regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, read_targets
@@ -49,7 +49,7 @@ def runs_on(
     ],
     paths: Annotated[
         list[Path],
-        typer.Argument(callback=existing_places, metavar="PATH", help="Binaries, wheels, and folders of them."),
+        typer.Argument(callback=regular_places, metavar="PATH", help="Binaries, wheels, and folders of them."),
     ],
     *,
     rocm: Annotated[
