@@ -68,6 +68,7 @@ _MOST_MACHINES: Final = bytes([30])
 """Files of several machines have fewer; where their number is, classes of Java have a version, which is larger."""
 
 _LIBRARY_NAME: Final = re.compile(r"[^/]\.so(?:\.[0-9]+)*\Z")
+_DLL_SUFFIXES: Final = (".dll", ".pyd")
 
 _COFF_SIZE, _COFF_REST = 20, 16
 _COFF_MACHINES: Final = frozenset({b"\x64\x86", b"\x64\xaa"})
@@ -105,8 +106,8 @@ def is_library_name(path: str) -> bool:
 
 
 def is_empty_library(path: str, data: bytes | Data) -> bool:
-    """Return whether a file that is named as a shared library has no byte at all, as after a copy to a full disk."""
-    return not len(data) and is_library_name(path)
+    """Return whether a file that is named as a shared library or DLL has no byte, as after a copy to a full disk."""
+    return not len(data) and (is_library_name(path) or path.lower().endswith(_DLL_SUFFIXES))
 
 
 def is_plain_bundle(head: bytes | Data) -> bool:

@@ -55,9 +55,20 @@ class WindowsFiles:
 
     @cached_property
     def places(self) -> tuple[tuple[str, InstalledFile], ...]:
-        """Each path that a file has or becomes, with the file: development files that are still packed included."""
-        roots = {file.folder: path.partition("/")[0] for file in self._tree.files for path in _archive_paths(file)[:1]}
-        return tuple(place for file in self._tree.files for place in _places(file, roots))
+        """Each path that a file has or becomes on Windows, with the file: development files that are packed included.
+
+        In a tree for another system these are the files of wheels for any platform, which Windows takes as well.
+        """
+        files = [file for file in self._tree.files if self.is_platform or file.distribution in self._for_any]
+        roots = {file.folder: path.partition("/")[0] for file in files for path in _archive_paths(file)[:1]}
+        return tuple(place for file in files for place in _places(file, roots))
+
+    @cached_property
+    def _for_any(self) -> frozenset[str]:
+        """The sources of wheels for any platform, but for those with code for Linux, which are not."""
+        wheels = (owner for owner in self._tree.distributions if owner.is_wheel and platform_texts(owner) == "any")
+        files = self._tree.files_of
+        return frozenset(one.source for one in wheels if not any(file.is_loadable for file in files[one.source]))
 
     @cached_property
     def by_name(self) -> dict[str, tuple[InstalledFile, ...]]:

@@ -36,6 +36,15 @@ def test_an_empty_value_of_an_option_is_no_place(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("words", [["repair", "a.whl"], ["runpath", "for", "a.so"]], ids=["repair", "runpath for"])
+def test_an_empty_value_is_no_library(run: Run, words: list[str]) -> None:
+    done = run(*words, "--dlopen", "")
+    assert (done.status, done.stderr) == (
+        2,
+        "error: --dlopen: is empty; expected the name of a library, such as librccl.so.1. Is a variable unset?\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "name"),
     [

@@ -169,6 +169,13 @@ def test_a_damaged_library_is_a_finding_and_no_end(tmp_path: Path) -> None:
     assert "but the file ends at 0x12c" in finding.found
 
 
+@pytest.mark.parametrize("name", ["a.so", "a.dll", "_A.PYD"])
+def test_an_empty_library_of_any_system_is_a_finding_in_a_wheel_for_any_platform(tmp_path: Path, name: str) -> None:
+    wheel = make_wheel(tmp_path, "demo", {f"demo/{name}": b""}, tag="py3-none-any", is_purelib=True)
+    (finding,) = audit(read_environments([wheel]), AuditSettings()).findings
+    assert (finding.rule, finding.found) == ("unreadable-binary", "is empty; expected a shared library")
+
+
 @pytest.mark.parametrize("name", ["a.so", "liba.so.1.2", "_a.cpython-311-x86_64-linux-gnu.so"])
 @pytest.mark.parametrize(
     ("data", "found"),

@@ -1,4 +1,4 @@
-"""Words that can't be meant as a file, folder or URL, such as an empty one: refused in one place for all commands."""
+"""Words that can't be meant as a place or the name of a library, such as empty ones: refused for all commands here."""
 
 from __future__ import annotations
 
@@ -15,17 +15,22 @@ _METAVARS = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PR
 _FEW_SLASHES = re.compile(r"(s3|https?|file):(?!//)(/?)", re.IGNORECASE)
 
 
+_LIBRARY = "LIBRARY"
+
+
 def check_place_words(parameter: Any, value: Any) -> None:
-    """Raise `InputError` for an empty word where ``parameter`` takes a place, and for a URL with too few slashes.
+    """Raise `InputError` for an empty word where ``parameter`` takes a place or library, and for a URL without slashes.
 
     An empty word is mostly an unset variable of the shell, and as a path it would be the current folder.
     """
-    if not _is_place(parameter) or value == parameter.default:
+    is_library = parameter.metavar == _LIBRARY
+    if not (is_library or _is_place(parameter)) or value == parameter.default:
         return
     for word in value if isinstance(value, list | tuple) else (value,):
         if word == "":
-            remedy = "Is a variable unset? The current folder is '.'."
-            raise InputError(_name(parameter), "is empty", expected="a file, folder or URL", remedy=remedy)
+            expected = "the name of a library, such as librccl.so.1" if is_library else "a file, folder or URL"
+            remedy = "Is a variable unset?" if is_library else "Is a variable unset? The current folder is '.'."
+            raise InputError(_name(parameter), "is empty", expected=expected, remedy=remedy)
         if isinstance(word, str) and (begin := _FEW_SLASHES.match(word)):
             remedy = f"For a path that begins so, write ./{begin[0]}..."
             found = "has one slash" if begin[2] else "has no slashes behind its scheme"

@@ -11,7 +11,7 @@ from tests.support.breaches import Breach, brief, check_breach, one
 from tests.support.trees import data, dll, find, library, package, tree, windows_package
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import Tree
+    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 LONG = f"_rocm_sdk_libraries/bin/{'x' * 160}.dat"
 """188 characters."""
@@ -74,12 +74,26 @@ def test_packages_for_linux_may_have_such_names() -> None:
     assert find(one(data("demo/a:b"), data("demo/A:B"), data(f"demo/{'x' * 250}"), library("demo/a.so"))) == []
 
 
-def test_packages_for_any_platform_are_judged_beside_packages_for_windows() -> None:
-    pure = package("pure", tag="py3-none-any")
-    alone = tree((pure, [data("pure/aux.py")]))
-    assert find(alone) == []
-    beside = tree((pure, [data("pure/aux.py")]), (windows_package(), [dll("demo/a.dll")]))
-    assert [finding.rule for finding in find(beside)] == ["windows-name"]
+PURE = package("pure", tag="py3-none-any")
+IN_CASE = [data("pure/aux.py"), data("pure/Name.py"), data("pure/name.py")]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [[], [(windows_package(), [dll("demo/a.dll")])], [(package(), [library("demo/a.so")])]],
+    ids=["alone", "beside one for Windows", "beside one for Linux"],
+)
+def test_windows_takes_wheels_for_any_platform(beside: list[tuple[Distribution, list[InstalledFile]]]) -> None:
+    found = find(tree((PURE, IN_CASE), *beside))
+    assert [(finding.rule, finding.path) for finding in found] == [
+        ("windows-case", "pure/Name.py"),
+        ("windows-name", "pure/aux.py"),
+    ]
+
+
+def test_windows_takes_no_wheel_that_has_code_for_linux() -> None:
+    found = find(tree((PURE, [*IN_CASE, library("pure/a.so")])))
+    assert [finding.rule for finding in found if finding.rule.startswith("windows")] == []
 
 
 ARCHIVE = "rocm_sdk_devel/_devel.tar.xz"

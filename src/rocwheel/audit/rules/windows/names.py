@@ -1,4 +1,4 @@
-"""Rules on paths in packages for Windows: names that its file system refuses or confuses, and how long they are."""
+"""Rules on paths in packages that Windows takes: names that its file system refuses or confuses, and their length."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ def _refused(subject: Subject) -> Iterator[Evidence]:
 
 def _audited(subject: Subject) -> list[tuple[str, InstalledFile]]:
     """Return each path that Windows has to accept, with the file that it is of, or that has it packed."""
-    if not subject.windows.is_platform:
-        return []
     return [(path, file) for path, file in subject.windows.places if not subject.tree.is_context(file)]
 
 
