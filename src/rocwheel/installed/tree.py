@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +21,7 @@ from rocwheel.wheels.record import RecordEntry
 if TYPE_CHECKING:
     from rocwheel.binary.elf.dynamic import RunpathTag
 
-__all__ = ["Distribution", "InstalledFile", "MetadataProblem", "Tree"]
+__all__ = ["Distribution", "InstalledFile", "MetadataProblem", "Tree", "wheel_layout"]
 
 
 class MetadataProblem(msgspec.Struct, frozen=True):
@@ -79,9 +79,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     def layout(self) -> InstalledLayout:
         """The layout of the environments that it is installed in, as far as its tags tell, or its place on disk."""
         if self.is_wheel:
-            is_windows = any(tag.system == "windows" for tag in wheel_platforms(self.label))
-            python = _python_folder(*self.name_tags[:2])
-            return InstalledLayout(f"lib/{python}/site-packages" if python and not is_windows else "", is_windows)
+            return wheel_layout(self.label)
         place = _SITE.search(self.source) if self.dist_info else None
         return InstalledLayout(place[1] if place else "")
 
@@ -95,13 +93,17 @@ _SITE = re.compile(r"(?:^|/)(lib(?:64)?/(?:python|pypy)3[^/]*/(?:site|dist)-pack
 _ONE_PYTHON = re.compile(r"(cp|pp)3(\d+)")
 
 
-def _python_folder(python: str, abi: str) -> str:
-    """Return the name of the folder of the one Python that tags name, ``python3.11``; empty if they fit several."""
+@cache
+def wheel_layout(file_name: str) -> InstalledLayout:
+    """Return the layout of the environments that a wheel is installed in, as far as the tags in its name tell."""
+    python, abi, _ = split_wheel_file_name(file_name).tags
+    is_windows = any(tag.system == "windows" for tag in wheel_platforms(file_name))
     match = _ONE_PYTHON.fullmatch(python)
     if match is None or abi == "abi3" or "." in abi:
-        return ""
-    name = "python" if match[1] == "cp" else "pypy"
-    return f"{name}3.{match[2]}{'t' if abi.endswith('t') else ''}"
+        return InstalledLayout(is_windows=is_windows)
+    kind, version = "python" if match[1] == "cp" else "pypy", f"3.{match[2]}"
+    folder = f"{kind}{version}{'t' if abi.endswith('t') else ''}"
+    return InstalledLayout("" if is_windows else f"lib/{folder}/site-packages", is_windows, version)
 
 
 class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):

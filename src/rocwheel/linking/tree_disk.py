@@ -35,11 +35,17 @@ class InstalledLayout(msgspec.Struct, frozen=True):
     site: str = ""
     """Site-packages from the prefix, ``lib/python3.11/site-packages``; empty if it depends on the Python."""
     is_windows: bool = False
+    python: str = ""
+    """The version of Python, ``3.11``; empty if several fit."""
 
-    def scheme_folder(self, scheme: str) -> str | None:
-        """Return the folder of a scheme of wheels (:pep:`427`), relative to site-packages; None for an unknown one."""
+    def scheme_folder(self, scheme: str, name: str) -> str | None:
+        """Return the folder of a scheme of wheels (:pep:`427`), relative to site-packages; None for an unknown one.
+
+        Headers of the distribution ``name`` go where pip and uv put them in virtual environments.
+        """
         up = "../../" if self.is_windows else _UP
-        programs, headers = ("Scripts/", "Include/") if self.is_windows else ("bin/", "include/")
+        programs = "Scripts/" if self.is_windows else "bin/"
+        headers = f"include/site/python{self.python or 'X.Y'}/{name}/"
         folders = {"purelib": "", "platlib": "", "scripts": up + programs, "data": up, "headers": up + headers}
         return folders.get(scheme)
 

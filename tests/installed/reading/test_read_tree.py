@@ -22,6 +22,7 @@ from rocwheel.installed.reading.read_tree import read_environments, read_tree
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk
 from rocwheel.targets.declaration import DECLARATION_NAME
+from tests.support.environments import make_venv, pip_for
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.places import ELF_FIXTURES, FIXTURES
 from tests.support.variant_wheels import variant_document
@@ -208,6 +209,44 @@ def test_a_library_with_damaged_device_code_still_serves_others(tmp_path: Path) 
     assert file.elf is not None
     assert file.traits is not None
     assert file.device is None
+
+
+@pytest.mark.parametrize(
+    ("tag", "scripts", "headers"),
+    [
+        ("cp311-cp311-linux_x86_64", "../../../bin", "../../../include/site/python3.11/my-demo"),
+        ("cp313-cp313t-linux_x86_64", "../../../bin", "../../../include/site/python3.13/my-demo"),
+        ("pp310-pypy310_pp73-linux_x86_64", "../../../bin", "../../../include/site/python3.10/my-demo"),
+        ("cp39-abi3-linux_x86_64", "../../../bin", "../../../include/site/pythonX.Y/my-demo"),
+        ("cp312-cp312-win_amd64", "../../Scripts", "../../include/site/python3.12/my-demo"),
+    ],
+)
+def test_scripts_and_headers_lie_where_pip_puts_them(tmp_path: Path, tag: str, scripts: str, headers: str) -> None:
+    files = {"my_demo-1.0.data/scripts/tool": b"#!python\n", "my_demo-1.0.data/headers/a/b.h": b""}
+    wheel = make_wheel(tmp_path, "my_demo", files, tag=tag)
+    assert [file.path for file in read_tree([wheel]).files[:2]] == [f"{scripts}/tool", f"{headers}/a/b.h"]
+
+
+def test_headers_of_two_distributions_have_folders_of_their_own(tmp_path: Path) -> None:
+    wheels = [
+        make_wheel(tmp_path, name, {f"{name}-1.0.data/headers/config.h": name.encode()}, tag="py3-none-any")
+        for name in ("one", "two")
+    ]
+    assert audit(read_environments(wheels), AuditSettings(select=("path-collision",))).findings == ()
+
+
+@pytest.mark.slow
+def test_pip_installs_every_member_where_the_layout_says(tmp_path: Path) -> None:
+    schemes = ("purelib", "platlib", "scripts", "data", "headers")
+    files = {f"my_demo-1.0.data/{scheme}/a/{scheme}.txt": b"" for scheme in schemes} | {"my_demo/b.py": b""}
+    python = "cp{}{}".format(*sys.version_info)
+    wheel = make_wheel(tmp_path / "dist", "my_demo", files, tag=f"{python}-none-any")
+    environment = make_venv(tmp_path / "venv")
+    command = [*pip_for(environment), "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(command, check=True)
+    (record,) = environment.parent.parent.glob("lib/python*/site-packages/my_demo-1.0.dist-info/RECORD")
+    installed = {line.partition(",")[0] for line in record.read_text().splitlines()}
+    assert {file.path for file in read_tree([wheel]).files} - installed == set()
 
 
 @pytest.mark.slow

@@ -25,9 +25,8 @@ from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_head
 from rocwheel.installed.reading.wheel_reading import WheelReading
-from rocwheel.installed.tree import Distribution, InstalledFile, MetadataProblem
-from rocwheel.linking.tree_disk import InstalledLayout
-from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
+from rocwheel.installed.tree import Distribution, InstalledFile, MetadataProblem, wheel_layout
+from rocwheel.wheels.names import is_wheel_file_name
 from rocwheel.wheels.zip_directory import Archive, find_dist_info, read_archive
 from rocwheel.wheels.zip_reader import ZipMember, iter_member, member_head, open_content, read_member
 
@@ -128,7 +127,7 @@ def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:
 def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFile:
     """Return what a member is; damage is a problem of the file, so that the others are read."""
     file = InstalledFile(
-        path=installed_path(member.name, InstalledLayout(is_windows=_is_for_windows(wheel))),
+        path=installed_path(member.name, wheel_layout(wheel.rpartition("/")[2])),
         distribution=wheel,
         source=member.source,
         size=member.size,
@@ -171,7 +170,7 @@ def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> 
 
 def _with_devel_paths(file: InstalledFile, member: ZipMember) -> InstalledFile:
     """Return a file with the development files that it has packed: an archive only where it need not be fetched."""
-    if not _is_for_windows(file.distribution):
+    if not wheel_layout(file.distribution.rpartition("/")[2]).is_windows:
         return file
     if is_devel_manifest(file.path):
         return msgspec.structs.replace(file, devel_paths=read_manifest_paths(file.source, read_member(member)))
@@ -179,10 +178,6 @@ def _with_devel_paths(file: InstalledFile, member: ZipMember) -> InstalledFile:
         paths = read_archive_paths(file.source, iter_member(member), member.packed.size)
         return msgspec.structs.replace(file, devel_paths=paths)
     return file
-
-
-def _is_for_windows(wheel: str) -> bool:
-    return any(tag.system == "windows" for tag in wheel_platforms(wheel.rpartition("/")[2]))
 
 
 def _with_facts_alone(file: InstalledFile, member: ZipMember, head: bytes, how: WheelReading) -> InstalledFile:
