@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -86,6 +87,30 @@ def _same_interrupts() -> Iterator[None]:
     yield
     after = signal.signal(signal.SIGINT, before)
     assert after == before
+
+
+_DEEP = re.compile(r"kill|hostile|wine|browser|bazel|^faults/|attacks|interrupts|uninstall|link_flags|loss_prop|chains")
+"""In names of test files: kills, hostile input, and tools that take long. `make test-deep` runs all of their cases."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-deep`."""
+    parser.addoption("--deep", action="store_true", help="run all cases of kills, hostile input and real tools")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep each tenth case of the files that `make test-deep` runs whole, unless cases are named one by one."""
+    if config.getoption("--deep") or any("::" in one for one in config.args):
+        return
+    position = dict.fromkeys((item.path for item in items), 0)
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        is_deep = _DEEP.search(item.path.relative_to(Path(__file__).parent).as_posix())
+        (left if is_deep and position[item.path] % 10 else kept).append(item)
+        position[item.path] += 1
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:

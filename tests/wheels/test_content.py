@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,8 +34,6 @@ from rocwheel.wheels.content import (
 from tests.wheels.doubles import ZeroContent, read_all
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rocwheel.wheels.content import Content
     from tests.support.tools import RunTool
 
@@ -178,7 +177,8 @@ def test_a_sequence_opens_more_files_than_a_process_may_have_open(tmp_path: Path
         path.write_bytes(b"%3d" % number)
         sources.append(FileContent(FileRange.whole(path)))
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (50, limits[1]))
+    open_now = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 50, limits[1]))
     try:
         data = read(SequenceContent(tuple(sources)), 0, 300)
     finally:
