@@ -17,9 +17,8 @@ import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import folder_on_disk, on_disk
 from rocwheel.artifacts.importer import HEAD, script_interpreter
-from rocwheel.sdk.rocm_sdk import _origin
-from rocwheel.sdk.rocm_sdk._doctor.checks import record, scripts
-from rocwheel.sdk.rocm_sdk._doctor.checks.record import RECORD_ERRORS, read_inside, read_outside
+from rocwheel.sdk.rocm_sdk import _distributions, _doctor_files, _record
+from rocwheel.sdk.rocm_sdk._record import RECORD_ERRORS, read_inside, read_outside
 
 
 def _distribution(name: str, data: bytes) -> PathDistribution:
@@ -30,9 +29,9 @@ def _distribution(name: str, data: bytes) -> PathDistribution:
     return PathDistribution(folder)
 
 
-def _record(data: bytes) -> None:
+def _rows_of(data: bytes) -> None:
     """Read an input as the doctor reads RECORD, and require what csv reads, in one of its two lists."""
-    with patch.object(record, "find_distribution", lambda _: _distribution("RECORD", data)):
+    with patch.object(_record, "find_distribution", lambda _: _distribution("RECORD", data)):
         inside, outside = read_inside("rocm"), read_outside("rocm")
     site = on_disk(b"", "mark").parent / "installed"
     rows = [[*row, "", ""][:3] for row in csv.reader(io.StringIO(data.decode(), newline="")) if row]
@@ -52,8 +51,8 @@ def _origin_of(data: bytes) -> None:
     """Take an input as direct_url.json: what it leads to is the folder of the file whose plain address json reads."""
     folder = os.fsdecode(on_disk(b"", "mark").parent)
     given = data.replace(b"FOLDER", os.fsencode(folder))
-    with patch.object(_origin, "find_distribution", lambda _: _distribution("direct_url.json", given)):
-        found = _origin.name_origin()
+    with patch.object(_distributions, "find_distribution", lambda _: _distribution("direct_url.json", given)):
+        found = _distributions.name_origin()
     document = _plain_document(given)
     url = document.get("url")
     if not isinstance(url, str) or _OTHER_SCHEME.match(url) or "archive_info" not in document:
@@ -72,13 +71,13 @@ def _plain_document(text: bytes) -> dict[str, object]:
 
 def _script(data: bytes) -> None:
     """Take an input as a script: the doctor and imports read the same interpreter, that of a plain first line."""
-    found = scripts._interpreter(on_disk(data, "script"))  # noqa: SLF001
+    found = _doctor_files._interpreter(on_disk(data, "script"))  # noqa: SLF001
     require(not found or found.startswith("/"), f"{found!r} depends on the working directory")
     imported = script_interpreter(data[:HEAD])
     if plain := _PLAIN_LINE.match(data):
         path = os.fsdecode(plain[1])
         # Of a line that the kernel would cut, nothing is said, nor of the second line that a shell reads.
-        is_program = "env" not in path and not scripts.LONG_LINE.match(data)
+        is_program = "env" not in path and not _doctor_files.LONG_LINE.match(data)
         require(not is_program or (found, imported) == (path, path), f"{found!r} and {imported!r}, not {path!r}")
     if looked_for := _BY_ENV.match(data):
         require(imported == looked_for[1].decode(), f"{imported!r}, not {looked_for[1]!r}")
@@ -114,7 +113,7 @@ _OTHERS = [
 ]
 
 HARNESSES = (
-    Harness("doctor.record", _record, lambda: [_ROWS], RECORD_ERRORS, (b'"', b"\r\n", b"\xc2\x85")),
+    Harness("doctor.record", _rows_of, lambda: [_ROWS], RECORD_ERRORS, (b'"', b"\r\n", b"\xc2\x85")),
     Harness(
         "doctor.origin",
         _origin_of,

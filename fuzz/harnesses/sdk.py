@@ -16,15 +16,13 @@ from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures, on_disk
 from rocwheel.binary.pe.facts import PeError, read_pe
 from rocwheel.core.compression import zstd
-from rocwheel.sdk.rocm_sdk._devel.expand import ensure_expanded
-from rocwheel.sdk.rocm_sdk._devel.manifest import read_manifest, read_note
-from rocwheel.sdk.rocm_sdk._devel.place import DevelError, DevelPlace
-from rocwheel.sdk.rocm_sdk._dlls.imports import DamagedDllError, read_imports
-from rocwheel.sdk.rocm_sdk._gpus.detect import survey_gpus
-from rocwheel.sdk.rocm_sdk._gpus.gfx_version import DetectionError
-from rocwheel.sdk.rocm_sdk._gpus.system import System
-from rocwheel.sdk.rocm_sdk._gpus.topology import TOPOLOGY, read_topology
-from rocwheel.sdk.rocm_sdk._json_file import DamagedFileError
+from rocwheel.sdk.rocm_sdk._devel_expansion import ensure_expanded
+from rocwheel.sdk.rocm_sdk._devel_links import read_manifest, read_note
+from rocwheel.sdk.rocm_sdk._devel_place import DevelError, DevelPlace
+from rocwheel.sdk.rocm_sdk._dll_imports import DamagedDllError, read_imports
+from rocwheel.sdk.rocm_sdk._files import DamagedFileError
+from rocwheel.sdk.rocm_sdk._gpus import TOPOLOGY, DetectionError, read_topology, survey_gpus
+from rocwheel.sdk.rocm_sdk._system import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

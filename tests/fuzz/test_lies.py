@@ -179,7 +179,7 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "reports.build_manifest": ("render_manifest", _other_manifest),
     "doctor.record": ("read_inside", always(always([]))),
     "doctor.script": ("script_interpreter", always(always("lie"))),
-    "doctor.origin": ("_origin", always(SimpleNamespace(name_origin=always("lie"), find_distribution=0))),
+    "doctor.origin": ("_distributions", always(SimpleNamespace(name_origin=always("lie"), find_distribution=0))),
     "edits.metadata": ("set_version", always(always(b"Version: lie\n"))),
     "edits.wheel": ("set_wheel_fields", always(lambda wheel, **_: wheel)),
     "settings.audit": ("find_settings", always(always((AuditSettings(), None)))),

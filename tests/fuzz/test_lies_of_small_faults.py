@@ -213,7 +213,7 @@ _FAULTS: dict[str, tuple[str, str, Lie]] = {
         lambda real: lambda head: real(head.replace(b"--split-string=", b"--other=")),
     ),
     "what env looks for": ("doctor.script", "script_interpreter", lambda real: lambda head: real(head.split(b" ")[0])),
-    "quotes of a shell": ("doctor.script", "scripts", _without_long_lines),
+    "quotes of a shell": ("doctor.script", "_doctor_files", _without_long_lines),
     "folders of a server": (
         "servers.listing",
         "list_pages",

@@ -11,8 +11,8 @@ import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.attempt import attempt
 from fuzz.harness import Harness
 from rocwheel.frameworks.jax.shell import end_of_expansion
-from rocwheel.sdk.rocm_sdk._doctor.checks import host_wheels
-from rocwheel.sdk.rocm_sdk._gpus.windows import LISTED
+from rocwheel.sdk.rocm_sdk import _doctor_device_code
+from rocwheel.sdk.rocm_sdk._gpus import LISTED
 from rocwheel.stores.urls import without_secrets
 from rocwheel.targets.overlay_names import split_overlay_path
 from rocwheel.wheels.binaries import installed_place
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def _device_wheels(line: str) -> object:
-    with patch.object(host_wheels, "_header", lambda _: [line]):
-        return host_wheels._read_host(None)  # type: ignore[arg-type]
+    with patch.object(_doctor_device_code, "_header", lambda _: [line]):
+        return _doctor_device_code._read_host(None)  # type: ignore[arg-type]
 
 
 SEARCHES: dict[str, tuple[Callable[[str], object], str]] = {

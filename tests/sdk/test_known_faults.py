@@ -269,13 +269,13 @@ print(len(before), len(list(get_devel_root().rglob("*gfx906.co"))))
 
 def test_several_gpus_are_taken_in_the_order_of_their_nodes(load_sdk: Load) -> None:
     modules = load_sdk(devices=("gfx1030", "gfx906", "gfx90a"))
-    system = modules("rocm_sdk._gpus.system").System(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx90a,gfx906,gfx1030"})
+    system = modules("rocm_sdk._system").System(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx90a,gfx906,gfx1030"})
     assert modules("rocm_sdk._select").select(system).families == ("gfx90a", "gfx906", "gfx1030")
 
 
 def test_features_of_a_gpu_do_not_hide_its_packages(load_sdk: Load) -> None:
     modules = load_sdk(devices=("gfx90a",))
-    system = modules("rocm_sdk._gpus.system").System(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx90a:xnack-"})
+    system = modules("rocm_sdk._system").System(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx90a:xnack-"})
     assert modules("rocm_sdk._select").select(system).families == ("gfx90a",)
 
 

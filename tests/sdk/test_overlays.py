@@ -166,8 +166,8 @@ def test_the_doctor_names_gpus_whose_package_a_process_leaves_unused(
     site: Path, gpus: str, found: list[tuple[str, str]]
 ) -> None:
     code = (
-        "from rocm_sdk._doctor.checks.libraries import check_libraries as check;"
-        "from rocm_sdk._gpus.system import System; import json; print(json.dumps(check(System())))"
+        "from rocm_sdk._doctor_device_code import check_libraries as check;"
+        "from rocm_sdk._system import System; import json; print(json.dumps(check(System())))"
     )
     rows = json.loads(run_python(site, code, gpus).stdout)
     assert [(level, text.partition("the libraries for ")[2]) for level, text, _ in rows] == found
@@ -175,8 +175,8 @@ def test_the_doctor_names_gpus_whose_package_a_process_leaves_unused(
 
 def test_the_doctor_only_warns_of_a_gpu_that_runs_the_code_for_all(site: Path) -> None:
     code = (
-        "from rocm_sdk._doctor.checks.device_code import check_device_code as check; import json;"
-        "from rocm_sdk._gpus.system import System; from rocm_sdk._gpus.detect import detect_gpus;"
+        "from rocm_sdk._doctor_device_code import check_device_code as check; import json;"
+        "from rocm_sdk._system import System; from rocm_sdk._gpus import detect_gpus;"
         "print(json.dumps([row[:2] for row in check(System(), detect_gpus(System()))]))"
     )
     text = "the package with the kernels for gfx1030 is not installed"

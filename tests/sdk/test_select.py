@@ -24,7 +24,7 @@ FAMILIES = (("gfx103X-dgpu", ("gfx1030", "gfx1031")), ("gfx94X-dcgpu", ("gfx942"
 
 def decide(load: Load, environ: dict[str, str], platform: str = "linux", **options: Any) -> Any:
     modules = load(**options)
-    system = modules("rocm_sdk._gpus.system").System(Path("/absent"), environ, platform)
+    system = modules("rocm_sdk._system").System(Path("/absent"), environ, platform)
     return modules("rocm_sdk._select").select(system)
 
 
@@ -55,9 +55,9 @@ def test_choice_that_names_nothing_is_none(load_sdk: Load, value: str) -> None:
 
 def test_the_doctor_tells_of_the_families_for_the_platform_alone(load_sdk: Load) -> None:
     modules = load_sdk()
-    system = modules("rocm_sdk._gpus.system").System(Path("/absent"), {}, "win32")
-    [finding] = modules("rocm_sdk._doctor.checks.device_code").check_device_code(
-        system, [modules("rocm_sdk._gpus.topology").Gpu(1, "gfx906")]
+    system = modules("rocm_sdk._system").System(Path("/absent"), {}, "win32")
+    [finding] = modules("rocm_sdk._doctor_device_code").check_device_code(
+        system, [modules("rocm_sdk._gpus").Gpu(1, "gfx906")]
     )
     assert finding.text == "ROCm 7.2.0, which has none for win32, has no packages for gfx906"
 
@@ -120,8 +120,8 @@ def test_choice_that_no_platform_has_is_refused_with_what_others_have(load_sdk: 
 
 def test_the_doctor_tells_of_a_choice_that_another_platform_has(load_sdk: Load) -> None:
     modules = load_sdk()
-    system = modules("rocm_sdk._gpus.system").System(Path("/absent"), choice("gfx906"), "win32")
-    [finding] = modules("rocm_sdk._doctor.checks.choice").check_choice(system)
+    system = modules("rocm_sdk._system").System(Path("/absent"), choice("gfx906"), "win32")
+    [finding] = modules("rocm_sdk._doctor_device_code").check_choice(system)
     text = "this release has packages for gfx906 on linux alone"
     assert finding == ("error", text, "unset ROCM_SDK_TARGET_FAMILY")
 
@@ -161,7 +161,7 @@ def test_a_node_that_makes_no_sense_does_not_hide_a_gpu(load_sdk: Load, tmp_path
         (nodes / str(node)).mkdir(parents=True)
         (nodes / str(node) / "properties").write_text(text)
     modules = load_sdk()
-    system = modules("rocm_sdk._gpus.system").System(tmp_path / "machine", {}, "linux")
+    system = modules("rocm_sdk._system").System(tmp_path / "machine", {}, "linux")
     assert modules("rocm_sdk._select").select(system) == (
         ("gfx906",),
         "detection",

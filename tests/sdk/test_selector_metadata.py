@@ -6,7 +6,7 @@ from email import message_from_string
 
 import pytest
 
-from rocwheel.sdk.selector._metadata import field_values, metadata_text
+from rocwheel.sdk.selector._archives import field_values, metadata_text
 
 HEADER = "Metadata-Version: 2.2\nName: rocm\nVersion: 1.0\nDynamic: Requires-Dist\n"
 

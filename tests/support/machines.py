@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.sdk.rocm_sdk._gpus.system import System
+from rocwheel.sdk.rocm_sdk._system import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.sdk.rocm_sdk._gpus.gfx_version import target_name
+from rocwheel.sdk.rocm_sdk._gpus import target_name
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.machine import DetectedGpu, System, find_gpus, native_targets, survey_machine
 

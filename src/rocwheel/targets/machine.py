@@ -10,16 +10,16 @@ import msgspec
 from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
-from rocwheel.sdk.rocm_sdk._gpus.access import ERROR, Diagnosis, survey_access
-from rocwheel.sdk.rocm_sdk._gpus.detect import replacing_variable, survey_gpus
-from rocwheel.sdk.rocm_sdk._gpus.system import System
+from rocwheel.sdk.rocm_sdk._gpu_access import ERROR, Diagnosis, survey_access
+from rocwheel.sdk.rocm_sdk._gpus import replacing_variable, survey_gpus
+from rocwheel.sdk.rocm_sdk._system import System
 from rocwheel.targets.catalog.catalog import Target, load_catalog
 from rocwheel.targets.errors import IllegalFeatureError, NoGpuError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.sdk.rocm_sdk._gpus.topology import Gpu
+    from rocwheel.sdk.rocm_sdk._gpus import Gpu
 
 __all__ = [
     "AccessReport",

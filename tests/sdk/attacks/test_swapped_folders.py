@@ -36,7 +36,7 @@ from pathlib import Path
 
 site, victim, scenario = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 sys.path.insert(0, str(site))
-import lzma, tarfile, rocm_sdk._devel, rocm_sdk._devel.expand
+import lzma, tarfile, rocm_sdk._devel, rocm_sdk._devel_expansion
 from rocm_sdk._devel import DevelError, get_devel_root
 
 NOBODY = 65534

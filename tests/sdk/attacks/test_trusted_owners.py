@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rocwheel.sdk.rocm_sdk._platform.posix import Posix
+from rocwheel.sdk.rocm_sdk._platform import Posix
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -49,8 +49,8 @@ def test_zstd_archive_is_read_by_a_package_that_is_there(make_set: MakeSet, make
     environment = make_environment(make_set(devel=".zst"))
     environment.install("rocm[devel]", "--link-mode=copy")
     code = "import sys; sys.modules['compression'] = None; from rocm_sdk._devel import get_devel_root; "
-    code += "from rocm_sdk._devel.archives import zstd; "
-    code += "zstd._load_library = None; get_devel_root()"
+    code += "from rocm_sdk import _devel_archive as archives; "
+    code += "archives._load_library = None; get_devel_root()"
     path = Path(sys.executable).parents[1] / environment.site.relative_to(environment.path)
     environment.run("python", "-c", code, PYTHONPATH=str(path))
     assert describe(environment.root) == TREE
@@ -61,7 +61,8 @@ def test_zstd_archive_that_nothing_can_read_is_named_with_what_is_needed(
 ) -> None:
     environment = make_environment(make_set(devel=".zst"))
     environment.install("rocm[devel]", "--link-mode=copy")
-    code = "import sys; from rocm_sdk._devel.archives import zstd; zstd.MODULES = (); zstd.LIBRARY = 'libgone.so.1'; "
+    code = "import sys; from rocm_sdk import _devel_archive as archives; archives.MODULES = (); "
+    code += "archives.LIBRARY = 'libgone.so.1'; "
     code += "from rocm_sdk._cli import main; main(['init'])"
     done = environment.run("python", "-c", code, check=False)
     archive = environment.site / "rocm_sdk_devel/_devel.tar.zst"

@@ -207,10 +207,11 @@ def test_uninstall_after_a_kill_leaves_no_file(
 
 _LATE = """
 import errno, os
-from rocm_sdk._devel import expand, get_devel_root
+from rocm_sdk import _devel_expansion as expansion
+from rocm_sdk._devel import get_devel_root
 def fail(*_):
     raise OSError(errno.EIO, os.strerror(errno.EIO))
-expand.list_tree = fail
+expansion.list_tree = fail
 print(get_devel_root())
 """
 
@@ -228,7 +229,8 @@ def test_record_has_no_links_to_device_packages_where_a_fault_has_put_it_off(env
 
 _UNLISTED = """
 import errno, os
-from rocm_sdk._devel import expand, get_devel_root
+from rocm_sdk import _devel_expansion as expansion
+from rocm_sdk._devel import get_devel_root
 scandir = os.scandir
 def fail(folder="."):
     if str(folder).endswith("_rocm_sdk_devel/lib"):
@@ -239,11 +241,11 @@ print(get_devel_root())
 """
 _OPEN_LINE = """
 import errno, os
-from rocm_sdk._devel import get_devel_root, record
-remove = record._remove
+from rocm_sdk import _record
+from rocm_sdk._devel import get_devel_root
 def fail(place, *names):
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-record._remove = fail
+_record._remove = fail
 print(get_devel_root())
 """
 
@@ -311,8 +313,8 @@ def test_record_keeps_no_line_that_the_disk_has_lost(environment: Installed) -> 
 
 _FAILING = """
 import errno, io, os
-from rocm_sdk._devel import DevelError, get_devel_root, record
-from rocm_sdk import _regular_file
+from rocm_sdk._devel import DevelError, get_devel_root
+from rocm_sdk import _files, _record
 class Failing(io.BytesIO):
     def read(self, *_):
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
@@ -320,7 +322,7 @@ def fail(path):
     if path.name in NAMES:
         return Failing()
     return open(path, "rb")
-_regular_file.open_regular = fail
+_files.open_regular = fail
 try:
     get_devel_root()
 except (DevelError, OSError) as e:

@@ -74,7 +74,7 @@ def test_record_is_as_before_where_no_more_fits_in_it(environment: Installed) ->
 _STOPPED = """
 import errno, os, signal, sys
 from pathlib import Path
-import rocm_sdk._devel.expand, lzma, tarfile
+import rocm_sdk._devel, rocm_sdk._devel_expansion, lzma, tarfile
 package = Path(rocm_sdk.__file__).parents[1] / "rocm_sdk_devel"
 def stop(event, arguments):
     if event == "open" and "_record." in str(arguments[0]) and not list(package.glob("_devel.tar*")):
@@ -198,10 +198,10 @@ def test_a_quota_that_is_used_up_is_told_and_leaves_nothing(environment: Install
 _NO_RECORD = """
 import errno, os
 from rocm_sdk._cli import main
-from rocm_sdk._devel import expand
+from rocm_sdk import _devel_expansion as expansion
 def fail(*_):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-expand.list_folders = fail
+expansion.list_folders = fail
 main(["init"])
 """
 
@@ -214,14 +214,14 @@ def test_no_folder_stays_that_record_could_not_list(environment: Installed) -> N
 _REPLACED = """
 from pathlib import Path
 from rocm_sdk._cli import main
-from rocm_sdk._devel import expand
-fill = expand._fill
+from rocm_sdk import _devel_expansion as expansion
+fill = expansion._fill
 def install_meanwhile(place, tree, archive):
     fill(place, tree, archive)
     data = archive.read_bytes()
     archive.unlink()
     archive.write_bytes(data + b"\\0" * 10240)
-expand._fill = install_meanwhile
+expansion._fill = install_meanwhile
 main(["init"])
 """
 
@@ -273,7 +273,7 @@ def test_record_is_not_taken_for_absent_where_its_folder_cannot_be_listed(enviro
 _FAILING = """
 import errno, os, pathlib, sys
 from rocm_sdk._cli import main
-from rocm_sdk._devel import expand
+from rocm_sdk import _devel_expansion as expansion
 name, stat = sys.argv[1], os.stat
 def fail(path, *arguments, **options):
     if str(path).endswith(name):

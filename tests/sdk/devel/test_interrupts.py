@@ -19,7 +19,7 @@ LINE = "rocm-sdk: interrupted; the next run starts over\n"
 _AT_A_STEP = """
 import os, signal, sys
 from rocm_sdk._cli import main
-import argparse, lzma, tarfile, rocm_sdk._commands, rocm_sdk._devel.expand
+import argparse, lzma, tarfile, rocm_sdk._commands, rocm_sdk._devel_expansion
 steps = int(sys.argv[1])
 def count(event, arguments):
     global steps

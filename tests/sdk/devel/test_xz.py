@@ -21,7 +21,7 @@ NOISE = random.Random(1).randbytes(400_000)
 @pytest.fixture
 def read(load_sdk: Callable[..., Callable[[str], ModuleType]], tmp_path: Path) -> Callable[[bytes], bytes]:
     """Return a function that reads compressed bytes."""
-    module = load_sdk()("rocm_sdk._devel.archives.xz")
+    module = load_sdk()("rocm_sdk._devel_archive")
 
     def read(data: bytes) -> bytes:
         (tmp_path / "data.xz").write_bytes(data)

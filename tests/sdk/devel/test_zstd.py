@@ -24,7 +24,7 @@ WORDS = b"".join(random.Random(0).choices([b"include ", b"#define ", b"\n", b"hi
 @pytest.fixture
 def read(load_sdk: Callable[..., Callable[[str], ModuleType]], tmp_path: Path) -> Callable[[bytes], bytes]:
     """Return a function that reads compressed bytes by the library alone."""
-    module = load_sdk()("rocm_sdk._devel.archives.zstd")
+    module = load_sdk()("rocm_sdk._devel_archive")
     vars(module)["MODULES"] = ()
 
     def read(data: bytes) -> bytes:

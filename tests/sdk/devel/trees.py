@@ -19,7 +19,7 @@ __all__ = ["KILLER", "REINSTALL", "TREE", "describe", "member", "replace_archive
 KILLER = """
 import os, signal, sys
 from rocm_sdk._devel import get_devel_root
-import rocm_sdk._devel.expand, tarfile, lzma
+import rocm_sdk._devel_expansion, tarfile, lzma
 steps = int(sys.argv[1])
 def count(event, arguments):
     global steps

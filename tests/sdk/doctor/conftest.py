@@ -15,8 +15,8 @@ GPU = "simd_count 416\ngfx_target_version {version}\ndrm_render_minor 128\n"
 DIAGNOSE = """
 import json, os, pathlib
 os.chdir("/usr/lib")
-from rocm_sdk._doctor.diagnose import diagnose
-from rocm_sdk._gpus.system import System
+from rocm_sdk._doctor import diagnose
+from rocm_sdk._system import System
 system = System(pathlib.Path({root!r}), {environ!r}, "linux")
 print(json.dumps(diagnose(system)[1]))
 """

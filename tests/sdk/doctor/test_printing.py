@@ -24,7 +24,7 @@ Load = Callable[..., Callable[[str], "ModuleType"]]
     ],
 )
 def test_a_finding_is_one_line_and_one_for_its_remedy(load_sdk: Load, text: str, shown: str) -> None:
-    access: Any = load_sdk()("rocm_sdk._gpus.access")
+    access: Any = load_sdk()("rocm_sdk._gpu_access")
     assert str(access.Diagnosis("error", text, text)) == f"error: {shown}\n  {shown}"
 
 

@@ -144,12 +144,12 @@ def test_without_core_the_report_is_still_printed(environment: Any) -> None:
 )
 def test_the_home_folder_is_shortened_where_it_stands_alone(load_sdk: Load, text: object, expected: object) -> None:
     modules = load_sdk()
-    system = modules("rocm_sdk._gpus.system").System(environ={"HOME": "/home/ada/"})
-    assert modules("rocm_sdk._doctor.redact").shorten_home(system, text) == expected
+    system = modules("rocm_sdk._system").System(environ={"HOME": "/home/ada/"})
+    assert modules("rocm_sdk._doctor_report").shorten_home(system, text) == expected
 
 
 @pytest.mark.parametrize("home", ["", "/", "relative"])
 def test_a_home_that_is_not_a_folder_of_a_user_changes_nothing(load_sdk: Load, home: str) -> None:
     modules = load_sdk()
-    system = modules("rocm_sdk._gpus.system").System(environ={"HOME": home})
-    assert modules("rocm_sdk._doctor.redact").shorten_home(system, "/opt/relative/rocm") == "/opt/relative/rocm"
+    system = modules("rocm_sdk._system").System(environ={"HOME": home})
+    assert modules("rocm_sdk._doctor_report").shorten_home(system, "/opt/relative/rocm") == "/opt/relative/rocm"

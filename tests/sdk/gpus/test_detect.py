@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.sdk.rocm_sdk._gpus.detect import base_target, detect_gpus
-from rocwheel.sdk.rocm_sdk._gpus.gfx_version import DetectionError, target_name
-from rocwheel.sdk.rocm_sdk._gpus.system import System
-from rocwheel.sdk.rocm_sdk._gpus.topology import INTEGRATED
+from rocwheel.sdk.rocm_sdk._gpus import INTEGRATED, DetectionError, base_target, detect_gpus, target_name
+from rocwheel.sdk.rocm_sdk._system import System
 from rocwheel.targets.catalog.catalog import load_catalog
 
 if TYPE_CHECKING:

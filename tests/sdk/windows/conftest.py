@@ -43,8 +43,8 @@ def site(load_sdk: Callable[..., Callable[[str], ModuleType]], tmp_path: Path) -
     system = tmp_path / "System32"
     system.mkdir()
     calls = Recorder(system)
-    platforms, windows = load("rocm_sdk._platform"), load("rocm_sdk._platform.windows")
-    platforms.use_platform(windows.Windows(calls))
+    platforms = load("rocm_sdk._platform")
+    platforms.use_platform(platforms.Windows(calls))
     made = WindowsSite(tmp_path / "site", load, calls)
     made.write_dlls(
         amd_comgr0713=["KERNEL32.dll"],

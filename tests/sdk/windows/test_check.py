@@ -23,7 +23,7 @@ import os, sys, time
 from pathlib import Path
 sys.path[:0] = {paths!r}
 from rocm_sdk._platform import use_platform
-from rocm_sdk._platform.windows import Windows
+from rocm_sdk._platform import Windows
 from tests.sdk.windows.windows_side import Recorder
 
 class Calls(Recorder):
@@ -47,7 +47,7 @@ def check(site: WindowsSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     text = AS_ON_WINDOWS.format(paths=[str(site.path), str(ROOT)], system=str(tmp_path / "System32"))
     (tmp_path / "sitecustomize.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return site.load("rocm_sdk._dlls.check")
+    return site.load("rocm_sdk._dlls")
 
 
 def test_a_dll_that_loads_has_no_fault(check: ModuleType, site: WindowsSite) -> None:

@@ -208,11 +208,11 @@ KILLER = """if True:
     import os, signal, sys
     from pathlib import Path
     from rocm_sdk._platform import use_platform
-    from rocm_sdk._platform.windows import Windows
+    from rocm_sdk._platform import Windows
     from tests.sdk.windows.windows_side import Recorder
     use_platform(Windows(Recorder(Path("System32"))))
     from rocm_sdk._devel import get_devel_root
-    import rocm_sdk._devel.expand, tarfile, lzma
+    import rocm_sdk._devel_expansion, tarfile, lzma
     steps = int(sys.argv[1])
     def count(event, arguments):
         global steps

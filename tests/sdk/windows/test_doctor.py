@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def check(site: WindowsSite, root: Path | None = None) -> list[tuple[str, str, str]]:
-    system = site.load("rocm_sdk._gpus.system").System(root or site.path, {}, "win32")
+    system = site.load("rocm_sdk._system").System(root or site.path, {}, "win32")
     platform = site.load("rocm_sdk._platform").this_platform()
-    return [tuple(one) for one in site.load("rocm_sdk._doctor.checks.dlls").check_dlls(system, platform)]
+    return [tuple(one) for one in site.load("rocm_sdk._doctor_loading").check_dlls(system, platform)]
 
 
 def test_packages_whose_dlls_find_one_another_are_fine(site: WindowsSite) -> None:
@@ -54,7 +54,7 @@ def test_dlls_of_the_driver_with_the_same_names_are_a_note(site: WindowsSite, tm
 def test_paths_that_break_rocblas_are_a_warning(site: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
     site.write("_rocm_sdk_libraries/bin/rocblas/library/kernels.co")
     folder = site.path / "_rocm_sdk_libraries/bin/rocblas/library"
-    monkeypatch.setattr(site.load("rocm_sdk._doctor.checks.dlls"), "LONGEST_KERNELS", len(str(folder)) - 1)
+    monkeypatch.setattr(site.load("rocm_sdk._doctor_loading"), "LONGEST_KERNELS", len(str(folder)) - 1)
     assert check(site) == [
         (
             "warning",
@@ -65,8 +65,8 @@ def test_paths_that_break_rocblas_are_a_warning(site: WindowsSite, monkeypatch: 
 
 
 def test_the_whole_doctor_runs_there(site: WindowsSite) -> None:
-    system = site.load("rocm_sdk._gpus.system").System(site.path, {}, "win32")
-    _, diagnoses = site.load("rocm_sdk._doctor.diagnose").diagnose(system)
+    system = site.load("rocm_sdk._system").System(site.path, {}, "win32")
+    _, diagnoses = site.load("rocm_sdk._doctor").diagnose(system)
     assert [one.text for one in diagnoses if "System32" in one.text] == [
         "no AMD GPU was found: C:\\Windows\\System32\\clinfo.exe can't be run, which AMD's graphics driver brings"
     ]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.sdk.rocm_sdk._gpus.access import survey_access
-from rocwheel.sdk.rocm_sdk._gpus.detect import survey_gpus
-from rocwheel.sdk.rocm_sdk._gpus.system import System
+from rocwheel.sdk.rocm_sdk._gpu_access import survey_access
+from rocwheel.sdk.rocm_sdk._gpus import survey_gpus
+from rocwheel.sdk.rocm_sdk._system import System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.binary.pe.facts import read_pe
-from rocwheel.sdk.rocm_sdk._dlls.imports import DamagedDllError, read_imports
+from rocwheel.sdk.rocm_sdk._dll_imports import DamagedDllError, read_imports
 from tests.support.pe_files import pe_file
 from tests.support.places import ROOT
 

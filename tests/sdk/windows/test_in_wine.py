@@ -114,7 +114,7 @@ ASK = """if True:
     import json, sys
     from pathlib import Path
     from rocm_sdk._platform import use_platform
-    from rocm_sdk._platform.windows import Windows
+    from rocm_sdk._platform import Windows
     from tests.sdk.windows.windows_side import Recorder
     calls = Recorder(Path("System32"))
     use_platform(Windows(calls))

@@ -53,7 +53,7 @@ def test_each_dll_is_loaded_once_and_kept_under_its_name(site: WindowsSite) -> N
 
 def test_handles_of_added_folders_are_kept(site: WindowsSite) -> None:
     site.load("rocm_sdk").initialize_process()
-    kept = site.load("rocm_sdk._dlls.load")._FOLDERS
+    kept = site.load("rocm_sdk._dlls")._FOLDERS
     assert list(kept) == [f"{site.path}/_rocm_sdk_core/bin", f"{site.path}/_rocm_sdk_libraries/bin"]
     assert all(handle is not None for handle in kept.values())
 
@@ -164,7 +164,7 @@ def test_dlls_that_need_one_another_are_no_endless_search(site: WindowsSite) -> 
 
 
 def test_a_path_that_the_loader_does_not_take_is_explained_by_its_length(site: WindowsSite, tmp_path: Path) -> None:
-    missing = site.load("rocm_sdk._dlls.missing")
+    missing = site.load("rocm_sdk._dlls")
     path = tmp_path / ("d" * 200) / ("e" * 60) / "hipblas.dll"
     text = missing.explain_failure(path, NOT_FOUND, [], site.calls)
     assert text == (

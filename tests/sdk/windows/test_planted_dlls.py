@@ -61,7 +61,7 @@ def test_a_folder_of_a_dll_s_name_does_not_stand_for_it(site: WindowsSite) -> No
 def test_a_dll_below_does_not_keep_one_from_being_called_missing(site: WindowsSite) -> None:
     (site.path / "_rocm_sdk_core/bin/amd_comgr0713.dll").unlink()
     site.calls.broken["amdhip64_7.dll"] = OSError(22, "The specified module could not be found", None, 126)
-    load = site.load("rocm_sdk._dlls.load")
+    load = site.load("rocm_sdk._dlls")
     platform = site.load("rocm_sdk._platform").this_platform()
     with pytest.raises(OSError, match=r"amd_comgr0713\.dll, which amdhip64_7\.dll needs, is in none of "):
         load.load_dll(site.path / "_rocm_sdk_core/bin/amdhip64_7.dll", platform)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.sdk.rocm_sdk._platform.posix import Posix
-from rocwheel.sdk.rocm_sdk._platform.windows import Windows
+from rocwheel.sdk.rocm_sdk._platform import Posix, Windows
 from tests.sdk.windows.windows_side import Recorder
 
 if TYPE_CHECKING:

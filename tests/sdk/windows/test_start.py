@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.sdk.rocm_sdk_core._job import end_together
-from rocwheel.sdk.rocm_sdk_core._start import PosixStarter, WindowsStarter
+from rocwheel.sdk.rocm_sdk_core._start import PosixStarter, WindowsStarter, end_together
 from tests.sdk.sets import SDK, render_literals
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     }
     package = tmp_path / "rocm_sdk_core"
     package.mkdir()
-    for name in ("__init__", "_cli", "_job", "_start"):
+    for name in ("__init__", "_cli", "_start"):
         (package / f"{name}.py").write_bytes((SDK / f"rocm_sdk_core/{name}.py").read_bytes())
     (package / "_build_info.py").write_bytes(render_literals(info))
     (tmp_path / "_rocm_sdk_core/bin").mkdir(parents=True)

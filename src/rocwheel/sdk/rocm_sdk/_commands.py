@@ -7,10 +7,10 @@ import sys
 from importlib import import_module
 
 from . import _build_info
+from ._files import DamagedFileError, read_field, read_json
 from ._installing import installation_hint, reinstallation_hint
-from ._json_file import DamagedFileError, read_field, read_json
+from ._output import in_one_line, printable
 from ._packages import find_root, installed_devices
-from ._printing import in_one_line, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _test(options: argparse.Namespace) -> int:  # noqa: ARG001 (the same form as
 
 
 def _run_doctor(options: argparse.Namespace) -> int:
-    run = import_module(f"{__package__}._doctor.run")
+    run = import_module(f"{__package__}._doctor")
     return int(
         run.run_doctor(
             require_gpu=options.require_gpu, deep=options.deep, as_json=options.as_json, report=options.report

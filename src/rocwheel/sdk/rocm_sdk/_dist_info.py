@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import _build_info
-from ._gpus.detect import detect_gpus
-from ._gpus.system import System
-from ._packages import describe_package, find_module, installed_devices, installed_families
+from ._gpus import detect_gpus
+from ._packages import describe_package, find_module, find_trusted, installed_devices, installed_families
 from ._select import available_families, family_serving, select
-from ._trusted import find_trusted
+from ._system import System
 
 try:
     from ._selection import FAMILIES as INSTALLED_FAMILIES

@@ -1,16 +1,19 @@
-"""Finds installed distributions by their metadata, but none in the working directory, as `_trusted` finds modules."""
+"""Finds installed distributions by their metadata, and where they came from."""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 from importlib.metadata import PackageNotFoundError, distributions
+from urllib.parse import unquote, urlsplit
 
-from ._trusted import trusted_entries
+from . import _build_info
+from ._packages import trusted_entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
-
-__all__ = ["find_distribution", "list_distributions"]
 
 
 def find_distribution(name: str) -> Distribution:
@@ -24,3 +27,29 @@ def find_distribution(name: str) -> Distribution:
 def list_distributions() -> list[Distribution]:
     """Return all distributions."""
     return list(distributions(path=trusted_entries()))
+
+
+def name_origin() -> str:
+    """Return the option of pip for the folder of the file that ``rocm`` or the core is from; empty when there is none.
+
+    Installers don't note which index a package is from. A file they do: the others are looked for in its folder.
+    """
+    folder = next(filter(None, map(_folder_of_file, ("meta", "core"))), "")
+    return f"--find-links {shlex.quote(folder)}" if folder else ""
+
+
+def _folder_of_file(logical: str) -> str:
+    """Return the folder of the file that a package was installed from; empty when it wasn't, or the folder is gone.
+
+    direct_url.json: https://packaging.python.org/specifications/direct-url/.
+    """
+    try:
+        text = find_distribution(_build_info.PACKAGES[logical]["dist"]).read_text("direct_url.json")
+        noted = json.loads(text or "{}")
+        parts = urlsplit(noted["url"])
+        folder = os.path.dirname(unquote(parts.path))  # noqa: PTH120 (of a URL)
+        is_file = parts.scheme == "file" and parts.path.startswith("/") and "archive_info" in noted
+    except (PackageNotFoundError, LookupError, TypeError, ValueError, AttributeError, OSError, RecursionError):
+        # The note is absent or damaged.
+        return ""
+    return folder if is_file and os.path.isdir(folder) else ""  # noqa: PTH112

@@ -1,4 +1,4 @@
-"""The commands that install packages of the set, each with where pip finds them.
+"""The commands that install packages of the set, each with where pip finds them, or open their files.
 
 Without that, pip asks its default index, where anybody may have registered their names.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from . import _build_info
 
-__all__ = ["UNKNOWN_INDEX", "installation_hint", "overwriting_hint", "reinstallation_hint", "with_source"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 UNKNOWN_INDEX = "--index-url URL  # URL is the index that you installed from"
 
@@ -30,7 +33,7 @@ def overwriting_hint(*logical: str) -> str:
 def with_source(command: str) -> str:
     """Return a command of pip that says where the packages came from, as far as their installer noted that."""
     try:
-        from ._origin import name_origin  # noqa: PLC0415 (slow to import, and needed where something is wrong)
+        from ._distributions import name_origin  # noqa: PLC0415 (slow to import, and needed where something is wrong)
     except ImportError:  # of an installation without some of its files, which the command is to mend
         return f"{command} {UNKNOWN_INDEX}"
     return f"{command} {name_origin() or UNKNOWN_INDEX}"
@@ -41,3 +44,15 @@ def _command(logical: tuple[str, ...]) -> str:
     name = _build_info.PACKAGES["meta"]["dist"]
     suffix = f"[{extras}]" if extras else ""
     return f'pip install "{name}{suffix}=={_build_info.VERSION}"'
+
+
+def opening_hint(*folders: Path) -> str:
+    """Return the command that opens folders to all users, and who may run it.
+
+    Installing again is no remedy: uv fails halfway where it can't list a folder, and pip leaves it behind under another
+    name. Both remove a folder later only where its owner may write to it.
+    """
+    from shlex import quote  # noqa: PLC0415 (needed where something is wrong)
+
+    owned, words = ", ".join(map(str, folders)), " ".join(quote(str(folder)) for folder in folders)
+    return f"As the owner of {owned}: chmod -R u+rwX,go+rX {words}"

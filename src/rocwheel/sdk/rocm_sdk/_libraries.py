@@ -1,19 +1,154 @@
-"""Finds public libraries by their short names."""
+"""Finds public libraries by their short names, and those for the machine's GPU.
+
+A library for one target has the SONAME of that for all, ``libx.so.1``, and lies beside it as ``libx.so.1.gfx906``.
+Whichever of the two a process loads first is the one that everything else in it gets by that SONAME.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
 from . import _build_info
+from ._gpus import base_target, survey_gpus, visible_gpus
 from ._installing import installation_hint
-from ._overlays import chosen_library
-from ._packages import find_root
+from ._packages import find_root, installed_devices
 from ._platform import this_platform
+from ._select import CHOICE_VARIABLE, family_serving, select
+from ._system import System
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
-__all__ = ["locate_common_libraries", "locate_libraries"]
+    from ._gpus import Gpu
+
+
+_LOADED: dict[str, ctypes.CDLL] = {}
+"""Handles of the libraries for one target that were loaded so far, by the path of the library for all GPUs."""
+
+
+class DeviceChoice(NamedTuple):
+    """Whose libraries a process uses."""
+
+    device: str
+    """The target of an installed device package; empty for the libraries for all GPUs."""
+
+    left_out: list[Gpu]
+    """GPUs that the process sees and for which these libraries have no code."""
+
+
+def choose_device(system: System) -> DeviceChoice:
+    """Choose for the GPUs that this process sees.
+
+    One package that the user chose comes first; of several, and of all packages without a choice, the one that serves
+    all of the GPUs. Where there is none, it is the libraries for all GPUs if they have code for each of them, else the
+    package for the first GPU that has one, those that are part of a processor last. A process has one library of a
+    name: it can't have one for each GPU.
+    """
+    gpus = list(visible_gpus(system, survey_gpus(system)[0]).values())
+    installed = installed_devices()
+    asked = [device for device in _asked(system) if device in installed]
+    device = asked[0] if len(asked) == 1 else _device_for(system, gpus, asked or installed)
+    return DeviceChoice(device, [gpu for gpu in gpus if not _serves(device, gpu, system)])
+
+
+def chosen_library(name: str, path: Path) -> Path:
+    """Return the file to load in the place of ``path``, which the public library ``name`` is for all GPUs."""
+    if path.relative_to(_root(name)).as_posix() not in _build_info.OVERLAID.get(name, ()):
+        return path
+    chosen = _beside(path, choose_device(System()).device)
+    return chosen if chosen.is_file() else path
+
+
+def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
+    """Load what ``name`` and the libraries that it needs have for the GPU; return it by the paths of those for all.
+
+    Each is loaded after those that it needs. One that was loaded before, as it is for all GPUs, stays: a warning says
+    so. Raises `OSError` for a library that can't be loaded.
+    """
+    paths = [_root(name) / path for path in _build_info.OVERLAID.get(name, ())]
+    if not paths:
+        return {}
+    choice = choose_device(System())
+    found = {path: _beside(path, choice.device) for path in paths}
+    there = {path: chosen for path, chosen in found.items() if choice.device and chosen.is_file()}
+    if there:
+        _warn_of_others(choice)
+    return {path: _load(path, chosen, mode) for path, chosen in there.items()}
+
+
+def _asked(system: System) -> tuple[str, ...]:
+    """Return what the user chose; nothing for a choice that this release lacks, which is reported elsewhere."""
+    try:
+        return select(system).families if system.variable(CHOICE_VARIABLE) else ()
+    except ValueError:
+        return ()
+
+
+def _device_for(system: System, gpus: list[Gpu], installed: list[str]) -> str:
+    serving = {gpu: family_serving(gpu.target, system.platform) for gpu in gpus}
+    devices = {family if family in installed else "" for family in serving.values()}
+    if len(devices) > 1 and all(_serves("", gpu, system) for gpu in gpus):
+        return ""
+    ordered = sorted(gpus, key=lambda gpu: gpu.integrated)
+    return next((device for gpu in ordered if (device := serving[gpu] or "") in installed), "")
+
+
+def _serves(device: str, gpu: Gpu, system: System) -> bool:
+    if device:
+        return family_serving(gpu.target, system.platform) == device
+    return base_target(gpu.target) in _build_info.COMMON_GPUS
+
+
+def _root(name: str) -> Path:
+    return find_root(_build_info.LIBRARIES[name]["package"]) or Path()
+
+
+def _beside(path: Path, device: str) -> Path:
+    return path.with_name(f"{path.name}.{device}")
+
+
+def _warn_of_others(choice: DeviceChoice) -> None:
+    """Warn of GPUs without code; of those that are part of a processor `rocm-sdk doctor` tells."""
+    others = ", ".join(dict.fromkeys(base_target(gpu.target) for gpu in choice.left_out if not gpu.integrated))
+    if others:
+        msg = (
+            f"This process uses the ROCm libraries for {choice.device}, which have no code for {others}. "
+            "Run one process for each kind of GPU, and show it that kind alone: ROCR_VISIBLE_DEVICES."
+        )
+        warnings.warn(msg, RuntimeWarning, stacklevel=4)
+
+
+def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
+    if str(path) not in _LOADED:
+        earlier = _loaded_as(path.name, mode)
+        if earlier and not _is_mapped(chosen):
+            msg = (
+                f"{path.name} was loaded before rocm_sdk could choose {chosen.name}: this process uses the code for "
+                "all GPUs. Call rocm_sdk.initialize_process or preload_libraries first."
+            )
+            warnings.warn(msg, RuntimeWarning, stacklevel=5)
+        _LOADED[str(path)] = earlier or ctypes.CDLL(str(chosen), mode=mode)
+    return _LOADED[str(path)]
+
+
+def _loaded_as(soname: str, mode: int) -> ctypes.CDLL | None:
+    """Return the library of this SONAME that the process has, None when it has none."""
+    try:
+        return ctypes.CDLL(soname, mode=mode | os.RTLD_NOLOAD)
+    except OSError:
+        return None
+
+
+def _is_mapped(path: Path) -> bool:
+    """Return whether the process has this file; the kernel names it by a path without symbolic links."""
+    real = os.path.realpath(path)
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 (as elsewhere)
+        return any(line.rstrip("\n").endswith(f" {real}") for line in maps)
 
 
 def locate_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:

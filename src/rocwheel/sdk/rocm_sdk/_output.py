@@ -1,4 +1,4 @@
-"""Standard output, whose failures are no errors of files, and standard error, whose failures stop nothing."""
+"""Standard output and error, whose failures are no errors of files, and text without control characters."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TextIO
-
-__all__ = ["OutputError", "drop_output", "prepare_streams"]
 
 
 class OutputError(Exception):
@@ -83,3 +81,25 @@ def _buffered(stream: TextIO) -> TextIO:
     if not isinstance(raw, io.RawIOBase):
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+
+
+CONTROL = (*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+"""Those of ASCII and ISO 8859, separators of lines and paragraphs, and what turns the direction of text around."""
+
+ESCAPES = {code: f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}" for code in CONTROL}
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters as escapes, except tabs and line ends."""
+    return text.translate(ESCAPES)
+
+
+def in_one_line(text: str) -> str:
+    """Return a text as `printable` does, with tabs and line ends as escapes, too: a name must not begin a line."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def listed(names: list[str], shown: int = 3) -> str:
+    """Return names for a message, the first few of many."""
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

@@ -8,8 +8,7 @@ import re
 import warnings
 
 from . import _ALL_CDLLS, _build_info
-from ._libraries import locate_common_libraries, locate_libraries
-from ._overlays import load_chosen
+from ._libraries import load_chosen, locate_common_libraries, locate_libraries
 from ._platform import this_platform
 
 TYPE_CHECKING = False
@@ -42,7 +41,7 @@ def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
     """
     platform = this_platform()
     if platform.is_windows:
-        from ._dlls.load import preload_dlls  # noqa: PLC0415 (of one platform)
+        from ._dlls import preload_dlls  # noqa: PLC0415 (of one platform)
 
         preload_dlls(shortnames, platform)
         return

@@ -6,11 +6,11 @@ import re
 from typing import NamedTuple
 
 from . import _build_info
-from ._gpus.detect import base_target, survey_gpus
+from ._gpus import base_target, survey_gpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._gpus.system import System
+    from ._system import System
 
 __all__ = ["CHOICE_VARIABLE", "Selection", "available_families", "choose_extras", "family_serving", "select"]
 

@@ -1,4 +1,7 @@
-"""Starts the program of a console script: in the place of this process, or on Windows, which can't, beside it."""
+"""Starts the program of a console script: in the place of this process, or on Windows, which can't, beside it.
+
+Job objects: https://learn.microsoft.com/windows/win32/procthread/job-objects.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,6 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Union
 
     Starter = Union["PosixStarter", "WindowsStarter"]
-
-__all__ = ["PosixStarter", "WindowsStarter", "this_starter"]
 
 
 class PosixStarter:
@@ -62,8 +63,6 @@ class WindowsStarter:
 
     def bind(self, process: subprocess.Popen[bytes]) -> None:
         """Have a process end with this one; where Windows can't, it goes on."""
-        from ._job import end_together, open_kernel  # noqa: PLC0415 (of one system)
-
         started: Any = process
         end_together(int(started._handle), open_kernel())  # noqa: SLF001 (the only way to it)
 
@@ -79,3 +78,44 @@ def this_starter() -> Starter:
 
 
 _STARTERS: list[Starter] = [PosixStarter(), WindowsStarter()]
+
+
+EXTENDED_LIMITS = 9
+"""``JobObjectExtendedLimitInformation``."""
+LIMITS_SIZE = 144
+"""Bytes of ``JOBOBJECT_EXTENDED_LIMIT_INFORMATION`` of 64 bits."""
+FLAGS_AT = 16
+"""Where its ``BasicLimitInformation.LimitFlags`` begin."""
+FLAGS = 0x3000
+"""``JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE``, and ``_SILENT_BREAKAWAY_OK``: what the program itself starts may go on."""
+
+
+def open_kernel() -> Any:
+    """Return the functions of ``kernel32.dll`` that `end_together` calls."""
+    import ctypes  # noqa: PLC0415 (of one system)
+
+    loader: Any = ctypes
+    kernel = loader.WinDLL("kernel32")
+    handle, number = ctypes.c_void_p, ctypes.c_uint32
+    kernel.CreateJobObjectW.restype = handle
+    kernel.CreateJobObjectW.argtypes = [ctypes.c_void_p, ctypes.c_wchar_p]
+    kernel.SetInformationJobObject.argtypes = [handle, number, ctypes.c_void_p, number]
+    kernel.AssignProcessToJobObject.argtypes = [handle, handle]
+    return kernel
+
+
+def end_together(process: int, kernel: Any) -> bool:
+    """Have a process, by its handle, end when this one does, however that comes; return whether Windows agreed.
+
+    The job's handle is never closed: Windows closes it with this process, and that ends the other.
+    """
+    import ctypes  # noqa: PLC0415
+    import struct  # noqa: PLC0415
+
+    job = kernel.CreateJobObjectW(None, None)
+    if not job:
+        return False
+    limits = ctypes.create_string_buffer(LIMITS_SIZE)
+    struct.pack_into("<I", limits, FLAGS_AT, FLAGS)
+    is_limited = kernel.SetInformationJobObject(job, EXTENDED_LIMITS, limits, LIMITS_SIZE)
+    return bool(is_limited and kernel.AssignProcessToJobObject(job, process))

@@ -10,11 +10,8 @@ import platform
 import sys
 from pathlib import Path
 
-from ._metadata import metadata_text
-from ._platform import take_facts
-from ._promoted import align_version
-from ._sdist import write_sdist
-from ._wheel import dist_info_files, write_wheel
+from ._archives import dist_info_files, metadata_text, write_sdist, write_wheel
+from ._facts import align_version, take_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +85,7 @@ def _decide() -> tuple[str, dict[str, str]]:
     align_version(SOURCE / module / "_build_info.py", pkg_info)
     build_info = importlib.import_module(f"{module}._build_info")
     chooser = importlib.import_module(f"{module}._select")
-    system = importlib.import_module(f"{module}._gpus.system").System()
+    system = importlib.import_module(f"{module}._system").System()
     own_facts = take_facts(build_info, system.platform, platform.machine())
     name = build_info.PACKAGES["meta"]["dist"]
     try:

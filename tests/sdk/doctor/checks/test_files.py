@@ -40,7 +40,7 @@ def environment(make_installed: Make) -> Any:
             "rocm-sdk-device-gfx906",
             AGAIN.format("device-gfx906"),
         ),
-        ("rocm_sdk/_libraries.py", "rocm", CORE),
+        ("rocm_sdk/_process.py", "rocm", CORE),
     ],
 )
 def test_a_missing_file_of_any_package_is_named(

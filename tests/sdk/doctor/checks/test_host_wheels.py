@@ -11,7 +11,7 @@ import pytest
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
-from rocwheel.sdk.rocm_sdk._gpus.generic import GENERIC_TARGETS
+from rocwheel.sdk.rocm_sdk._gpus import GENERIC_TARGETS
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.wheels.sdist import SourceDate
 from tests.sdk.installed import FROM_INDEX

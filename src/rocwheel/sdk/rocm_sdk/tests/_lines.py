@@ -6,7 +6,7 @@ import re
 import sys
 import unittest
 
-from .._printing import printable
+from .._output import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

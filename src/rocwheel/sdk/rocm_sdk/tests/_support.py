@@ -1,4 +1,4 @@
-"""What the self tests share: finding shared libraries, loading one safely, finding the usable GPUs."""
+"""What the self tests share: shared libraries, console scripts, and usable GPUs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ import mmap
 import os
 import signal
 import struct
+import subprocess
+import sys
+import sysconfig
 from fnmatch import fnmatch
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 from .. import _build_info
-from .._dlls.check import check_dll, is_native_dll
-from .._gpus.detect import survey_gpus
-from .._gpus.system import System
+from .._distributions import find_distribution
+from .._dlls import check_dll, is_native_dll
+from .._gpus import survey_gpus
+from .._packages import SITE, find_module
 from .._platform import this_platform
+from .._system import System
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import Any
 
-__all__ = ["TIME_LIMIT", "check_load", "needs_its_program", "shared_libraries", "usable_gpus"]
 
 TIME_LIMIT = 60
 """Seconds after which a program or a library that is being loaded counts as hanging."""
@@ -101,3 +109,99 @@ def _is_native_library(path: Path) -> bool:
         return False
     kind, machine = struct.unpack_from("<HH", header, 16)
     return bool(kind == 3 and machine == NATIVE_MACHINE.get(os.uname().machine, machine))
+
+
+def read_scripts(package: str) -> dict[str, Any]:
+    """Return what a package (``core``, ``profiler``) says of its console scripts, by their names.
+
+    Read by its path: to import it would run one of the working directory. Raises `ImportError` when it isn't there.
+    """
+    name = f"{_build_info.PACKAGES[package]['module']}._build_info"
+    folder = find_module(name.partition(".")[0])
+    spec = spec_from_file_location(name, folder / "_build_info.py") if folder else None
+    if folder is None or not (folder / "_build_info.py").is_file() or spec is None or spec.loader is None:
+        msg = f"No module named {name!r}"
+        raise ModuleNotFoundError(msg)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    scripts: dict[str, Any] = module.SCRIPTS
+    return scripts
+
+
+def find_script(package: str, name: str) -> Path | None:
+    """Return the path of a console script of a package (``core``, ``profiler``), None when there is none.
+
+    It imports the package's entry points: a ROCm of the system has programs of the same names that don't.
+    """
+    entry_points = f"{_build_info.PACKAGES[package]['module']}._cli".encode()
+    name += this_platform().program_suffix
+    # With pip's --target, no scheme names the folder and RECORD names a wrong one; yet `rocm-sdk` was started there.
+    places = [folder / name for folder in (SITE / "bin", *_starting_folder())]
+    recorded = [path for path in _recorded_files(package) if path.name == name]
+    places = [*recorded, *places] if recorded else [*places, *(folder / name for folder in _scheme_folders())]
+    return next((path for path in places if _contains(path, entry_points)), None)
+
+
+def run_script(script: Path, arguments: list[str]) -> str:
+    """Run a console script, in its own folder, and return what went wrong.
+
+    In the working directory, an empty or relative entry of PATH or PYTHONPATH would lead it to what lies there. One
+    that leads to these packages goes on leading there.
+    """
+    command = [os.path.abspath(script), *arguments]  # noqa: PTH100 (Path.resolve would follow links)
+    folder = os.path.dirname(command[0])  # noqa: PTH120
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False, cwd=folder, env=_environment()
+        )
+    except subprocess.TimeoutExpired:
+        return f"`{' '.join(command)}` did not end within {TIME_LIMIT} seconds"
+    except OSError as e:
+        return f"`{' '.join(command)}` can't be run ({e.strerror})"
+    if done.returncode == 0:
+        return ""
+    return f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment, in whose PYTHONPATH the folder of these packages has its whole path."""
+    listed = os.environ.get("PYTHONPATH")
+    if listed is None:
+        return dict(os.environ)
+    site = str(SITE)
+    entries = [
+        site if entry and os.path.realpath(entry) == os.path.realpath(site) else entry
+        for entry in listed.split(os.pathsep)
+    ]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(entries)}
+
+
+def _starting_folder() -> list[Path]:
+    """Return the folder of the program that runs; none for ``python -c``, whose name would mean the working one."""
+    folder = os.path.dirname(sys.argv[0])  # noqa: PTH120 (the parent of a Path without folder is the working one)
+    return [Path(folder)] if folder else []
+
+
+@lru_cache(maxsize=None)
+def _recorded_files(package: str) -> list[Path]:
+    """Return what RECORD lists outside site-packages."""
+    try:
+        files = find_distribution(_build_info.PACKAGES[package]["dist"]).files or []
+    except PackageNotFoundError:
+        return []
+    outside = (Path(str(file.locate())) for file in files if file.parts[0] in ("..", os.sep))
+    return [path.parent.resolve() / path.name for path in outside]
+
+
+def _scheme_folders() -> list[Path]:
+    """Return where Python's own schemes put scripts, for packages that came without RECORD."""
+    user = "nt_user" if this_platform().is_windows else "posix_user"
+    schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", user)]
+    return [Path(sys.executable).parent, *map(Path, schemes)]
+
+
+def _contains(path: Path, text: bytes) -> bool:
+    try:
+        return text in path.read_bytes()
+    except OSError:
+        return False

@@ -6,14 +6,13 @@ import unittest
 
 from .. import _build_info
 from .._distributions import find_distribution
-from .._doctor.checks.choice import check_choice
-from .._doctor.checks.device_code import check_device_code, needs_device_code
-from .._doctor.checks.installed import deviating_versions
-from .._gpus.access import ERROR, WARNING
-from .._gpus.detect import survey_gpus
-from .._gpus.system import System
+from .._doctor_device_code import check_choice, check_device_code, needs_device_code
+from .._doctor_packages import deviating_versions
+from .._gpu_access import ERROR, WARNING
+from .._gpus import survey_gpus
 from .._packages import find_root
 from .._select import CHOICE_VARIABLE
+from .._system import System
 
 __all__ = ["BaseTest"]
 

@@ -7,8 +7,15 @@ import unittest
 from .. import _build_info, find_libraries
 from .._installing import installation_hint
 from .._packages import find_root
-from ._scripts import find_script, read_scripts, run_script
-from ._support import check_load, needs_its_program, shared_libraries, usable_gpus
+from ._support import (
+    check_load,
+    find_script,
+    needs_its_program,
+    read_scripts,
+    run_script,
+    shared_libraries,
+    usable_gpus,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

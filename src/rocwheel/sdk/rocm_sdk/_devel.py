@@ -1,0 +1,95 @@
+"""The development tree ``_rocm_sdk_devel``: made from an archive on first use, then kept in step with packages.
+
+Frameworks and the programs of rocm-sdk-core import `get_devel_root` from here.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+
+from ._devel_links import device_manifests, link_devices, restore_links
+from ._devel_place import DevelError, find_place, missing_packages_text
+from ._files import is_there
+from ._installing import reinstallation_hint
+from ._output import in_one_line
+from ._platform import this_platform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._devel_place import DevelPlace
+
+
+def get_devel_root(*, is_strict: bool = False) -> Path:
+    """Return the development tree, after expanding it and linking device files into it where needed.
+
+    Any number of processes may call this at once. Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed,
+    `DevelError` when its tree can't be made or links to packages that are gone; with ``is_strict``, also when files of
+    device packages can't be linked, of which a warning tells otherwise.
+    """
+    place = find_place()
+    if place.is_unfinished:
+        from ._devel_expansion import ensure_expanded  # noqa: PLC0415 (slow to import, and needed once)
+
+        ensure_expanded(place)
+    state = require_whole(place)
+    try:
+        _link_devices(place, state)
+    except OSError as e:
+        text = _lack_text(place, e)
+        if is_strict:
+            raise DevelError(text) from e
+        sys.stderr.write(f"rocm-sdk: warning: {in_one_line(text)}\n")
+    return Path(this_platform().plain(str(place.root)))
+
+
+def restore_device_links() -> int:
+    """Link files of device packages again whose links are gone from the whole tree, and return how many.
+
+    Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed, `DevelError` when they can't be linked.
+    """
+    place = find_place()
+    try:
+        return restore_links(place)
+    except OSError as e:
+        raise DevelError(_lack_text(place, e)) from e
+
+
+def require_whole(place: DevelPlace) -> dict[str, object]:
+    """Return what the tree was made from.
+
+    Raises `DevelError` when it isn't whole, or when a package that it links to is gone.
+    """
+    state = place.read_state()
+    if not state:
+        msg = (
+            f"{place.root}: incomplete, and the archive it is made from is gone. "
+            f"Reinstall: {reinstallation_hint('devel')}"
+        )
+        raise DevelError(msg)
+    _require_packages(place, state)
+    return state
+
+
+def _lack_text(place: DevelPlace, error: OSError) -> str:
+    is_refused = isinstance(error, PermissionError) or error.errno == errno.EROFS
+    remedy = ". As a user who may write there: rocm-sdk init" if is_refused else ""
+    return f"{place.root} lacks files of installed device packages: {error}{remedy}"
+
+
+def _link_devices(place: DevelPlace, state: dict[str, object]) -> None:
+    if state.get("devices") != device_manifests(place):
+        with place.locked():
+            link_devices(place)
+
+
+def _require_packages(place: DevelPlace, state: dict[str, object]) -> None:
+    linked = state.get("packages")
+    missing = [
+        str(module)
+        for module in (linked if isinstance(linked, list) else [])
+        if not is_there(place.site / str(module) / "__init__.py")
+    ]
+    if missing:
+        raise DevelError(missing_packages_text(missing))

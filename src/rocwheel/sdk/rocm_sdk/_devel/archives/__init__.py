@@ -1,1 +1,0 @@
-"""Reading the archive of development files: tar, plain, xz or Zstandard."""

@@ -1,0 +1,296 @@
+"""Reads the archive of development files: a tar, plain or compressed by xz or zstd.
+
+libzstd's streams: https://facebook.github.io/zstd/zstd_manual.html, its chapter on streaming decompression.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from contextlib import contextmanager
+from importlib import import_module
+
+from ._devel_place import DevelError
+from ._packages import is_trusted
+from ._platform import this_platform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ctypes
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO, Any
+
+
+MEMORY = 128 << 20
+"""Bytes that a decoder may take: twice what ``xz -9`` asks for."""
+
+CHUNK = 1 << 16
+
+
+def open_xz(archive: Path) -> IO[bytes] | None:
+    """Open a compressed file, None when this Python was built without lzma. Raises `OSError` if it can't be opened."""
+    try:
+        import lzma  # noqa: PLC0415
+    except ImportError:
+        return None
+    return io.BufferedReader(_XzReader(lzma, archive), CHUNK)
+
+
+class _XzReader(io.RawIOBase):
+    """The content of one or more streams.
+
+    Raises `EOFError` for data that is cut off, `lzma.LZMAError` for other damage and for what takes more than `MEMORY`.
+    """
+
+    def __init__(self, lzma: Any, archive: Path) -> None:
+        self._lzma = lzma
+        self._file = archive.open("rb")
+        self._waiting = b""
+        self._decoder = self._make_decoder()
+
+    def readable(self) -> bool:
+        """Return that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, at least in part, and return how many bytes; 0 at the end."""
+        data = b""
+        while not data and not (self._decoder.eof and not self._begin_next()):
+            if self._decoder.needs_input and not self._waiting:
+                self._waiting = self._file.read(CHUNK)
+                if not self._waiting:
+                    msg = "the compressed data ends too early"
+                    raise EOFError(msg)
+            data = self._decoder.decompress(self._waiting, len(buffer))
+            self._waiting = b""
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def _begin_next(self) -> bool:
+        """Begin with the stream that follows the one that has ended; between two there may be zeros."""
+        self._waiting = self._decoder.unused_data.lstrip(b"\0")
+        while not self._waiting:
+            chunk = self._file.read(CHUNK)
+            if not chunk:
+                return False
+            self._waiting = chunk.lstrip(b"\0")
+        self._decoder = self._make_decoder()
+        return True
+
+    def _make_decoder(self) -> Any:
+        return self._lzma.LZMADecompressor(memlimit=MEMORY)
+
+
+MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
+"""Each has a function ``open``; of these the first that exists is used."""
+
+LIBRARY = "libzstd.so.1"
+"""Debian, Fedora, SUSE and their kin need it to install packages, so it is there nearly always."""
+
+FOLDERS = (f"/usr/lib/{getattr(sys.implementation, '_multiarch', '')}/", "/usr/lib64/", "/usr/lib/", "")
+"""Where it is; the loader searches last, as an empty entry of LD_LIBRARY_PATH leads it to the working directory."""
+
+
+def open_zstd(archive: Path) -> IO[bytes] | None:
+    """Open a compressed file, None when nothing here can read it. Raises `OSError` for a file that can't be opened."""
+    for name in filter(is_trusted, MODULES):
+        try:
+            module = import_module(name)
+        except ImportError:
+            continue
+        stream: IO[bytes] = module.open(archive, "rb")
+        return stream
+    library = _load_library()
+    return io.BufferedReader(_ZstdReader(library, archive), 1 << 20) if library else None
+
+
+def _load_library() -> ctypes.CDLL | None:
+    import ctypes  # noqa: PLC0415 (most Pythons that expand an archive have a module for it)
+
+    library = next(filter(None, (_open_library(ctypes, f"{folder}{LIBRARY}") for folder in FOLDERS)), None)
+    if library is None:
+        return None
+    try:
+        for name in ("ZSTD_createDStream", "ZSTD_getErrorName", "ZSTD_decompressStream", "ZSTD_freeDStream"):
+            getattr(library, name)
+    except AttributeError:
+        return None
+    library.ZSTD_createDStream.restype = ctypes.c_void_p
+    library.ZSTD_freeDStream.argtypes = [ctypes.c_void_p]
+    library.ZSTD_decompressStream.restype = ctypes.c_size_t
+    library.ZSTD_decompressStream.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    library.ZSTD_isError.argtypes = [ctypes.c_size_t]
+    library.ZSTD_getErrorName.argtypes = [ctypes.c_size_t]
+    library.ZSTD_getErrorName.restype = ctypes.c_char_p
+    return library
+
+
+def _open_library(ctypes: Any, path: str) -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(path)
+    except OSError:
+        return None
+    return library  # type: ignore[no-any-return]
+
+
+class _ZstdReader(io.RawIOBase):
+    """The decompressed bytes of a file, by libzstd.
+
+    Raises `ValueError` for data that is damaged, `EOFError` for data that is cut off.
+    """
+
+    def __init__(self, library: ctypes.CDLL, archive: Path) -> None:
+        import ctypes  # noqa: PLC0415
+
+        class Buffer(ctypes.Structure):
+            """``ZSTD_inBuffer`` and ``ZSTD_outBuffer``, which are alike."""
+
+            _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_size_t), ("position", ctypes.c_size_t))
+
+        self._ctypes = ctypes
+        self._library = library
+        self._file = archive.open("rb")
+        self._block = b""
+        self._input: Any = Buffer()
+        self._output: Any = Buffer()
+        self._is_inside_frame = False
+        self._stream = ctypes.c_void_p(library.ZSTD_createDStream())
+
+    def readable(self) -> bool:
+        """Return that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, at least in part, and return how many bytes; 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        place = (self._ctypes.c_char * len(view)).from_buffer(view)
+        self._output.data, self._output.size, self._output.position = self._ctypes.addressof(place), len(view), 0
+        while not self._output.position:
+            if self._input.position == self._input.size and not self._fill() and not self._is_inside_frame:
+                return 0
+            before = self._input.position
+            self._decompress()
+            if not self._output.position and self._is_inside_frame and self._input.position == before and self._at_end:
+                msg = "the compressed data ends too early"
+                raise EOFError(msg)
+        return int(self._output.position)
+
+    def close(self) -> None:
+        """Close the file and free what libzstd has allocated."""
+        if not self.closed:
+            self._file.close()
+            self._library.ZSTD_freeDStream(self._stream)
+        super().close()
+
+    def _fill(self) -> bool:
+        self._block = self._file.read(1 << 17)
+        place = self._ctypes.cast(self._ctypes.c_char_p(self._block), self._ctypes.c_void_p)
+        self._input.data, self._input.size, self._input.position = place, len(self._block), 0
+        return bool(self._block)
+
+    @property
+    def _at_end(self) -> bool:
+        return not self._block
+
+    def _decompress(self) -> None:
+        by = self._ctypes.byref
+        left = self._library.ZSTD_decompressStream(self._stream, by(self._output), by(self._input))
+        if self._library.ZSTD_isError(left):
+            raise ValueError(self._library.ZSTD_getErrorName(left).decode())
+        self._is_inside_frame = left != 0
+
+
+MOST_RECORDS = 64 << 10
+"""Bytes of the header that holds a long name or a large size; a path has at most 4096."""
+
+_BUFFER = 128 << 10
+"""Bytes that `tarfile` asks for at a time. More take longer again, as it copies what it has left at each small read."""
+
+NEVER_WRITTEN = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
+    *(tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
+"""Kinds of headers that `rocwheel build` has no need for, and that `tarfile` reads into memory whatever their size."""
+
+
+class _Header(tarfile.TarInfo):
+    """A well-formed header, or the first of the zero blocks that end a tar.
+
+    `tarfile` takes a damaged header for the end, and would silently leave out what comes after it. It reads what
+    extends a header into memory, however large that is.
+    """
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.EmptyHeaderError as e:  # type: ignore[attr-defined]
+            msg = "it has no end"
+            raise tarfile.ReadError(msg) from e
+        except tarfile.HeaderError as e:
+            msg = f"a header is damaged: {e}"
+            raise tarfile.ReadError(msg) from e
+
+    # The methods that follow are hooks of `tarfile` for subclasses.
+
+    def _proc_member(self, archive: tarfile.TarFile) -> _Header:
+        if self.size < 0:
+            msg = f"{self.name!r} has a negative size"
+            raise tarfile.ReadError(msg)
+        if self.type in NEVER_WRITTEN or (self.type == tarfile.XHDTYPE and self.size > MOST_RECORDS):
+            msg = f"{self.name!r} is a header of a kind or size that no archive of development files has"
+            raise tarfile.ReadError(msg)
+        info: _Header = super()._proc_member(archive)  # type: ignore[misc]
+        return info
+
+    def _refuse_sparse(self, *_: object) -> None:
+        msg = f"{self.name!r} is stored without its holes"
+        raise tarfile.ReadError(msg)
+
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
+
+
+@contextmanager
+def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
+    """Open the archive for one pass over its members. Raises `DevelError` when this Python can't decompress it."""
+    options = {"tarinfo": _Header, "bufsize": _BUFFER}
+    with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|", **options) as tar:  # type: ignore[call-overload]
+        yield tar
+
+
+def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of an open archive, reading every byte to its end.
+
+    Raises `tarfile.ReadError`, or whatever the decompressor raises, when it is damaged or cut off.
+    """
+    while (member := tar.next()) is not None:
+        tar.members.clear()  # type: ignore[attr-defined]
+        yield member
+    while tar.fileobj and (rest := tar.fileobj.read(1 << 16)):
+        if any(rest):
+            msg = "a block of zeros stands between its members"
+            raise tarfile.ReadError(msg)
+
+
+def _open_stream(archive: Path) -> IO[bytes]:
+    stream: IO[bytes] | None
+    if archive.suffix == ".xz":
+        stream, needed = open_xz(archive), "a Python with the module lzma"
+    elif archive.suffix == ".zst":
+        library = "" if this_platform().is_windows else "libzstd.so.1 or "
+        stream, needed = open_zstd(archive), f"{library}Python 3.14, or: pip install backports.zstd"
+    else:
+        return archive.open("rb")
+    if stream is None:
+        msg = f"{archive}: reading it needs {needed}"
+        raise DevelError(msg)
+    return stream

@@ -1,0 +1,98 @@
+"""Reads which DLLs a DLL or program of 64-bit Windows needs as it is loaded ("PE Format", section ".idata")."""
+
+from __future__ import annotations
+
+import struct
+
+from ._files import open_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import IO
+
+__all__ = ["DamagedDllError", "read_imports"]
+
+MOST = 4096
+"""Sections, and DLLs that are needed, at most; damaged tables may say anything."""
+
+LONGEST_NAME = 512
+
+
+class DamagedDllError(ValueError):
+    """A file isn't a DLL or program of 64-bit Windows; the text says what was found."""
+
+
+def read_imports(path: Path) -> list[str]:
+    """Return the names of the DLLs that are loaded with a file, in the table's order.
+
+    Those whose loading is put off until one of their functions is called are not among them. Raises `DamagedDllError`,
+    and `OSError` when the file can't be read.
+    """
+    with open_regular(path) as file:
+        return _Reader(file).imports()
+
+
+class _Reader:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._sections: list[tuple[int, int, int]] = []
+
+    def imports(self) -> list[str]:
+        if self._read(0, 2) != b"MZ":
+            msg = "it does not begin as a program of Windows"
+            raise DamagedDllError(msg)
+        header = self._number(60)
+        if self._read(header, 4) != b"PE\0\0":
+            msg = "it has no PE header"
+            raise DamagedDllError(msg)
+        machine, sections = struct.unpack("<HH", self._read(header + 4, 4))
+        (size,) = struct.unpack("<H", self._read(header + 20, 2))
+        if machine != 0x8664 or self._read(header + 24, 2) != b"\x0b\x02":
+            msg = f"it is for another machine than x86-64 (its number is {machine:#x})"
+            raise DamagedDllError(msg)
+        self._read_sections(header + 24 + size, sections)
+        has_table = self._number(header + 24 + 108) > 1
+        table = self._number(header + 24 + 120) if has_table else 0
+        return self._names(table) if table else []
+
+    def _read_sections(self, start: int, count: int) -> None:
+        for number in range(min(count, MOST)):
+            virtual_size, address, size, offset = struct.unpack("<IIII", self._read(start + 40 * number + 8, 16))
+            self._sections.append((address, max(virtual_size, size), offset))
+
+    def _names(self, table: int) -> list[str]:
+        names: list[str] = []
+        for number in range(MOST):
+            address = self._number(self._offset(table + 20 * number) + 12)
+            if not address:
+                return names
+            names.append(self._text(self._offset(address)))
+        msg = f"it needs more than {MOST} DLLs"
+        raise DamagedDllError(msg)
+
+    def _offset(self, address: int) -> int:
+        for start, size, offset in self._sections:
+            if start <= address < start + size:
+                return address - start + offset
+        msg = f"its tables lead to {address:#x}, which is in no section"
+        raise DamagedDllError(msg)
+
+    def _text(self, offset: int) -> str:
+        self._file.seek(offset)
+        name, end, _ = self._file.read(LONGEST_NAME).partition(b"\0")
+        if not end:
+            msg = "the name of a DLL that it needs has no end"
+            raise DamagedDllError(msg)
+        return name.decode("ascii", "backslashreplace")
+
+    def _number(self, offset: int) -> int:
+        return int.from_bytes(self._read(offset, 4), "little")
+
+    def _read(self, offset: int, size: int) -> bytes:
+        self._file.seek(offset)
+        data = self._file.read(size)
+        if len(data) < size:
+            msg = f"it ends before byte {offset + size}"
+            raise DamagedDllError(msg)
+        return data

@@ -1,1 +1,0 @@
-"""Loads the DLLs of the packages on Windows, and says which is missing when one can't be loaded."""

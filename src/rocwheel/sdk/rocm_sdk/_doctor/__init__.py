@@ -1,1 +1,0 @@
-"""``rocm-sdk doctor``: what is wrong with an installation, and what a report of a bug should say about it."""

@@ -1,1 +1,0 @@
-"""The checks of ``rocm-sdk doctor``, one module for each subject."""

@@ -1,0 +1,256 @@
+"""Checks that the packages, and wheels of others, carry code for the GPUs that programs see.
+
+Such a host wheel, a framework's or another's, has an extra ``device-TARGET`` for each target: its libraries lead to
+archives that the wheel of the target brings.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from . import _build_info
+from ._distributions import list_distributions
+from ._gpu_access import ERROR, NOTE, WARNING, Diagnosis
+from ._gpus import GENERIC_TARGETS, base_target, survey_gpus, visible_gpus
+from ._installing import UNKNOWN_INDEX, installation_hint, with_source
+from ._libraries import choose_device
+from ._packages import SITE, find_root, installed_devices, installed_families
+from ._select import CHOICE_VARIABLE, available_families, family_serving, select
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.metadata import Distribution
+
+    from ._gpus import Gpu
+    from ._system import System
+
+
+def needs_device_code() -> bool:
+    """Return whether libraries are installed whose code for GPUs comes in packages of a family or a target."""
+    if _build_info.LAYOUT == "neutral":
+        return "device" in _build_info.PACKAGES and find_root("libraries") is not None
+    return bool(installed_families())
+
+
+def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
+    """Return what is wrong with the code for each target among the GPUs.
+
+    A lack is an error. For integrated GPUs it is a warning, or a note when there is another GPU, as it hinders nobody.
+    Libraries that carry the code for all GPUs need no package for a GPU. Where they keep some code beside packages with
+    whole libraries, the lack of one is a warning for GPUs that run it.
+    """
+    if not _build_info.FAMILIES:
+        return []
+    visible = visible_gpus(system, gpus)
+    levels = lack_levels(system, gpus)
+    return [
+        diagnosis for target, level in levels.items() for diagnosis in _check_target(system, visible, target, level)
+    ]
+
+
+def lack_levels(system: System, gpus: list[Gpu]) -> dict[str, str]:
+    """Return how bad a lack of code is for each target among the GPUs that programs see."""
+    visible = visible_gpus(system, gpus)
+    kinds: dict[str, bool] = {}
+    for gpu in visible.values():  # a target counts as integrated only when all its GPUs are
+        target = base_target(gpu.target)
+        kinds[target] = kinds.get(target, True) and gpu.integrated
+    if_integrated = WARNING if all(kinds.values()) else NOTE
+    return {target: if_integrated if integrated else ERROR for target, integrated in kinds.items()}
+
+
+def _check_target(system: System, visible: dict[int, Gpu], target: str, level: str) -> list[Diagnosis]:
+    gpu = target if level == ERROR else f"{target}, which is integrated"
+    family = family_serving(target, system.platform)
+    if family is None:
+        available = ", ".join(available_families(system.platform)) or f"none for {system.platform}"
+        text = f"ROCm {_build_info.VERSION}, which has {available}, has no packages for {gpu}"
+        return [Diagnosis(level, text, _way_around(system, visible))]
+    if family in installed_families():
+        return []
+    logical, content = ("device", "kernels") if _build_info.LAYOUT == "neutral" else ("libraries", "libraries")
+    text = f"the package with the {content} for {gpu} is not installed"
+    if target in _build_info.COMMON_GPUS:
+        text += ": it has the code that the libraries for all GPUs keep, and no kernel files"
+        level = WARNING if level == ERROR else level
+    return [Diagnosis(level, text, installation_hint(f"{logical}-{family}"))]
+
+
+def _way_around(system: System, visible: dict[int, Gpu]) -> str:
+    """Return the remedy for a GPU that this release can't serve: to use the other GPUs alone."""
+    served = {number: gpu.target for number, gpu in visible.items() if family_serving(gpu.target, system.platform)}
+    if not served:
+        return "pip index versions rocm lists other releases"
+    if survey_gpus(system)[1]:  # the runtime may count a GPU that can't be understood, or not
+        targets = ", ".join(dict.fromkeys(served.values()))
+        return f"Set HIP_VISIBLE_DEVICES to the numbers of {targets} among the GPUs that rocminfo lists"
+    return f"export HIP_VISIBLE_DEVICES={','.join(map(str, served))}"
+
+
+def check_choice(system: System) -> list[Diagnosis]:
+    """Return an error for a choice that this release lacks, and for one that pip or uv did not install.
+
+    Both installers cache the wheel that they built for an earlier choice.
+    """
+    if not system.variable(CHOICE_VARIABLE) or not _build_info.FAMILIES:
+        return []
+    try:
+        selection = select(system)
+    except ValueError as e:
+        return [Diagnosis(ERROR, str(e), f"unset {CHOICE_VARIABLE}")]
+    if selection.reason == "environment" and not selection.families:  # other platforms have it
+        return [Diagnosis(ERROR, selection.explanation, f"unset {CHOICE_VARIABLE}")]
+    present = installed_families()
+    if not needs_device_code() or set(selection.families) <= set(present):
+        return []
+    names = ", ".join(present) or "nothing"
+    text = f"{selection.explanation}, but installed in {SITE} is device code for {names}"
+    return [Diagnosis(ERROR, text, _reinstallation())]
+
+
+def _reinstallation() -> str:
+    extra = "device" if _build_info.LAYOUT == "neutral" else "libraries"
+    name = f"{_build_info.PACKAGES['meta']['dist']}[{extra}]=={_build_info.VERSION}"
+    return with_source(f'pip install --no-cache-dir --force-reinstall "{name}"')
+
+
+def check_libraries(system: System) -> list[Diagnosis]:
+    """Return a warning for each kind of GPU whose installed package a process with all GPUs doesn't use.
+
+    It is a note for those that are part of a processor. GPUs without a package are reported elsewhere.
+    """
+    if not _build_info.OVERLAID:
+        return []
+    choice, installed = choose_device(system), installed_devices()
+    levels: dict[str, str] = {}
+    for gpu in choice.left_out:
+        if family_serving(gpu.target, system.platform) in installed:
+            target, level = base_target(gpu.target), NOTE if gpu.integrated else WARNING
+            levels[target] = WARNING if WARNING in (levels.get(target), level) else NOTE
+    used = f"the libraries for {choice.device}" if choice.device else "the libraries for all GPUs"
+    remedy = "Run a process for each kind of GPU, and show it that kind alone: export ROCR_VISIBLE_DEVICES=NUMBERS"
+    return [
+        Diagnosis(level, f"a process that sees all GPUs uses {used}, which have no code for {target}", remedy)
+        for target, level in levels.items()
+    ]
+
+
+REQUIREMENT = re.compile(r"Requires-Dist:\s*(?P<name>[\w.-]+)(?:\s*\(?==\s*(?P<version>[^\s;,)]+))?", re.IGNORECASE)
+TARGET = re.compile(r"\bextra\s*==\s*[\"']device-(gfx[0-9a-z_-]+)[\"']", re.IGNORECASE)
+
+
+NAME = re.compile("[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.IGNORECASE | re.ASCII)
+VERSION = re.compile("[a-z0-9.+!_-]+", re.IGNORECASE | re.ASCII)
+"""What names and versions are made of: commands to be pasted into a shell have no others in them."""
+
+
+class HostWheel(NamedTuple):
+    """An installed host wheel, and names and versions of the device wheels that each target needs."""
+
+    name: str
+    version: str
+    wheels: dict[str, list[tuple[str, str]]]
+
+
+def check_host_wheels(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
+    """Return which device wheels are not installed, of another version or damaged, for the targets among the GPUs."""
+    levels = lack_levels(system, gpus)
+    if not levels:
+        return []
+    installed = _installed()
+    own = {_normalize(names["dist"]) for names in _build_info.PACKAGES.values()}
+    hosts = [_read_host(one) for key, one in sorted(installed.items()) if key not in own]
+    return [
+        diagnosis
+        for host in hosts
+        if host.wheels
+        for target, level in levels.items()
+        for diagnosis in _check(host, target, level, installed)
+    ]
+
+
+def _installed() -> dict[str, Distribution]:
+    """Return distributions by their names; of several copies on ``sys.path`` the first, which Python imports."""
+    found: dict[str, Distribution] = {}
+    for one in filter(_is_proper, list_distributions()):
+        found.setdefault(_normalize(_name(one)), one)
+    return found
+
+
+def _check(host: HostWheel, target: str, level: str, installed: dict[str, Distribution]) -> Iterator[Diagnosis]:
+    generics = [generic for generic, members in GENERIC_TARGETS.items() if target in members.split()]
+    served = [one for one in (target, *generics) if one in host.wheels]
+    if not served:
+        offered = ", ".join(host.wheels)
+        text = f"{host.name} {host.version} has no device wheel for {target}; it has those for {offered}"
+        yield Diagnosis(WARNING if level == ERROR else level, text, "")
+        return
+    faults = [list(_faults(host, one, installed)) for one in served]
+    if not all(faults):
+        return
+    command = f'pip install "{host.name}[device-{served[0]}]=={host.version}"'
+    for text, option in faults[0]:
+        yield Diagnosis(level, f"{host.name} finds no device code for {target}: {text}", _from(command + option))
+
+
+def _faults(host: HostWheel, target: str, installed: dict[str, Distribution]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the device wheels for a target, and what is to be added to the command that mends it."""
+    for name, version in host.wheels[target]:
+        one = installed.get(_normalize(name))
+        if one is None:
+            yield f"{name} is not installed", ""
+        elif version and _version(one) != version:
+            yield f"{name} is of version {_version(one)}, and {host.name} of {host.version}", ""
+        elif absent := _absent(one):
+            yield f"{name} lacks {absent[0]}", " --force-reinstall --no-deps"
+
+
+def _absent(one: Distribution) -> list[str]:
+    paths = {str(file): str(one.locate_file(file)) for file in one.files or ()}
+    return [name for name, path in paths.items() if not Path(path).exists()]
+
+
+def _read_host(one: Distribution) -> HostWheel:
+    wheels: dict[str, list[tuple[str, str]]] = {}
+    for line in _header(one):
+        requirement, _, marker = line.partition(";")
+        targets = TARGET.findall(marker)
+        if targets and (match := REQUIREMENT.match(requirement)):
+            wheels.setdefault(targets[-1].lower(), []).append((match["name"], match["version"] or ""))
+    return HostWheel(_name(one), _version(one), wheels)
+
+
+def _header(one: Distribution) -> list[str]:
+    """Return the lines of METADATA before the description; none when it can't be read."""
+    with suppress(OSError, ValueError):
+        return (one.read_text("METADATA") or "").replace("\r\n", "\n").partition("\n\n")[0].split("\n")
+    return []
+
+
+def _field(one: Distribution, field: str) -> str:
+    values = (line.partition(":") for line in _header(one))
+    return next((value.strip() for key, _, value in values if key.lower() == field), "")
+
+
+def _is_proper(one: Distribution) -> bool:
+    return bool(NAME.fullmatch(_name(one)) and VERSION.fullmatch(_version(one)))
+
+
+def _name(one: Distribution) -> str:
+    return _field(one, "name")
+
+
+def _version(one: Distribution) -> str:
+    return _field(one, "version")
+
+
+def _from(command: str) -> str:
+    return f"{command} {UNKNOWN_INDEX}"
+
+
+def _normalize(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()

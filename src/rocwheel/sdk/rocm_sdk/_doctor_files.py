@@ -1,0 +1,246 @@
+"""Checks that files of the packages are as RECORD says, and that commands can start.
+
+Installers write the path of Python there, so that a folder that was moved or copied has commands that can't start.
+Windows' programs have it inside, where nobody looks.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import shlex
+import stat
+import sysconfig
+from pathlib import Path
+
+from ._distributions import find_distribution
+from ._doctor_packages import installed_packages
+from ._files import NotAFileError, open_regular
+from ._gpu_access import ERROR, WARNING, Diagnosis
+from ._installing import opening_hint, overwriting_hint, reinstallation_hint
+from ._output import listed
+from ._platform import this_platform
+from ._record import RECORD_ERRORS, read_inside, read_outside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._record import Row
+
+
+BLOCK = 1 << 20
+
+
+def check_files(*, deep: bool = False) -> list[Diagnosis]:
+    """Return an error for each package that lacks files or has others than it was installed with.
+
+    ``deep`` reads every file and compares hashes too.
+    """
+    return [diagnosis for dist, extra, _ in installed_packages() for diagnosis in _check_package(dist, extra, deep)]
+
+
+def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
+    fault = ""
+    try:
+        rows = read_inside(dist)
+        fault = "" if rows else f"RECORD of {dist} is empty: {UNCHECKED}"
+    except FileNotFoundError:
+        fault = f"{dist} has no RECORD: {UNCHECKED}"
+    except NotAFileError as e:
+        fault = f"RECORD of {dist} can't be read ({e}); remove it before you install again"
+    except RECORD_ERRORS as e:
+        fault = f"RECORD of {dist} can't be read ({e})"
+    if fault:
+        yield Diagnosis(ERROR, fault, overwriting_hint(extra))
+        return
+    yield from _compare(dist, extra, rows, deep)
+
+
+def _compare(dist: str, extra: str, rows: list[Row], deep: bool) -> Iterator[Diagnosis]:
+    found = [(name, path, _fault(path, digest, size, deep)) for name, path, digest, size in rows]
+    refused = {name: path for name, path, fault in found if fault == REFUSED}
+    lacking = [name for name, _, fault in found if fault == ABSENT]
+    wrong = [f"{name} ({fault})" for name, _, fault in found if fault not in ("", ABSENT, REFUSED)]
+    if refused:
+        text = f"{dist} has files that this user may not read: {listed([*refused])}"
+        yield Diagnosis(ERROR, text, _opening(refused) or reinstallation_hint(extra))
+    if lacking:
+        yield Diagnosis(ERROR, f"{dist} lacks {listed(lacking)}", reinstallation_hint(extra))
+    if wrong:
+        text = f"{dist} has files that are not as installed: {listed(wrong)}"
+        yield Diagnosis(ERROR, text, reinstallation_hint(extra))
+
+
+def _opening(refused: dict[str, Path]) -> str:
+    """Return the command that opens the folders in site-packages that files are in; none without ``chmod``."""
+    if this_platform().is_windows:
+        return ""
+    depths = ((path, max(len(Path(name).parts) - 1, 0)) for name, path in refused.items())
+    return opening_hint(*dict.fromkeys((path, *path.parents)[depth] for path, depth in depths))
+
+
+ABSENT = "is absent"
+
+REFUSED = "may not be read"
+
+UNCHECKED = "its files can't be checked, and installers cannot remove them"
+
+
+def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
+    """Return what is wrong with a file, empty when nothing is."""
+    try:
+        return difference(path, digest, size, deep)
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT
+    except PermissionError:
+        return REFUSED
+    except (OSError, ValueError) as e:
+        return f"can't be read: {getattr(e, 'strerror', None) or e}"
+
+
+def difference(path: Path, digest: str, size: str, deep: bool) -> str:
+    """Return how a file differs from what RECORD says, empty when it doesn't.
+
+    Links have neither hash nor size: what they lead to is checked with its own package.
+    """
+    facts = path.stat() if digest or size else path.lstat()
+    if stat.S_ISREG(facts.st_mode) and size and str(facts.st_size) != size:
+        return f"{facts.st_size} {'byte' if facts.st_size == 1 else 'bytes'} instead of {size}"
+    if (digest or size) and not stat.S_ISREG(facts.st_mode):
+        return "not a file"
+    if (digest or size) and not os.access(path, os.R_OK):
+        return REFUSED
+    return "other bytes" if deep and digest.startswith("sha256=") and digest != _hash_file(path) else ""
+
+
+def _hash_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+
+
+HEAD = 4096
+"""Bytes of a script that are read; the kernel itself takes 256 of its first line."""
+
+FIRST_LINE = re.compile(rb"#![ \t]*(/\S*)\s")
+
+LONG_LINE = re.compile(rb"#!/bin/sh\n('''exec' [^\n]*)\n")
+"""What installers write for a path that is too long, or has blanks, for the kernel's ``#!``; the shell's words."""
+
+REMEDY = "Make a new environment where this one is now, or move it back: what installers write there can't be moved"
+
+
+def check_scripts(*, deep: bool = False) -> list[Diagnosis]:
+    """Return an error for the commands of each package that can't start, and a warning for others than RECORD has.
+
+    Libraries work without commands, and images are made that have site-packages alone. ``deep`` compares hashes too.
+    """
+    return [found for dist, extra, _ in installed_packages() for found in _check_commands(dist, extra, deep)]
+
+
+def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
+    """Yield what is wrong with the commands of one package."""
+    try:
+        rows = read_outside(dist)
+    except RECORD_ERRORS:  # of which `check_files` tells
+        return
+    for absent, names in _lost([path for _, path, _, _ in rows]).items():
+        yield Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
+    folders = _script_folders(dist)
+    commands = [row for row in rows if _is_among(row[1], folders)]
+    for level, text in _compare_commands(dist, commands, deep):
+        yield Diagnosis(level, text, reinstallation_hint(extra))
+
+
+def _lost(paths: list[Path]) -> dict[str, list[str]]:
+    """Return the commands that can't start, by the path of the interpreter that each names."""
+    lost: dict[str, list[str]] = {}
+    for path in paths:
+        named = _interpreter(path)
+        if named and _is_absent(named):
+            lost.setdefault(named, []).append(path.name)
+    return lost
+
+
+def _script_folders(dist: str) -> set[str]:
+    """Return where installers put the scripts of a package that is where it is; none for a folder of ``--target``."""
+    site = os.path.realpath(str(find_distribution(dist).locate_file("")))
+    schemes = map(sysconfig.get_paths, sysconfig.get_scheme_names())
+    own = (paths for paths in schemes if site in map(os.path.realpath, (paths["purelib"], paths["platlib"])))
+    return {os.path.realpath(paths["scripts"]) for paths in own}
+
+
+def _is_among(path: Path, folders: set[str]) -> bool:
+    """Return whether a file is in one of these folders; one whose path nothing can have is not."""
+    try:
+        return os.path.realpath(path.parent) in folders
+    except (OSError, ValueError):
+        return False
+
+
+def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tuple[str, str]]:
+    """Yield level and text of what differs between commands and RECORD."""
+    gone = [this_platform().plain(str(path)) for _, path, _, _ in commands if _is_absent(str(path))]
+    broken = {path: fault for _, path, _, _ in commands if (fault := _command_fault(path))}
+    # Whoever moves an environment may mend the first lines of its commands: these are no errors.
+    others = [row for row in commands if row[1] not in broken]
+    found = {path: _change(path, digest, size, deep) for _, path, digest, size in others}
+    changed = [f"{path.name} ({change})" for path, change in found.items() if change]
+    if broken:
+        text = listed([f"{path.name} ({fault})" for path, fault in broken.items()])
+        yield ERROR, f"commands of {dist} can't start: {text}"
+    if gone:
+        yield WARNING, f"commands of {dist} are not there: {listed(gone)}"
+    if changed:
+        yield WARNING, f"commands of {dist} are not as installed: {listed(changed)}"
+
+
+def _command_fault(path: Path) -> str:
+    """Return what keeps a command that is there from starting, for all users; empty for what may not be looked at."""
+    try:
+        facts = path.stat()
+    except (OSError, ValueError):
+        return ""
+    if not stat.S_ISREG(facts.st_mode):
+        return "not a file"
+    if not facts.st_size:
+        return "empty"
+    return "" if facts.st_mode & 0o111 else "not executable"
+
+
+def _change(path: Path, digest: str, size: str, deep: bool) -> str:
+    """Return how a command differs from what RECORD says; empty for what is gone or may not be looked at, too."""
+    try:
+        return difference(path, digest, size, deep)
+    except (OSError, ValueError):
+        return ""
+
+
+def _interpreter(path: Path) -> str:
+    """Return the interpreter that a script names in its first line; empty for none, and for what can't be read."""
+    try:
+        with open_regular(path) as file:
+            head = file.read(HEAD)
+        if long := LONG_LINE.match(head):
+            words = shlex.split(os.fsdecode(long[1]))
+            return words[1] if words[1:] and words[1].startswith("/") else ""
+    except (OSError, ValueError):
+        return ""
+    found = FIRST_LINE.match(head)
+    return os.fsdecode(found[1]) if found else ""
+
+
+def _is_absent(path: str) -> bool:
+    """Return whether nothing has that path; where nobody may look, something may have it."""
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False

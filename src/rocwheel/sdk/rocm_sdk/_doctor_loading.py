@@ -1,0 +1,159 @@
+"""Checks what programs load in place of the packages' libraries, and what Windows can't load."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+from . import _build_info
+from ._dlls import LONGEST_PATH, describe_missing, missing_of, remedy_of, search_folders
+from ._gpu_access import ERROR, NOTE, WARNING, Diagnosis
+from ._gpus import system_program
+from ._packages import describe_package, find_module, find_root
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._platform import Windows
+    from ._system import System
+
+
+LOADER_CONFIGURATION = "/etc/ld.so.conf.d"
+
+
+def check_library_path(system: System) -> list[Diagnosis]:
+    """Return a warning for each folder of LD_LIBRARY_PATH whose libraries hide those of the packages."""
+    diagnoses = []
+    value = system.variable("LD_LIBRARY_PATH")
+    # To the loader, an empty entry among others is the working directory, where relative ones start.
+    folders = dict.fromkeys(map(system.absolute, re.split("[:;]", value))) if value else ()
+    for folder in folders:
+        names = _foreign_libraries(system, folder)
+        if names:
+            text = f"LD_LIBRARY_PATH puts {folder} first, which has {', '.join(names)}"
+            diagnoses.append(Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH"))
+    return [*diagnoses, *_check_relative(value)]
+
+
+def _check_relative(value: str) -> list[Diagnosis]:
+    entries = re.split("[:;]", value) if value else []
+    relative = [entry for entry in entries if not entry.startswith(("/", "$"))]
+    if not relative:
+        return []
+    entry = f"the relative entry {relative[0]}" if relative[0] else "an empty entry"
+    text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from where they are started"
+    return [Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH")]
+
+
+def check_other_rocm(system: System) -> list[Diagnosis]:
+    """Return what leads programs to a second ROCm: installations, variables, the loader's configuration."""
+    return [*_check_installations(system), *_check_variables(system), *_check_loader_configuration(system)]
+
+
+def _check_installations(system: System) -> list[Diagnosis]:
+    places = [f"/opt/{name}" for name in system.list_names("/opt") if name.startswith("rocm")]
+    # The last of several names of one folder: /opt/rocm is a link to one with the version.
+    by_folder = {system.real_path(place): place for place in places}
+    return [
+        Diagnosis(
+            NOTE,
+            f"there is a second ROCm in {place}, which these packages do not use",
+            f"If it is not wanted, remove what installed it: dpkg --search {place} || rpm --query --file {place}",
+        )
+        for place in by_folder.values()
+        if _foreign_libraries(system, f"{place}/lib")
+    ]
+
+
+def _check_variables(system: System) -> list[Diagnosis]:
+    diagnoses = []
+    for name in ("ROCM_PATH", "HIP_PATH"):
+        value = system.variable(name)
+        folder = "bin" if system.platform == "win32" else "lib"
+        if value and _foreign_libraries(system, f"{value}/{folder}"):
+            text = f"{name}={value} sends compilers and frameworks to a second ROCm"
+            remedy = f"Remove the variable {name}" if system.platform == "win32" else f"unset {name}"
+            diagnoses.append(Diagnosis(WARNING, text, remedy))
+    return diagnoses
+
+
+def _check_loader_configuration(system: System) -> list[Diagnosis]:
+    diagnoses = []
+    for name in system.list_names(LOADER_CONFIGURATION):
+        path = f"{LOADER_CONFIGURATION}/{name}"
+        folders = [line.strip() for line in (system.read_text(path) or "").splitlines()]
+        if any(_foreign_libraries(system, folder) for folder in folders if folder.startswith("/opt/rocm")):
+            text = f"{path} lets every program find the libraries of a second ROCm"
+            diagnoses.append(Diagnosis(NOTE, text, f"If that is not wanted: sudo rm {path} && sudo ldconfig"))
+    return diagnoses
+
+
+def _foreign_libraries(system: System, folder: str) -> list[str]:
+    """Return the public libraries of ROCm in a folder that does not belong to these packages."""
+    real = Path(system.real_path(folder))  # Path.resolve raises for a loop of symlinks
+    if any(real.is_relative_to(root.resolve()) for root in _own_roots()):
+        return []
+    patterns = [entry["pattern"] for entry in _build_info.LIBRARIES.values()]
+    return [name for name in system.list_names(folder) if any(fnmatch(name, pattern) for pattern in patterns)]
+
+
+def _own_roots() -> list[Path]:
+    """Return the folders of the installed packages, the development tree among them."""
+    roots = [find_root(logical) for logical in ("core", "libraries", "profiler")]
+    devel = describe_package("devel")
+    module = find_module(devel.module) if devel else None
+    tree = module.with_name(devel.platform_module) if devel and module else None
+    return [root for root in (*roots, tree) if root]
+
+
+KERNELS = "bin/rocblas/library"
+LONGEST_KERNELS = 174
+"""Characters of the path of rocBLAS's kernels above which Tensile was seen to break the process."""
+
+
+def check_dlls(system: System, platform: Windows) -> list[Diagnosis]:
+    """Return what keeps DLLs of the packages from being loaded, and what of the driver has their names."""
+    paths = _installed_dlls(platform)
+    return [*_check_imports(paths, platform), *_check_lengths(paths), *_check_driver(system)]
+
+
+def _check_imports(paths: list[Path], platform: Windows) -> Iterator[Diagnosis]:
+    folders = search_folders()
+    told = set()
+    for path in paths:
+        searched, missing = missing_of(path, folders, platform.calls)
+        for one in missing:
+            if one.name.lower() not in told:
+                told.add(one.name.lower())
+                yield Diagnosis(ERROR, describe_missing(one, searched), remedy_of(one))
+
+
+def _installed_dlls(platform: Windows) -> list[Path]:
+    """Return the DLLs that are there; `files` reports those that are not, by RECORD."""
+    places = ((find_root(info["package"]), info) for info in _build_info.LIBRARIES.values())
+    paths = (root / info["directory"] / info["pattern"] for root, info in places if root)
+    return [path for path in paths if platform.extended(path).is_file()]
+
+
+def _check_lengths(paths: list[Path]) -> Iterator[Diagnosis]:
+    remedy = "Install into an environment in a folder with a shorter path"
+    long = [path for path in paths if len(str(path)) > LONGEST_PATH]
+    if long:
+        text = f"{long[0]} has {len(str(long[0]))} characters: Windows loads DLLs from paths of {LONGEST_PATH}"
+        yield Diagnosis(ERROR, text, remedy)
+    root = find_root("libraries")
+    folder = root / KERNELS if root else None
+    if folder and folder.is_dir() and len(str(folder)) > LONGEST_KERNELS:
+        text = f"{folder} has {len(str(folder))} characters: rocBLAS is known to fail above {LONGEST_KERNELS}"
+        yield Diagnosis(WARNING, text, remedy)
+
+
+def _check_driver(system: System) -> Iterator[Diagnosis]:
+    folder = system_program(system, "").rstrip("\\")
+    own = {info["pattern"].lower() for info in _build_info.LIBRARIES.values()}
+    shared = [name for name in system.list_names(folder) if name.lower() in own]
+    if shared:
+        text = f"{folder} has {', '.join(shared)} of the graphics driver: programs get these unless rocm_sdk came first"
+        yield Diagnosis(NOTE, text, "In Python, call rocm_sdk.initialize_process before anything else loads ROCm")

@@ -1,0 +1,167 @@
+"""Reads files that lie among the packages, whatever has become of them.
+
+`Path.rglob` leaves out in silence what this user may not list. For `Path.exists` and its kin nothing is there, from
+Python 3.14 on, where the disk fails or this user may not look.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO, Any, TypeVar
+
+    Kind = TypeVar("Kind")
+
+
+class NotAFileError(OSError):
+    """In place of a file is something else; the text says which."""
+
+    def __init__(self, path: Path, mode: int) -> None:
+        self.path, self.found = path, next((name for test, name in KINDS if test(mode)), "something else")
+        super().__init__(f"{path} is {self.found}, not a file")
+
+
+OPENING = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOINHERIT", "O_BINARY"))
+"""How files are opened; no system has all of these."""
+
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file for reading. Raises `NotAFileError` when it is none, `OSError` when it can't be opened."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise NotAFileError(path, mode)
+    file = os.fdopen(os.open(path, OPENING), "rb")
+    mode = os.fstat(file.fileno()).st_mode
+    if not stat.S_ISREG(mode):  # it was replaced in between
+        file.close()
+        raise NotAFileError(path, mode)
+    return file
+
+
+def read_regular(path: Path) -> str:
+    """Return the text of a file in UTF-8, its line ends as they are.
+
+    Raises as `open_regular` does, and `UnicodeDecodeError`.
+    """
+    try:
+        with open_regular(path) as file:
+            return file.read().decode()
+    except OSError as e:
+        if e.errno is None or e.filename:
+            raise
+        raise OSError(e.errno, e.strerror, str(path)) from e  # a read names no file
+
+
+NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Why nothing is at a path. For other reasons it can't be told what is there."""
+
+
+def list_below(folder: Path) -> list[Path]:
+    """Return all files, links and folders below a folder, sorted. Raises `OSError` where one can't be listed."""
+    return sorted(_walk(folder))
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = folder / entry.name
+            yield path
+            if entry.is_dir(follow_symlinks=False):  # `os.walk` follows a link that the disk does not tell as such
+                yield from _walk(path)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a path leads to something. Raises `OSError` where that can't be told."""
+    return _mode(path) != 0
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a path leads to a file. Raises `OSError` where that can't be told."""
+    return stat.S_ISREG(_mode(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a path leads to a folder. Raises `OSError` where that can't be told."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except OSError as e:
+        if e.errno in NOWHERE:
+            return 0
+        raise
+
+
+SHOWN = 60
+"""Characters of a wrong value that a message shows."""
+
+
+class DamagedFileError(ValueError):
+    """A file of a package isn't what it should be; the text names it, what was found and what was expected."""
+
+    def __init__(self, path: Path, found: str, expected: str) -> None:
+        super().__init__(f"{path}: {found}; expected {expected}")
+        self.path, self.found, self.expected = path, found, expected
+
+
+def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
+    """Return the value in a file.
+
+    Raises `DamagedFileError` when it can't be read or is of another kind, `FileNotFoundError` when there is no file.
+    """
+    try:
+        import json  # noqa: PLC0415 (slow to import, and of no use to find libraries)
+
+        value = json.loads(read_regular(path))
+    except FileNotFoundError:
+        raise
+    except NotAFileError as e:
+        raise DamagedFileError(path, f"is {e.found}", expected) from e
+    except OSError as e:
+        raise DamagedFileError(path, f"can't be read ({e.strerror})", expected) from e
+    except UnicodeDecodeError as e:
+        raise DamagedFileError(path, f"is not UTF-8 at byte {e.start}", expected) from e
+    except ValueError as e:
+        raise DamagedFileError(path, f"is not JSON ({e})", expected) from e
+    except RecursionError as e:
+        raise DamagedFileError(path, "is nested without end", expected) from e
+    if not isinstance(value, kind):
+        raise DamagedFileError(path, f"holds {_show(value)}", expected)
+    return value
+
+
+def read_field(path: Path, value: Any, name: str, kind: type[Kind]) -> Kind:
+    """Return a field of a JSON object. Raises `DamagedFileError` unless it is one and the field is of this ``kind``."""
+    expected = f"an object whose {name!r} is {_NAMES[kind]}"
+    if not isinstance(value, dict) or name not in value:
+        raise DamagedFileError(path, f"has {_show(value)}", expected)
+    field = value[name]
+    if not isinstance(field, kind):
+        raise DamagedFileError(path, f"has {_show(field)} for {name!r}", expected)
+    return field
+
+
+_NAMES: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
+
+
+def _show(value: Any) -> str:
+    import json  # noqa: PLC0415
+
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

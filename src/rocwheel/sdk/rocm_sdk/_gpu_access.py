@@ -1,0 +1,250 @@
+"""Finds what keeps a user from the GPUs of a machine: driver, devices, permissions, containers.
+
+Runs no other program.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ._gpus import (
+    CLINFO,
+    NOT_OURS,
+    TOPOLOGY,
+    DetectionError,
+    is_wsl,
+    list_nodes,
+    read_topology,
+    replacing_variable,
+    survey_gpus,
+    system_program,
+)
+from ._output import in_one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._gpus import Gpu
+    from ._system import System
+
+__all__ = ["ERROR", "NOTE", "WARNING", "Diagnosis", "survey_access"]
+
+ERROR = "error"
+WARNING = "warning"
+NOTE = "note"
+
+KFD = "/dev/kfd"
+PCI = "/sys/bus/pci/devices"
+PCI_CLASSES = ("0x03", "0x12")
+"""PCI classes of display controllers and of processing accelerators."""
+
+WSL_DEVICE = "/dev/dxg"
+
+CONTAINER_DEVICES = "Start the container with --device=/dev/kfd --device=/dev/dri."
+ALLOTMENT = "Ask for GPUs when you start the job, such as with the scheduler's --gpus."
+UDEV_RULES = (
+    """printf '%s\\n' 'KERNEL=="kfd", GROUP="render", MODE="0660"' 'KERNEL=="renderD*", GROUP="render", MODE="0660"'"""
+    " | sudo tee --append /etc/udev/rules.d/70-amdgpu.rules && sudo udevadm control --reload && sudo udevadm trigger"
+)
+
+
+class Diagnosis(NamedTuple):
+    """One thing that is wrong, or worth knowing, and what to do about it."""
+
+    level: str
+    """``error``: the GPU can't be used. ``warning``: it may not be the intended one. ``note``: nothing is wrong."""
+
+    text: str
+
+    remedy: str
+    """What to do: a command where there is one, empty when nothing needs to be done."""
+
+    def __str__(self) -> str:
+        """Return two lines: names in the text must not begin further ones."""
+        return f"{self.level}: {in_one_line(self.text)}" + (f"\n  {in_one_line(self.remedy)}" if self.remedy else "")
+
+
+NONE_FOUND = Diagnosis(NOTE, "no AMD GPU was found", "")
+MISSING = Diagnosis(ERROR, "a GPU is required, but none was found", "lspci -d 1002: lists those of AMD")
+"""What is wrong where a GPU is required and there is none."""
+
+MISSING_ON_WINDOWS = MISSING._replace(remedy="clinfo.exe lists those that the graphics driver knows")
+
+
+def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
+    """Return the GPUs, and what can't be understood or keeps this process from using them.
+
+    With ``require_gpu``, the absence of a GPU is an error.
+    """
+    gpus, problems = survey_gpus(system)
+    unclear = [Diagnosis(ERROR, str(problem), _remedy_of(system, problem)) for problem in problems]
+    # When detection itself failed, the reasons for an absence would be guesses.
+    present = _present_gpus(system, gpus)
+    access = _check_access(system, present, is_listed=bool(gpus)) if present or not unclear else []
+    lack = MISSING_ON_WINDOWS if system.platform == "win32" else MISSING
+    missing = [lack] if require_gpu and not present else []
+    return gpus, [*unclear, *access, *missing]
+
+
+def _present_gpus(system: System, gpus: list[Gpu]) -> list[Gpu]:
+    """Return the GPUs that the machine has, whatever a variable says; those of the variable where nobody knows."""
+    if not gpus or not replacing_variable(system) or system.platform == "win32" or is_wsl(system):
+        return gpus
+    found, problems = read_topology(system)
+    return found or (gpus if problems else [])
+
+
+def _remedy_of(system: System, problem: DetectionError) -> str:
+    if problem.source == TOPOLOGY:
+        return f"ls --directory -l {TOPOLOGY}"
+    if problem.source.startswith(TOPOLOGY):
+        return "dmesg | grep -i kfd"
+    variable, is_set, _ = problem.source.partition("=")
+    if system.platform != "win32":
+        return f"unset {variable}"
+    return f"Remove the variable {variable}" if is_set or variable.startswith("ROCM_") else "Update the graphics driver"
+
+
+def _check_access(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
+    """Return what keeps this process from using ``gpus``, or why there are none, though some may be listed to users."""
+    if system.platform == "win32":
+        return _check_windows(system, gpus, is_listed=is_listed)
+    if system.platform != "linux":
+        return [Diagnosis(NOTE, f"access to GPUs is only checked on Linux, and this is {system.platform}", "")]
+    if not gpus and (variable := replacing_variable(system)):
+        text = f"{NONE_FOUND.text} on this machine: those listed are what {variable} names"
+        return [Diagnosis(NOTE, text, "") if is_listed else NONE_FOUND, *_check_overrides(system, gpus)]
+    hidden = _check_hidden(system)
+    if not gpus:  # the driver shows a card whose node is hidden, but to others
+        return [*hidden, NONE_FOUND] if hidden else _explain_absence(system)
+    diagnoses = [
+        diagnosis for path in dict.fromkeys(_device_paths(system, gpus)) for diagnosis in _check_device(system, path)
+    ]
+    return [*diagnoses, *hidden, *_check_overrides(system, gpus)]
+
+
+def _check_windows(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
+    """Return why there are no GPUs; who may use those that are there is not asked on Windows."""
+    variable = replacing_variable(system)
+    if variable:
+        text = f"{variable}={system.variable(variable)} replaces what the driver shows"
+        return [*([] if is_listed else [NONE_FOUND]), Diagnosis(NOTE, text, f"Remove the variable {variable}")]
+    if gpus:
+        return []
+    program = system_program(system, CLINFO)
+    if system.output(program) is None:
+        text = f"{NONE_FOUND.text}: {program} can't be run, which AMD's graphics driver brings"
+        return [Diagnosis(NOTE, text, "Install AMD Software: Adrenalin Edition")]
+    return [Diagnosis(NOTE, f"{NONE_FOUND.text}: {program} lists none", "")]
+
+
+def _device_paths(system: System, gpus: list[Gpu]) -> list[str]:
+    if is_wsl(system):
+        return [WSL_DEVICE]
+    return [KFD, *(f"/dev/dri/renderD{gpu.render_minor}" for gpu in gpus if gpu.render_minor)]
+
+
+def _explain_absence(system: System) -> list[Diagnosis]:
+    if is_wsl(system):
+        text = "this is the Windows Subsystem for Linux, which shows no GPU in sysfs"
+        return [Diagnosis(NOTE, text, "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has")]
+    cards = _list_pci_gpus(system)
+    if not cards:
+        text = f"{NONE_FOUND.text}: neither {TOPOLOGY} nor {PCI} shows one"
+        return [Diagnosis(NOTE, text, CONTAINER_DEVICES if _is_container(system) else MISSING.remedy)]
+    found = f"PCI shows {', '.join(cards)} of AMD, but there is no GPU in {TOPOLOGY}"
+    if not system.exists("/sys/module/amdgpu"):
+        return [Diagnosis(ERROR, f"{found}: the kernel driver is not loaded", "sudo modprobe amdgpu")]
+    return [Diagnosis(ERROR, f"{found}: the kernel driver has no KFD for it", "dmesg | grep -i kfd")]
+
+
+def _list_pci_gpus(system: System) -> list[str]:
+    cards = []
+    for name in system.list_names(PCI):
+        vendor = (system.read_text(f"{PCI}/{name}/vendor") or "").strip()
+        kind = (system.read_text(f"{PCI}/{name}/class") or "").strip()
+        if vendor == "0x1002" and kind.startswith(PCI_CLASSES):
+            cards.append(name)
+    return cards
+
+
+def _check_hidden(system: System) -> list[Diagnosis]:
+    try:
+        listed = list_nodes(system)
+    except DetectionError:  # a variable has listed the GPUs instead
+        return []
+    nodes = [node for node in listed if system.refusal(f"{TOPOLOGY}/{node}/properties") in NOT_OURS]
+    if not nodes:
+        return []
+    text = f"the kernel hides KFD node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))} from this process"
+    return [Diagnosis(NOTE, text, CONTAINER_DEVICES if _is_container(system) else ALLOTMENT)]
+
+
+def _check_overrides(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
+    name = replacing_variable(system)
+    if name:
+        text = f"{name}={system.variable(name)} replaces what the kernel shows"
+        return [Diagnosis(NOTE, text, f"unset {name}")]
+    passing = {f"HSA_OVERRIDE_GFX_VERSION_{gpu.number}": f"the GPU of KFD node {gpu.node}" for gpu in gpus}
+    return [
+        Diagnosis(NOTE, f"{name}={system.variable(name)} makes {who} pass for that version", f"unset {name}")
+        for name, who in {"HSA_OVERRIDE_GFX_VERSION": "every GPU", **passing}.items()
+        if system.variable(name)
+    ]
+
+
+def _check_device(system: System, path: str) -> list[Diagnosis]:
+    if not system.exists(path):
+        return [Diagnosis(ERROR, f"{path} does not exist", _remedy_of_absence(system, path))]
+    refusal = system.device_refusal(path)
+    if not refusal:
+        return []
+    if refusal == "EACCES":
+        return [_explain_permission(system, path)]
+    remedy = CONTAINER_DEVICES if _is_container(system) else "dmesg | grep -i amdgpu"
+    return [Diagnosis(ERROR, f"{path} can't be opened ({refusal})", remedy)]
+
+
+def _remedy_of_absence(system: System, path: str) -> str:
+    if path == WSL_DEVICE:
+        return "In a container: --device=/dev/dxg. Otherwise, in Windows: wsl --update"
+    return CONTAINER_DEVICES if _is_container(system) else "sudo modprobe amdgpu && sudo udevadm trigger"
+
+
+def _explain_permission(system: System, path: str) -> Diagnosis:
+    group, number = system.owner_group(path)
+    found = f"{path} may not be opened by {system.user()}"
+    if number == _overflow_group(system):
+        return _explain_foreign_group(system, path, found)
+    if number == 0:
+        remedy = f"On the host: {UDEV_RULES}" if _is_container(system) else UDEV_RULES
+        return Diagnosis(ERROR, f"{found}: it belongs to root alone", remedy)
+    if system.has_group(number):
+        return Diagnosis(ERROR, f"{found}, although the process is in its group {group}", f"sudo chmod g+rw {path}")
+    found += f", who is not in its group {group}"
+    if _is_container(system):
+        return Diagnosis(ERROR, found, f"Start the container with --group-add {number}.")
+    if system.is_member(number):
+        return Diagnosis(ERROR, f"{found} yet", f"Log out and in again, or: newgrp {group}")
+    return Diagnosis(ERROR, found, f"sudo usermod --append --groups {group} {system.user()}, then log in again")
+
+
+def _explain_foreign_group(system: System, path: str, found: str) -> Diagnosis:
+    """Return why a device can't be opened whose group has no number in a rootless container."""
+    if system.has_group(_overflow_group(system)):
+        text = f"{found}, although the process has groups of the host"
+        return Diagnosis(ERROR, text, f"On the host, put the user into the group that this shows: ls -l {path}")
+    return Diagnosis(
+        ERROR, f"{found}, who has no group of the host", "Start the container with --group-add keep-groups."
+    )
+
+
+def _overflow_group(system: System) -> int:
+    """Return the number that stands for every group that the user namespace of this process doesn't know."""
+    text = (system.read_text("/proc/sys/kernel/overflowgid") or "").strip()
+    return int(text) if text.isdecimal() else 65534
+
+
+def _is_container(system: System) -> bool:
+    marks = ("/.dockerenv", "/run/.containerenv")
+    variables = ("container", "KUBERNETES_SERVICE_HOST")
+    return any(map(system.exists, marks)) or any(map(system.variable, variables))

@@ -1,0 +1,243 @@
+"""RECORD, the list of a distribution's files: reads it, and keeps that of rocm-sdk-devel true.
+
+RECORD: https://packaging.python.org/specifications/recording-installed-packages/.
+
+No line ever names what is not there. While the tree is being made, a line names the package's own folder and one names
+that of the tree: pip and uv remove a folder that RECORD lists with all its content, so an uninstall also removes what a
+killed process left. The line of the tree's folder stays, as pip would otherwise leave links that lead nowhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import stat
+from contextlib import suppress
+from errno import ENOENT
+from pathlib import Path
+
+from ._devel_place import STATE, DevelError
+from ._distributions import find_distribution
+from ._files import NotAFileError, is_folder, is_there, list_below, read_regular
+from ._installing import overwriting_hint
+from ._packages import describe_package, metadata_folder, metadata_folders
+from ._platform import this_platform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from ._devel_place import DevelPlace
+
+    Row = tuple[str, Path, str, str]
+
+
+RECORD_ERRORS = (UnicodeDecodeError, csv.Error, OSError)
+"""What is raised for a RECORD that can't be read."""
+
+
+def read_inside(dist: str) -> list[Row]:
+    """Return name, path, hash and size of each file of a distribution in site-packages.
+
+    Raises `FileNotFoundError` without RECORD, another of `RECORD_ERRORS` when it can't be read.
+    """
+    return [row for row in _read_rows(dist) if not _is_outside(row[0]) and not row[0].endswith(".pyc")]
+
+
+def read_outside(dist: str) -> list[Row]:
+    """Return those elsewhere, such as scripts, where RECORD has them; after ``--target``, that is a wrong place.
+
+    Raises as `read_inside` does.
+    """
+    return [row for row in _read_rows(dist) if _is_outside(row[0])]
+
+
+def _is_outside(name: str) -> bool:
+    return name.startswith(("../", "/"))
+
+
+def _read_rows(dist: str) -> list[Row]:
+    found = find_distribution(dist)
+    folder = metadata_folder(Path(str(found.locate_file(""))), dist)
+    if folder is None:
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")
+    text = read_regular(folder / "RECORD")
+    # Not by `str.splitlines`, for which names may have ends of lines in them.
+    cells = [(*row, "", "")[:3] for row in csv.reader(io.StringIO(text, newline="")) if row]
+    site = Path(str(found.locate_file("")))
+    # Names are UTF-8, also where Python takes those of files for ASCII.
+    return [(name, _locate(site, os.fsdecode(name.encode())), digest, size) for name, digest, size in cells]
+
+
+def _locate(site: Path, name: str) -> Path:
+    """Return the path of a file. Installers count ``..`` from the path of a folder, not from where a link leads."""
+    path = site / name
+    return this_platform().extended(Path(os.path.normpath(path)) if _is_outside(name) else path)
+
+
+BLOCK = 1 << 20
+
+
+def list_folders(place: DevelPlace) -> None:
+    """Note the folders of the package and of the tree, which both exist, and no more what the tree held before."""
+    record = _find_record(place)
+    if record is None:
+        return
+    rows = _read(record)
+    listed = {row[0] for row in rows}
+    new = [[name, "", ""] for name in (place.package.name, place.root.name) if name not in listed]
+    # Whoever has another name of the file wants it unchanged.
+    is_alone = record.lstat().st_nlink == 1 and not record.is_symlink()
+    if new and is_alone and _append(record, new):
+        new = []
+    kept = [row for row in rows if not row[0].startswith(f"{place.root.name}/")]
+    if new or len(kept) < len(rows):
+        _replace(place, record, [*_others(place, kept), *_folders(place)])
+
+
+def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> None:
+    """Note the files of the whole tree in place of those noted before, and the archive, which is about to go, no more.
+
+    Hashes stand for what the tree itself has; links lead to files of other packages, and `STATE` changes. ``others``
+    are in the tree but not of it: where a fault has put this off, links to files of device packages and notes.
+    """
+    record = _find_record(place)
+    if record is None:
+        return
+    gone = archive.relative_to(place.site).as_posix()
+    rows = [row for row in _others(place, _read(record)) if row[0] != gone]
+    found = (path for path in list_below(place.root) if path.is_symlink() or not path.is_dir())
+    paths = [path for path in found if path not in others]
+    _replace(place, record, [*rows, *_folders(place), *(_describe(place, path) for path in paths)])
+
+
+def unlist_package(place: DevelPlace) -> None:
+    """Remove the line of the package's folder, whose files have lines of their own."""
+    _remove(place, place.package.name)
+
+
+def unlist_folders(place: DevelPlace) -> None:
+    """Remove the lines of both folders: no tree was made."""
+    _remove(place, place.package.name, place.root.name)
+
+
+def listed_hash(place: DevelPlace, archive: Path) -> str:
+    """Return the hash that RECORD has for the archive, empty when it has none."""
+    record = _find_record(place)
+    name = archive.relative_to(place.site).as_posix()
+    rows = _read(record) if record else []
+    return next((row[1] for row in rows if row[0] == name and len(row) > 1), "")
+
+
+def _find_record(place: DevelPlace) -> Path | None:
+    """Return RECORD, None when the wheel was merely unpacked; then there is nothing to note.
+
+    A stranger who may make files in site-packages may have made a folder of that name, with a link to another file.
+    """
+    package = describe_package("devel")
+    folders = metadata_folders(place.site, package.dist) if package else []
+    own = (one for one in folders if is_folder(one) and this_platform().may_trust(one, place.package))
+    return next((folder / "RECORD" for folder in own if is_there(folder / "RECORD")), None)
+
+
+def _read(record: Path) -> list[list[str]]:
+    try:
+        return [row for row in csv.reader(io.StringIO(read_regular(record), newline="")) if row]
+    except NotAFileError as e:
+        msg = f"{e}. Remove it, and reinstall: {overwriting_hint('devel')}"
+        raise DevelError(msg) from e
+    except (UnicodeDecodeError, csv.Error) as e:
+        msg = f"{record}: not a list of files in CSV ({e}). Reinstall: {overwriting_hint('devel')}"
+        raise DevelError(msg) from e
+
+
+def _others(place: DevelPlace, rows: Iterable[list[str]]) -> list[list[str]]:
+    """Return the rows that are not about the tree, nor about the package's folder as a whole."""
+    return [row for row in rows if row[0].partition("/")[0] != place.root.name and row[0] != place.package.name]
+
+
+def _folders(place: DevelPlace) -> list[list[str]]:
+    return [[name, "", ""] for name in (place.package.name, place.root.name)]
+
+
+def _remove(place: DevelPlace, *names: str) -> None:
+    record = _find_record(place)
+    rows = _read(record) if record else []
+    kept = [row for row in rows if row[0] not in names]
+    if record and len(kept) < len(rows):
+        _replace(place, record, kept)
+
+
+def _describe(place: DevelPlace, path: Path) -> list[str]:
+    name = path.relative_to(place.site).as_posix()
+    if path.is_symlink() or path == place.root / STATE:
+        return [name, "", ""]
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+            size += len(block)
+    return [name, f"sha256={base64.urlsafe_b64encode(digest.digest()).decode().rstrip('=')}", str(size)]
+
+
+def _append(record: Path, rows: list[list[str]]) -> bool:
+    """Add rows by one system call, which a signal can't part, and return whether it took all of them; else none stays.
+
+    There is no name yet for a new file that RECORD lists. Where the disk has not taken them, which some tell only at
+    the sync, RECORD stays as it was.
+    """
+    data = _text(rows).encode()
+    with record.open("r+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        data = data if file.read(1) in (b"\n", b"") else b"\n" + data
+        try:
+            written = file.write(data)
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
+        if written < len(data):
+            file.truncate(size)
+        return written == len(data)
+
+
+def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
+    """Write RECORD anew. `DevelPlace.scratch`, where it says that this is to be done, goes in the same moment."""
+    new = place.scratch.with_suffix(".new")
+    try:
+        _write(new, record, rows)
+        is_due = is_there(place.scratch)
+        if is_due:
+            this_platform().patiently(new.replace, place.scratch)
+        this_platform().patiently((place.scratch if is_due else new).replace, record)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
+    if not is_there(record.parent / "METADATA"):
+        _withdraw(record)
+
+
+def _write(new: Path, record: Path, rows: list[list[str]]) -> None:
+    new.unlink(missing_ok=True)
+    with new.open("x", encoding="utf-8", newline="") as file:
+        this_platform().set_file_mode(file, stat.S_IMODE(record.stat().st_mode))
+        file.write(_text(rows))
+
+
+def _withdraw(record: Path) -> None:
+    """Remove the RECORD of a package that is being uninstalled: installers would stumble over it alone, ever after."""
+    with suppress(OSError):
+        record.unlink()
+        record.parent.rmdir()
+    raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(record))
+
+
+def _text(rows: list[list[str]]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
