@@ -22,9 +22,9 @@ def toolkit(*needed: str, option: ToolkitOption = "auto", requires: tuple[str, .
     [
         ("libamdhip64.so.7", "libc.so.6"),
         ("libamdhip64.so.7", "libOpenCL.so.1"),
-        ("libMIOpen.so.1", "librccl.so.1", "libmigraphx_c.so.3"),
+        ("libamdhip64.so.7", "libvendor.so.1"),
     ],
-    ids=["as the SDK has it", "with a shared one", "with one that no SDK has"],
+    ids=["as the SDK has it", "with a shared one", "with one that is of no toolkit"],
 )
 def test_a_wheel_that_needs_the_libraries_of_the_sdk_uses_the_sdk(needed: tuple[str, ...]) -> None:
     assert toolkit(*needed) == Toolkit(is_sdk=True)
@@ -39,10 +39,14 @@ def test_a_wheel_that_needs_the_libraries_of_the_sdk_uses_the_sdk(needed: tuple[
             ("libamdhip64.so.6", "librccl.so.1"),
             "another version of ROCm, judging by libamdhip64.so.6 (the SDK has libamdhip64.so.7)",
         ),
+        (
+            ("libMIOpen.so.1", "librccl.so.1", "libmigraphx_c.so.3"),
+            "a machine's ROCm, judging by libmigraphx_c.so.3, which no SDK has",
+        ),
         (("libcudart.so.12", "libamdhip64.so.7"), "CUDA, judging by libcudart.so.12"),
         (("libcudnn_ops.so.9", "libnvrtc.so.13"), "CUDA, judging by libcudnn_ops.so.9, libnvrtc.so.13"),
     ],
-    ids=["no toolkit", "shared by toolkits", "another ROCm", "CUDA and ROCm", "CUDA"],
+    ids=["no toolkit", "shared by toolkits", "another ROCm", "parts that no SDK has", "CUDA and ROCm", "CUDA"],
 )
 def test_a_wheel_for_another_toolkit_is_left_to_the_system(needed: tuple[str, ...], reason: str) -> None:
     assert toolkit(*needed) == Toolkit(is_sdk=False, reason=reason)
@@ -51,6 +55,16 @@ def test_a_wheel_for_another_toolkit_is_left_to_the_system(needed: tuple[str, ..
 def test_a_wheel_that_requires_the_sdk_uses_it_in_spite_of_cuda() -> None:
     assert toolkit("libcudart.so.12", requires=("rocm-sdk-core==7.1",)) == Toolkit(is_sdk=True)
     assert toolkit("libcudart.so.12", requires=("rocm[libraries]",)) == Toolkit(is_sdk=True)
+
+
+def test_a_wheel_that_requires_the_sdk_uses_it_in_spite_of_what_that_lacks() -> None:
+    assert toolkit("libmigraphx_c.so.3", requires=("rocm-sdk-core==7.1",)) == Toolkit(is_sdk=True)
+
+
+def test_a_package_at_hand_may_have_what_the_sdk_lacks() -> None:
+    migraphx = (package("migraphx", is_context=True), [library("migraphx/libmigraphx_c.so.3")])
+    made = tree((package(), [library("demo/a.so", "libmigraphx_c.so.3", "libamdhip64.so.7")]), migraphx)
+    assert choose_toolkit(made, made.distributions[0], "auto", AuditSettings()) == Toolkit(is_sdk=True)
 
 
 def test_libraries_that_the_wheel_has_itself_say_nothing() -> None:

@@ -11,7 +11,7 @@ from rocwheel.core.messages import first_of
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_folders, sdk_selector
 from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.toolkits import is_cuda_library, is_shared_by_toolkits, is_versioned_by_rocm
+from rocwheel.linking.known.toolkits import is_beside_sdk, is_cuda_library, is_shared_by_toolkits, is_versioned_by_rocm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -43,8 +43,8 @@ def judge_toolkit(tree: Tree, owner: Distribution, settings: AuditSettings) -> W
     """Return the toolkit of a wheel in an environment.
 
     That is the SDK if the wheel needs libraries of ROCm, the SDK has each of them under the very SONAME, and the wheel
-    needs none of CUDA or requires the SDK already. A wheel for several toolkits, or for another version of ROCm, is
-    thereby left to the system's.
+    needs none of CUDA or requires the SDK already. A wheel for several toolkits, for another version of ROCm, or for
+    parts of it that the SDK lacks, is thereby left to the system's: no process mixes two.
     """
     needed = _needed_from_others(tree, owner, settings)
     known = _sdk_libraries(tree)
@@ -54,6 +54,9 @@ def judge_toolkit(tree: Tree, owner: Distribution, settings: AuditSettings) -> W
     cuda = [name for name in needed if is_cuda_library(name)]
     if cuda and not _requires_sdk(tree, owner):
         return WheelToolkit(is_sdk=False, reason=f"CUDA, judging by {first_of(cuda)}")
+    beside = [name for name in needed if is_beside_sdk(name) and name not in tree.libraries]
+    if beside and not _requires_sdk(tree, owner):
+        return WheelToolkit(is_sdk=False, reason=f"a machine's ROCm, judging by {first_of(beside)}, which no SDK has")
     is_rocm = any((name in known or find_sdk_library(name)) and not is_shared_by_toolkits(name) for name in needed)
     return WheelToolkit(is_rocm or _requires_sdk(tree, owner))
 

@@ -11,6 +11,7 @@ from rocwheel.core.decoding import read_table
 
 __all__ = [
     "driver_of_library",
+    "is_beside_sdk",
     "is_cuda_library",
     "is_rocm_folder",
     "is_shared_by_toolkits",
@@ -23,6 +24,7 @@ class _Toolkits(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fiel
     cuda: tuple[str, ...]
     shared: tuple[str, ...]
     guests: tuple[str, ...]
+    beside_sdk: tuple[str, ...]
     folders: tuple[str, ...]
     rocm_folders: tuple[str, ...]
     drivers: dict[str, tuple[str, ...]]
@@ -36,6 +38,11 @@ def _toolkits() -> _Toolkits:
 def is_cuda_library(soname: str) -> bool:
     """Return whether a SONAME is that of a library of CUDA."""
     return _fits(soname, _toolkits().cuda)
+
+
+def is_beside_sdk(soname: str) -> bool:
+    """Return whether a library is one of ROCm that only a machine's ROCm has, and no package of the SDK."""
+    return _fits(soname, _toolkits().beside_sdk)
 
 
 def driver_of_library(soname: str) -> str:
