@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.device_code import fetched_library
 from benchmarks.measure import CACHE, machine, markdown_table
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.kpack.marker import Marker
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.patch import write_patched
 from rocwheel.core.reading import FileRange
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file

@@ -14,9 +14,9 @@ import deflate
 from benchmarks.device_code import fetched_library
 from benchmarks.measure import machine, markdown_table
 from rocwheel.binary.bundles.device_code import read_device_code
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.kpack.write_archive import compress_kernel
+from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.binary.kpack.archive import Scheme
+from rocwheel.binary.kpack.write import compress_kernel
 from rocwheel.core.compression import zstd
 from rocwheel.core.reading import FileRange, load
 

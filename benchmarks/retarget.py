@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.device_code import fetched_library
 from benchmarks.measure import CACHE, machine, markdown_table, run_measured
-from rocwheel.binary.bundles.compressed.content import compress_bundle
+from rocwheel.binary.bundles.compressed import compress_bundle
 from rocwheel.binary.bundles.device_code import read_device_code
-from rocwheel.binary.bundles.parts import write_offload_bundle
+from rocwheel.binary.bundles.plain import write_offload_bundle
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.core.compression import zstd
 from rocwheel.core.reading import FileRange, load

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.device_code import fetched_library
 from benchmarks.measure import CACHE, Run, folder_size, machine, markdown_table, run_measured
-from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL
+from rocwheel.binary.kpack.write import DEFAULT_LEVEL
 from rocwheel.core.compression import zstd
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from elftools.elf.enums import ENUM_E_MACHINE
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 from elftools.elf.segments import InterpSegment
 
-from rocwheel.binary.elf.facts import read_elf, read_sections
-from rocwheel.binary.elf.linkage import Linkage
-from rocwheel.binary.elf.traits import read_elf_traits
+from rocwheel.binary.elf.facts import read_elf, read_elf_traits
+from rocwheel.binary.elf.header import read_sections
+from rocwheel.binary.elf.symbols import Linkage
 from rocwheel.core.reading import FileRange
 
 if TYPE_CHECKING:

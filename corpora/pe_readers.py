@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rocwheel.binary.pe.facts import ImportedDll
+    from rocwheel.binary.pe.linkage import ImportedDll
 
 __all__ = ["Facts", "by_lief", "by_llvm", "by_pefile", "by_rocwheel"]
 

@@ -8,7 +8,7 @@ from corpora.files import wheel_files
 from corpora.opening import elf_facts, is_library, open_libraries
 from corpora.row import Difference, Row
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import load
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fuzz.harness import require
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.kind import is_elf
-from rocwheel.binary.kpack.marker import Marker
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.kpack.markers import Marker, read_split_library
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file
@@ -19,7 +18,7 @@ from tests.support.bundles import bundle_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rocwheel.binary.bundles.fat_binary import FatBinary
+    from rocwheel.binary.bundles.wrappers import FatBinary
     from rocwheel.core.patch import FilePatch
 
     Judge = Callable[[bytes, bytes], None]

@@ -1,6 +1,6 @@
 """Assemble the machine-code templates of the exec stubs with LLVM (Debian package llvm-16 or llvm-15).
 
-python scripts/build_exec_stubs.py            writes src/rocwheel/binary/stubs/exec_stubs/*.bin
+python scripts/build_exec_stubs.py            writes src/rocwheel/binary/exec_stubs/*.bin
 python scripts/build_exec_stubs.py DIR        writes them into DIR instead
 """
 
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOURCES = Path(__file__).parent.parent / "src" / "rocwheel" / "binary" / "stubs" / "exec_stubs"
+SOURCES = Path(__file__).parent.parent / "src" / "rocwheel" / "binary" / "exec_stubs"
 LLVM_RELEASES = (16, 15)
 
 

@@ -1,6 +1,6 @@
 """Compile the templates of the relays with MinGW-w64 (Debian package gcc-mingw-w64-x86-64-win32).
 
-python scripts/build_relays.py            writes src/rocwheel/binary/stubs/relays/*.bin
+python scripts/build_relays.py            writes src/rocwheel/binary/relays/*.bin
 python scripts/build_relays.py DIR        writes them into DIR instead
 """
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCES = Path(__file__).parent.parent / "src" / "rocwheel" / "binary" / "stubs" / "relays"
+SOURCES = Path(__file__).parent.parent / "src" / "rocwheel" / "binary" / "relays"
 COMPILERS = {"x86_64": "x86_64-w64-mingw32-gcc"}
 
 COMPILE = [

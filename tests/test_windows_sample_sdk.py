@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.artifact import ArtifactName
-from rocwheel.binary.pe.facts import Pe, read_pe
-from rocwheel.binary.pe.version import FileVersion
+from rocwheel.binary.pe.facts import FileVersion, Pe, read_pe
 from tests.support.places import ROOT
 from tests.support.sdists import unpack_tar
 from tests.support.wine import windows_path

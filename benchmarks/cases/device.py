@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from benchmarks.cases.case import Case, floor, rocwheel, tool
 from benchmarks.device_code import fetched_library
 from rocwheel.binary.bundles.device_code import read_device_code
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.core.compression import zstd
 from rocwheel.core.reading import FileRange, join_data, load
 from tests.support.fat_libraries import build_fat_library

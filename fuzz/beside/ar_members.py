@@ -16,7 +16,7 @@ from fuzz.harness import require, take_all
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.binary.bundles.ar_archive import ArMember
+    from rocwheel.binary.bundles.device_code import ArMember
 
 __all__ = ["compare_members"]
 

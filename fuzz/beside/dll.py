@@ -19,10 +19,9 @@ from rocwheel.binary.pe.header import Directory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.binary.pe.debug_directory import DebugEntry
-    from rocwheel.binary.pe.facts import Pe
+    from rocwheel.binary.pe.facts import DebugEntry, Pe
     from rocwheel.binary.pe.header import PeHeader
-    from rocwheel.binary.pe.imports import ImportedDll
+    from rocwheel.binary.pe.linkage import ImportedDll
 
 __all__ = ["compare_with_pefile"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rocwheel.binary.elf.facts import Elf
-    from rocwheel.binary.elf.sections import Section
+    from rocwheel.binary.elf.header import Section
 
 __all__ = ["compare_facts", "compare_sections", "same"]
 

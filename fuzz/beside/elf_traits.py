@@ -15,8 +15,8 @@ from fuzz.beside.other_elf import OtherElf, ask, number_of, open_other, without_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rocwheel.binary.elf.linkage import Linkage
-    from rocwheel.binary.elf.traits import ElfTraits
+    from rocwheel.binary.elf.facts import ElfTraits
+    from rocwheel.binary.elf.symbols import Linkage
 
 __all__ = ["compare_traits"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from rocwheel.binary.elf.sections import SHF_EXECINSTR, SHF_WRITE
+from rocwheel.binary.elf.header import SHF_EXECINSTR, SHF_WRITE
 
 __all__ = ["DISTANCE", "EDIT", "LONG_WORD", "NEW", "NUMBER", "OLD", "OTHERS", "TOO_FAR", "Edit", "Place"]
 

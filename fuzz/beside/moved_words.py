@@ -11,7 +11,7 @@ from elftools.elf.enums import ENUM_D_TAG
 
 from fuzz.beside.moved_edits import DISTANCE, EDIT, NEW, NUMBER, OLD, OTHERS, Edit, Place
 from fuzz.harness import require
-from rocwheel.binary.elf.sections import (
+from rocwheel.binary.elf.header import (
     SHF_ALLOC,
     SHF_EXECINSTR,
     SHF_WRITE,

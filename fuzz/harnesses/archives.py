@@ -32,8 +32,8 @@ from fuzz.seeds.files import on_disk
 from rocwheel.artifacts.archives import read_archive
 from rocwheel.artifacts.artifact import ArtifactName
 from rocwheel.artifacts.deb import open_deb
-from rocwheel.binary.bundles.ar_archive import iter_ar_members
-from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.bundles.device_code import iter_ar_members
+from rocwheel.binary.code_objects import DeviceCodeError
 from rocwheel.binary.kind import AR_MAGIC
 from rocwheel.core.errors import InputError
 from rocwheel.core.scratch import open_temporary

@@ -13,21 +13,21 @@ import msgspec
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures
 from fuzz.seeds.metadata_notes import code_with_note, note_seeds
-from rocwheel.binary.bundles.compressed.content import iter_decompressed
-from rocwheel.binary.bundles.compressed.header import CompressedBundle, Method
-from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources
+from rocwheel.binary.bundles.compressed import CompressedBundle, Method, iter_decompressed
+from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources, read_offload_images
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.bundles.unlinked import read_offload_images
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object, read_loaded_header
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import count_kernels, kernel_names, read_metadata
-from rocwheel.binary.code_objects.target_id import BundleEntryId, parse_target_id
-from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.marker import Marker, encode_markers, read_marker
-from rocwheel.binary.kpack.read_kernel import read_kernel
-from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.code_objects import (
+    BundleEntryId,
+    Place,
+    is_code_object,
+    parse_target_id,
+    read_code_object,
+    read_loaded_header,
+)
+from rocwheel.binary.kernel_metadata import count_kernels, kernel_names, read_metadata
+from rocwheel.binary.kpack.archive import Scheme, read_archive, read_kernel
+from rocwheel.binary.kpack.markers import Marker, encode_markers, read_marker, read_split_library
 from rocwheel.core.errors import InputError
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.trimming.library import require_trimmable

@@ -15,13 +15,11 @@ from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures, on_disk
 from rocwheel.artifacts.artifact import ArtifactName, FileKind
 from rocwheel.artifacts.catalog import Entry
-from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, read_sections
-from rocwheel.binary.elf.traits import read_compilers, read_elf_traits
+from rocwheel.binary.elf.facts import read_compilers, read_elf, read_elf_traits
+from rocwheel.binary.elf.header import SHF_ALLOC, SHT_NOBITS, ElfError, read_sections
 from rocwheel.binary.platform import LINUX_HOSTS, Platform
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.build.layout.tree_platform import glance_platform
 from rocwheel.core.reading import FileRange, join_data
 from rocwheel.linking.obstacles import find_obstacle

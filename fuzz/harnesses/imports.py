@@ -24,7 +24,7 @@ from rocwheel.targets.spelling.linux_distributions import debian_field
 from rocwheel.targets.spelling.target_set import TargetSet
 
 if TYPE_CHECKING:
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
 
 _FILES = ("version", "rocm_version.h", "therock_manifest.json")
 _CMAKE = "usr/lib/cmake/hip/hip-targets-release.cmake"

@@ -12,9 +12,7 @@ import msgspec
 
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
-from rocwheel.binary.kernel_databases.aotriton import image_processors
-from rocwheel.binary.kernel_databases.sqlite import database_processors
-from rocwheel.binary.kernel_databases.tensile import table_processors
+from rocwheel.binary.kernel_databases import database_processors, image_processors, table_processors
 from rocwheel.targets.kernel_files.check import check_kernel_file
 from rocwheel.targets.kernel_files.classify import classify_path
 from rocwheel.targets.kernel_files.names import targets_in_path

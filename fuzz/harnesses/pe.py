@@ -13,14 +13,12 @@ from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kind import is_coff_object
-from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.debug_directory import iter_debug_entries
-from rocwheel.binary.pe.facts import PeError, read_pe
+from rocwheel.binary.pe.facts import iter_debug_entries, read_pe
+from rocwheel.binary.pe.header import PeBytes, PeError, open_image
 from rocwheel.binary.pe.layout import find_layout_faults, find_loader_faults
-from rocwheel.binary.pe.sections import open_image
 
 if TYPE_CHECKING:
-    from rocwheel.binary.pe.debug_directory import DebugEntry
+    from rocwheel.binary.pe.facts import DebugEntry
 
 _LAUNCHERS = Path(sysconfig.get_path("purelib"), "installer", "_scripts")
 """Programs that Visual C++ linked, of a package that tests need anyway."""

@@ -12,11 +12,8 @@ from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures
 from fuzz.seeds.metadata_notes import code_with_note, note_seeds
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles, iter_entry
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, kernel_names
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.code_objects.target_note import rename_target
+from rocwheel.binary.code_objects import DeviceCodeError, Place, is_code_object, parse_target_id, read_code_object
+from rocwheel.binary.kernel_metadata import TARGET_KEY, kernel_names, rename_target
 from rocwheel.binary.kind import is_bundle
 from rocwheel.core.reading import join_data
 from rocwheel.device.retargeting.kernel_file import KernelNames, write_kernel_file

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures, on_disk
-from rocwheel.binary.pe.facts import PeError, read_pe
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import PeError
 from rocwheel.core.compression import zstd
 from rocwheel.sdk.rocm_sdk._devel_expansion import ensure_expanded
 from rocwheel.sdk.rocm_sdk._devel_links import read_manifest, read_note

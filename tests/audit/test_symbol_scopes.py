@@ -13,7 +13,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scopes
-from rocwheel.binary.elf.linkage import Linkage, SymbolReference
+from rocwheel.binary.elf.symbols import Linkage, SymbolReference
 from rocwheel.installed.reading.read_tree import read_environments
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, find, library, package, tree

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle
+from rocwheel.binary.bundles.compressed import compress_bundle
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.code_object import read_code_object
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import count_kernels
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import Place, parse_target_id, read_code_object
+from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.kind import COMPRESSED_MAGIC
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts

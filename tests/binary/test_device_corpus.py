@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.compressed.content import decompress_bundle
+from rocwheel.binary.bundles.compressed import decompress_bundle
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.core.reading import FileRange, have_same_bytes

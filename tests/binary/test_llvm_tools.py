@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune

@@ -19,9 +19,10 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, read_elf
+from rocwheel.binary.elf.facts import Elf, ElfKind, read_elf
+from rocwheel.binary.elf.header import ElfError
 from rocwheel.binary.kind import is_elf
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.reading import load
 from tests.support.places import ROOT
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.reading import FileRange
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts
 from tests.support.fat_libraries import build_fat_library

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.demo.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
 from tests.support.core_prefix import make_core_prefix

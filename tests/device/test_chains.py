@@ -11,13 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.compressed import compress_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.errors import NoRoomError, NotTrimmableError
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.elf.facts import read_sections
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import NoRoomError, NotTrimmableError, parse_target_id
+from rocwheel.binary.elf.header import read_sections
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.kind import BUNDLE_MAGIC, COMPRESSED_MAGIC
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code

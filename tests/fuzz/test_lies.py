@@ -24,7 +24,7 @@ from fuzz.harness import all_harnesses
 from rocwheel.artifacts.from_prefix import Sign
 from rocwheel.artifacts.import_table import TextEdit
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.binary.kpack.marker import Marker
+from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.patch import FilePatch
 from rocwheel.wheels.names import FileName
 from tests.fuzz.lies import always, each_replaced, replaced, require_found

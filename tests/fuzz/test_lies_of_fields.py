@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rocwheel.binary.elf.facts import Filtee
-from rocwheel.binary.pe.exports import Exports
 from rocwheel.binary.pe.header import DirectoryEntry
-from rocwheel.binary.pe.imports import ImportedDll
+from rocwheel.binary.pe.linkage import Exports, ImportedDll
 from tests.fuzz.lies import always, each_replaced, replaced, replaced_in, require_found
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from fuzz.attempt import attempt
 from fuzz.harness import find_harness
-from rocwheel.binary.bundles.ar_archive import ArHeader
+from rocwheel.binary.bundles.device_code import ArHeader
 from rocwheel.core.errors import InputError
 from rocwheel.device.merging import host_parts
 from rocwheel.device.merging.host_parts import HowLoaded

@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from rocwheel.binary.pe.bytes import PeError
+from rocwheel.binary.pe.header import PeError
 from rocwheel.installed.pe_report import read_pe_report
 from rocwheel.installed.reading.read_tree import read_tree
 from tests.binary.pe.test_facts import MADE, path_of

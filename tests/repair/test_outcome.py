@@ -10,7 +10,7 @@ import pytest
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.binary.elf.symbols import SymbolReference
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.outcome import RepairedTree
 from rocwheel.repair.toolkit import choose_toolkit

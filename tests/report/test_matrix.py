@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.report.make_report import code_for, make_matrix
 from rocwheel.report.values import Code, FileFacts, Kind, LostCode, MatrixRow, PackageFacts, Part
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
-from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.kpack.write_archive import compress_kernel
+from rocwheel.binary.bundles.compressed import compress_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
+from rocwheel.binary.kpack.archive import Scheme
+from rocwheel.binary.kpack.write import compress_kernel
 from rocwheel.core.reading import FileRange
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.diff.sides import Item

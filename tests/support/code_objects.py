@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from rocwheel.binary.code_objects.code_object import encode_flags
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import Place, encode_flags, parse_target_id
 
 __all__ = ["code_object_header"]
 

@@ -6,9 +6,9 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
-from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.core.reading import join_data
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import choose, settings_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.kpack.marker import Marker
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file

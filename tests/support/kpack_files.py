@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
-from rocwheel.binary.kpack.marker import Marker, encode_markers
-from rocwheel.binary.kpack.toc import KernelKey, Scheme
-from rocwheel.binary.kpack.write_archive import ArchiveFacts, KpackWriter, compress_kernel
+from rocwheel.binary.kpack.archive import KernelKey, Scheme
+from rocwheel.binary.kpack.markers import Marker, encode_markers
+from rocwheel.binary.kpack.write import ArchiveFacts, KpackWriter, compress_kernel
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
-from rocwheel.binary.kpack.marker import Marker, encode_markers
+from rocwheel.binary.kpack.markers import Marker, encode_markers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

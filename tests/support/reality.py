@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scope, unmet_references
-from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.binary.elf.traits import read_elf_traits
+from rocwheel.binary.elf.facts import ElfKind, read_elf_traits
 from rocwheel.core.reading import FileRange
 from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.hwcaps import CpuLevel, hwcaps_folders
@@ -21,7 +20,7 @@ from rocwheel.linking.loader import Loader, SystemLibraries
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
-    from rocwheel.binary.elf.linkage import Linkage
+    from rocwheel.binary.elf.symbols import Linkage
     from tests.support.host import FileSystem
 
 __all__ = [

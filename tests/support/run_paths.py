@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.reading import join_data
 from tests.support.places import ELF_FIXTURES as FIXTURES
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.core.reading import join_data
 from tests.support.places import FIXTURES
 

@@ -9,12 +9,12 @@ import msgspec
 
 from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.binary.elf.facts import Elf, ElfKind, Segment, VersionNeed
-from rocwheel.binary.elf.linkage import Linkage
-from rocwheel.binary.elf.traits import ElfTraits
-from rocwheel.binary.pe.exports import Exports
-from rocwheel.binary.pe.facts import Certificate, ImportedDll, Pe
+from rocwheel.binary.elf.facts import Elf, ElfKind, ElfTraits
+from rocwheel.binary.elf.header import Segment
+from rocwheel.binary.elf.symbols import Linkage, VersionNeed
+from rocwheel.binary.pe.facts import Certificate, Pe
 from rocwheel.binary.pe.header import AMD64, PeHeader
+from rocwheel.binary.pe.linkage import Exports, ImportedDll
 from rocwheel.installed.device_report import BundleReport, DeviceReport
 from rocwheel.installed.environments import split_environments
 from rocwheel.installed.pe_report import PeReport

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
+from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import Choice, Fit, Runtime, choose, covers, explain, fit, settings_of
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.installed.coherence.check import Carrier, check_coherence
 from rocwheel.targets.declaration import decode_declaration, encode_declaration

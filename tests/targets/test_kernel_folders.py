@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, opener_of
 

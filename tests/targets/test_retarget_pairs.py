@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.sequence import iter_bundles
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.machine import machine_of
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import Place, machine_of, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.retarget import same_code
@@ -19,7 +17,7 @@ from rocwheel.targets.retarget_pairs import TargetPair, extended_pairs, parse_pa
 from tests.support.places import HIP_FIXTURES as FIXTURES
 
 if TYPE_CHECKING:
-    from rocwheel.binary.bundles.parts import BundlePart
+    from rocwheel.binary.bundles.plain import BundlePart
     from tests.support.tools import RunClang
 
 

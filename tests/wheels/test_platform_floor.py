@@ -11,7 +11,9 @@ import msgspec
 import pytest
 from packaging.tags import sys_tags
 
-from rocwheel.binary.elf.facts import Elf, ElfKind, Segment, VersionNeed, read_elf
+from rocwheel.binary.elf.facts import Elf, ElfKind, read_elf
+from rocwheel.binary.elf.header import Segment
+from rocwheel.binary.elf.symbols import VersionNeed
 from rocwheel.wheels.platform_floor import PlatformFloor, oldest_tag, platform_floor
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}

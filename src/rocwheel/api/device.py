@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rocwheel.binary.bundles.compressed.content import HIGHEST_LEVEL
-from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
+from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
+from rocwheel.binary.kpack.archive import Scheme
+from rocwheel.binary.kpack.write import DEFAULT_LEVEL, LEVELS
 from rocwheel.core.errors import InputError
 from rocwheel.core.names import GivenPath, GivenPaths, paths_given
 from rocwheel.core.workers import worker_count

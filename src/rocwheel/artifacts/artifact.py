@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.binary.code_objects import processor_of
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import FileRange
 from rocwheel.core.writing import plain_mode

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 import msgspec
 
 from rocwheel.artifacts.artifact import PERMISSIONS, FileKind, path_fault
-from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
+from rocwheel.binary.bundles.device_code import AR_HEADER_SIZE, parse_ar_header
 from rocwheel.binary.kind import AR_MAGIC, is_elf
 from rocwheel.core.compression import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked, open_xz, zstd
 from rocwheel.core.errors import InputError, read_error

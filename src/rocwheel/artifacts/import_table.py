@@ -13,11 +13,10 @@ import msgspec
 
 from rocwheel.artifacts.artifact import GENERIC, ArtifactName, path_fault
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.binary.bundles.fat_binary import is_host_file
+from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.search import leads_to
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.kpack.markers import leads_to, read_split_library
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import FileRange, read_regular

@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
 from rocwheel.audit.wheel_toolkits import WheelToolkit, judge_toolkit, sdk_library_folders
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.installed.library_code import CodeTree, FileCode
 from rocwheel.installed.library_places import assumed_package_folders, assumed_sdk_folders
 from rocwheel.installed.requirements import required_distributions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.audit.settings import AuditSettings
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.installed.tree import Distribution, Tree
     from rocwheel.linking.loader import Search
 

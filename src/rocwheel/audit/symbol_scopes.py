@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.binary.elf.symbols import SymbolReference
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.known.sdk_layout import is_rocm_library
 from rocwheel.linking.known.system_libraries import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.binary.elf.linkage import Linkage
+    from rocwheel.binary.elf.symbols import Linkage
 
 __all__ = [
     "Definitions",

@@ -10,12 +10,10 @@ import msgspec
 
 import rocwheel
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.kpack.frames import begins_with_frames
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
-from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.binary.stubs.exec_stub import make_exec_stub
-from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
-from rocwheel.binary.stubs.relay import make_relay
+from rocwheel.binary.kpack.archive import begins_with_frames
+from rocwheel.binary.pe.rewrite import SignedFileError
+from rocwheel.binary.runpath import plan_runpath
+from rocwheel.binary.stubs import make_exec_stub, make_forwarding_library, make_relay
 from rocwheel.build.plan import (
     FileMember,
     ForwardingMember,

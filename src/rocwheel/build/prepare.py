@@ -14,11 +14,9 @@ from rocwheel.artifacts.catalog import Entry
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.kind import is_kpack
-from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
-from rocwheel.binary.kpack.select_entries import unnamed_remark
-from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.kpack.archive import Scheme, read_archive
+from rocwheel.binary.kpack.write import Storing, recompress_archive, unnamed_remark, would_change
+from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.build.layout.tree_platform import glance_platform, is_windows_name
 from rocwheel.build.plan import PlanWarning
 from rocwheel.build.planning.options import common_targets, compress_for, retarget_pairs

@@ -12,7 +12,7 @@ import msgspec
 from packaging.metadata import ExceptionGroup
 from packaging.utils import InvalidName, canonicalize_name
 
-from rocwheel.binary.stubs.relay import make_relay
+from rocwheel.binary.stubs import make_relay
 from rocwheel.build.recipe import (
     ConsoleScript,
     Layout,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.binary.code_objects import processor_of
 from rocwheel.build.plan import PlannedWheel
 from rocwheel.build.sdk_source import sdk_license
 from rocwheel.core.errors import InputError, read_error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.progress import SILENT, Progress
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.errors import RocwheelError
     from rocwheel.diff.facts import BinaryFacts
     from rocwheel.diff.pairs import Pairs

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from rocwheel.binary.bounded_bytes import viewing
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.elf.bytes import ElfBytes, viewing
 from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.facts import Elf, read_elf
-from rocwheel.binary.elf.header import read_header, read_segments
-from rocwheel.binary.elf.linkage import Linkage, SymbolReference, read_linkage
-from rocwheel.binary.elf.symbols import SymbolReader
+from rocwheel.binary.elf.header import ElfBytes, read_header, read_segments
+from rocwheel.binary.elf.symbols import Linkage, SymbolReader, SymbolReference, read_linkage
 from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError, WorkError

@@ -16,7 +16,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.errors import InputError, ProblemsError, write_error
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import raise_all

@@ -8,14 +8,12 @@ import msgspec
 
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.sequence import iter_entry
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, iter_metadata_notes
-from rocwheel.binary.elf.traits import is_linker, read_compilers
+from rocwheel.binary.code_objects import Place, is_code_object, read_code_object
+from rocwheel.binary.elf.facts import is_linker, read_compilers
+from rocwheel.binary.kernel_metadata import TARGET_KEY, iter_metadata_notes
 from rocwheel.binary.kind import is_kpack
-from rocwheel.binary.kpack.archive import KpackArchive, read_archive
-from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
+from rocwheel.binary.kpack.archive import KpackArchive, KpackError, read_archive
+from rocwheel.binary.kpack.markers import SplitUnit, read_split_library
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data, load, release_pages
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.binary.code_objects.code_object import CodeObject
+    from rocwheel.binary.code_objects import CodeObject
     from rocwheel.core.reading import Data
 
 __all__ = ["BundleReport", "DeviceReport", "MetadataFault", "read_device_report"]

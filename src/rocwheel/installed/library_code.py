@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
-from rocwheel.binary.bundles.fat_binary import is_host_file
-from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.code_objects import BundleEntryId, TargetId, parse_target_id
 from rocwheel.binary.elf.facts import read_soname
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
-from rocwheel.binary.kpack.search import target_at
-from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
+from rocwheel.binary.kpack.markers import SplitUnit, read_split_library, target_at
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import first_of
 from rocwheel.device.reading.kpack.lookup import Lookup, SearchedArchive

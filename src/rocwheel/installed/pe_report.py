@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bounded_bytes import viewing
-from rocwheel.binary.bundles.pe_code import PE_MARKER_NAMES
-from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.binary.pe.bytes import PeBytes, PeError
+from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES
+from rocwheel.binary.kpack.archive import KpackError
+from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.binary.pe.facts import Pe, read_pe
-from rocwheel.binary.pe.header import AMD64, read_identity
+from rocwheel.binary.pe.header import AMD64, PeBytes, PeError, read_identity
 from rocwheel.binary.pe.layout import LayoutFault, find_layout_faults
 from rocwheel.core.errors import InputError
 

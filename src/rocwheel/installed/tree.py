@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.facts import Elf
-from rocwheel.binary.elf.traits import ElfTraits
+from rocwheel.binary.elf.facts import Elf, ElfTraits
 from rocwheel.installed.device_report import DeviceReport
 from rocwheel.installed.pe_report import PeReport
 from rocwheel.linking.obstacles import Obstacle

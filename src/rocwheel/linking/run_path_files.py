@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_elf64
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange

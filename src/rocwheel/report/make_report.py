@@ -14,7 +14,7 @@ from rocwheel.audit.audit import check
 from rocwheel.audit.dll_uses import Where
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_work
 from rocwheel.core.progress import SILENT, Progress, step, tracked
 from rocwheel.core.reading import iter_pieces

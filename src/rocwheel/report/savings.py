@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import deflate
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle
+from rocwheel.binary.bundles.compressed import compress_bundle
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts
-from rocwheel.binary.kpack.write_archive import KernelMeter
+from rocwheel.binary.kpack.write import KernelMeter
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.workers import open_workers
 from rocwheel.installed.reading.read_file import begin_large

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
+from rocwheel.binary.code_objects import FEATURES, TargetId
 from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
 from rocwheel.targets.catalog.similar_code import find_relabelling, loads_when_patched
 

@@ -6,7 +6,7 @@ import difflib
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.binary.code_objects import processor_of
 from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.messages import first_of
 from rocwheel.targets.catalog.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, fit

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.binary.code_objects import processor_of
 from rocwheel.targets.catalog.catalog import Generic, load_catalog, sort_key
 from rocwheel.targets.catalog.families import families_of, targets_of
 from rocwheel.targets.catalog.releases import official_span, release_for

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
+from rocwheel.binary.code_objects import parse_target_id, processor_of
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
 from rocwheel.sdk.rocm_sdk._gpu_access import ERROR, Diagnosis, survey_access

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
-from rocwheel.binary.kpack.marker import Marker
-from rocwheel.binary.kpack.split_library import SplitUnit
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry, Scheme
+from rocwheel.binary.kpack.markers import Marker, SplitUnit
 from rocwheel.installed.device_report import DeviceReport, MetadataFault
 from tests.support.breaches import CORE, USES_CORE, Breach, check_breach, one
 from tests.support.trees import code, data, find, library, package, tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.binary.elf.symbols import SymbolReference
 from tests.support.breaches import TO_CORE, USES_CORE, Breach, check_breach, one
 from tests.support.trees import find, library
 

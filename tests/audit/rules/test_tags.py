@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.binary.elf.symbols import SymbolReference
 from rocwheel.installed.pe_report import PeReport
 from rocwheel.installed.reading.read_tree import read_tree
 from tests.support.breaches import Breach, check_breach, one

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.errors import DeviceCodeError
-from rocwheel.binary.elf.sections import read_sections
+from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
+from rocwheel.binary.code_objects import DeviceCodeError
+from rocwheel.binary.elf.header import read_sections
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.reading.facts import read_device_facts
 from tests.support.places import FIXTURES

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.compressed import compress_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles, iter_entries, iter_entry
-from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.code_objects import DeviceCodeError
 from rocwheel.core.reading import join_data
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Facts of ELF files, of damaged ones too."""
+"""Tests of `rocwheel.binary.elf.facts`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.dynamic import DynamicFile, DynamicTable, RunpathTag, StringTable
-from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, Segment, VersionNeed, read_elf, read_sections
-from rocwheel.binary.elf.versions import VersionReader
+from rocwheel.binary.elf.facts import Elf, ElfKind, read_elf
+from rocwheel.binary.elf.header import ElfBytes, ElfError, Segment, read_sections
+from rocwheel.binary.elf.symbols import VersionNeed, VersionReader
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 ANSWER = (FIXTURES / "libanswer.so.1").read_bytes()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.elf.header import ElfError
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.patch import patched_view
 from rocwheel.linking.run_path_choice import SetRunpath
 from tests.support.places import ELF_FIXTURES

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.elf.header import ElfError
+from rocwheel.binary.runpath import plan_runpath
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:

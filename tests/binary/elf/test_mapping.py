@@ -6,8 +6,8 @@ from itertools import groupby
 
 import pytest
 
-from rocwheel.binary.elf.bytes import ElfBytes, ElfError
-from rocwheel.binary.elf.facts import Segment, read_elf
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.elf.header import ElfBytes, ElfError, Segment
 from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory, require_contents
 from tests.support.places import ELF_FIXTURES as FIXTURES
 

@@ -6,10 +6,8 @@ import struct
 
 import pytest
 
-from rocwheel.binary.elf.bytes import ElfBytes, ElfError
-from rocwheel.binary.elf.header import read_header, read_segments
+from rocwheel.binary.elf.header import ElfBytes, ElfError, read_header, read_sections, read_segments
 from rocwheel.binary.elf.relocations import iter_addresses, iter_relocated
-from rocwheel.binary.elf.sections import read_sections
 
 _SHT_RELA, _SHT_RELR, _SHF_ALLOC = 4, 19, 2
 

@@ -1,10 +1,10 @@
-"""Changes of an ELF file that are collected into one patch."""
+"""Tests of `rocwheel.binary.elf.patch`."""
 
 from __future__ import annotations
 
 import pytest
 
-from rocwheel.binary.elf.bytes import ElfBytes, ElfError
+from rocwheel.binary.elf.header import ElfBytes, ElfError
 from rocwheel.binary.elf.patch import PatchWriter
 from rocwheel.core.patch import FilePatch, Replacement
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.binary.bundles.unlinked import read_offload_images
-from rocwheel.binary.code_objects.code_object import read_code_object
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.code_objects.kernel_metadata import kernel_names
-from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.bundles.device_code import read_offload_images
+from rocwheel.binary.code_objects import DeviceCodeError, Place, read_code_object
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.elf.section_table import order_sections
-from rocwheel.binary.elf.sections import Section
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.elf.header import ElfError, Section
+from rocwheel.binary.elf.patch import order_sections
+from rocwheel.binary.kernel_metadata import kernel_names
+from rocwheel.binary.runpath import plan_runpath
 from tests.support.code_objects import code_object_header
 from tests.support.places import ROOT
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.elf.traits import read_elf_traits
+from rocwheel.binary.elf.facts import read_elf, read_elf_traits
+from rocwheel.binary.elf.header import ElfError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,19 +1,33 @@
-"""Tests of reading kpack archives."""
+"""Tests of `rocwheel.binary.kpack.archive`."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+import resource
 import struct
+import subprocess
+import sys
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from rocwheel.binary.kpack.archive import KpackArchive, read_archive
-from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.binary.kpack.read_kernel import read_kernel
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.code_objects import Place
+from rocwheel.binary.kpack.archive import (
+    KpackArchive,
+    KpackError,
+    Scheme,
+    decode_map,
+    iter_kernel,
+    read_archive,
+    read_kernel,
+    value_end,
+)
+from rocwheel.binary.kpack.write import compress_kernel
 from rocwheel.core.compression import zstd
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.core.reading import FileRange
@@ -23,6 +37,63 @@ from tests.support.kpack_files import by_hand, frames, make_kpack, toc
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+PLACE = Place("x.kpack", 0x40)
+SCALARS: st.SearchStrategy[Any] = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 64) - 1)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=300)
+    | st.binary(max_size=300)
+    | st.builds(msgspec.msgpack.Ext, st.integers(0, 127), st.binary(max_size=40))
+    | st.just(datetime(2026, 1, 1, tzinfo=timezone.utc))
+)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SCALARS, lambda values: st.lists(values, max_size=5) | st.dictionaries(st.text(max_size=5), values, max_size=5)
+)
+
+
+@given(VALUES, st.binary(max_size=20))
+def test_the_end_of_any_value_is_found_whatever_follows(value: object, rest: bytes) -> None:
+    data = msgspec.msgpack.encode(value)
+    assert value_end(data + rest, 0, PLACE) == len(data)
+
+
+@given(VALUES, st.data())
+def test_value_that_is_cut_off_is_refused(value: object, data: st.DataObject) -> None:
+    encoded = msgspec.msgpack.encode(value)
+    size = data.draw(st.integers(0, len(encoded) - 1))
+    with pytest.raises(KpackError, match=r"^x\.kpack: offset 0x40: MessagePack that ends early"):
+        value_end(encoded[:size], 0, PLACE)
+
+
+def test_large_containers_are_passed_over() -> None:
+    value = {"a": list(range(70000)), "b": {str(number): None for number in range(70000)}, "c": "x" * 70000}
+    data = msgspec.msgpack.encode(value)
+    assert value_end(data, 0, PLACE) == len(data)
+
+
+@pytest.mark.parametrize("nesting", [b"\x91", b"\x81\xa0"])
+def test_deep_nesting_neither_overflows_nor_takes_memory(nesting: bytes) -> None:
+    data = nesting * 1_000_000
+    with pytest.raises(KpackError, match="MessagePack that ends early"):
+        value_end(data, 0, PLACE)
+
+
+def test_deeply_nested_value_is_read_or_refused() -> None:
+    value = b"\x81\xa1a" + b"\x91" * 100_000 + b"\xc0"
+    assert value_end(value, 0, PLACE) == len(value)
+    with pytest.raises(KpackError, match="a table that can't be read"):
+        decode_map(value, "a table", PLACE)
+
+
+def test_too_many_entries_are_refused_before_any_is_read() -> None:
+    message = f"{PLACE}: a table of 1048577 entries; expected at most 1048576"
+    with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
+        decode_map(b"\xdf\x00\x10\x00\x01", "a table", PLACE)
+
 
 CODE = b"\x7fELFcode"
 KEY = "lib/libx.so#0"
@@ -245,3 +316,103 @@ def test_damaged_archive_is_read_or_refused_by_name(content: bytes) -> None:
         assert re.match("x.kpack: offset 0x", str(e))  # noqa: PT017
     except ProblemsError as e:
         assert str(e).startswith("x.kpack: ")  # noqa: PT017
+
+
+def archive_of(frame: bytes, size: int) -> bytes:
+    blob = frames(frame)
+    entry = {"type": "hsaco", "ordinal": 0, "original_size": size}
+    places: dict[str, Any] = {"zstd_offset": 16, "zstd_size": len(blob), "blobs": None}
+    return by_hand(toc(**places, compression_scheme="zstd-per-kernel", toc={KEY: {"gfx906": entry}}), blob)
+
+
+def read_of_read_kernel(data: bytes, **options: int) -> memoryview:
+    archive = read_archive(memoryview(data), name="x.kpack")
+    return read_kernel(memoryview(data), archive, archive.entries[0], **options)
+
+
+READ_KERNEL_FRAME = zstd.compress(b"x" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (
+            archive_of(READ_KERNEL_FRAME, 99_999),
+            "offset 0x18: a zstd frame of more than 99999 bytes; expected as many as declared",
+        ),
+        (
+            archive_of(READ_KERNEL_FRAME, 100_001),
+            "offset 0x18: a zstd frame of 100000 bytes; expected 100001, as declared",
+        ),
+        (
+            archive_of(READ_KERNEL_FRAME, 0),
+            "offset 0x18: a zstd frame of more than 0 bytes; expected as many as declared",
+        ),
+        (archive_of(READ_KERNEL_FRAME[:-1], 100_000), "offset 0x18: a zstd frame that ends early, after "),
+        (archive_of(b"", 100_000), "offset 0x18: a zstd frame that ends early, after 0 bytes of 100000"),
+        (
+            archive_of(READ_KERNEL_FRAME + b"x", 100_000),
+            "offset 0x18: 1 byte after the end of a zstd frame; expected none",
+        ),
+        (
+            archive_of(READ_KERNEL_FRAME + READ_KERNEL_FRAME, 200_000),
+            "offset 0x18: a zstd frame of 100000 bytes; expected 200000, as declared",
+        ),
+        (archive_of(b"noise" * 9, 45), "offset 0x18: a damaged zstd frame ("),
+        (
+            by_hand(toc(toc={KEY: {"gfx906": {"ordinal": 0, "original_size": 9}}})),
+            "offset 0x10: lib/libx.so#0 for gfx906 takes 8 bytes; expected 9, its declared size",
+        ),
+    ],
+)
+def test_code_object_that_is_not_as_declared_is_refused_with_its_place(data: bytes, found: str) -> None:
+    with pytest.raises(KpackError, match=f"^x.kpack: {re.escape(found)}"):
+        read_of_read_kernel(data)
+
+
+def test_each_changed_byte_of_a_written_code_object_is_noticed() -> None:
+    code = hashlib.sha512(b"code").digest() * 3
+    frame = bytes(compress_kernel(memoryview(code), Scheme.ZSTD))
+    whole = archive_of(frame, len(code))
+    assert bytes(read_of_read_kernel(whole)) == code
+    start = whole.index(frame)
+    for offset in range(start, start + len(frame)):
+        with pytest.raises(KpackError):
+            read_of_read_kernel(whole[:offset] + bytes([whole[offset] ^ 0x08]) + whole[offset + 1 :])
+
+
+def test_pieces_never_come_to_more_than_the_declared_size() -> None:
+    data = archive_of(zstd.compress(bytes(64 << 20)), 9 << 20)
+    archive = read_archive(memoryview(data), name="x.kpack")
+    pieces: list[int] = []
+    with pytest.raises(KpackError, match="a zstd frame of more than 9437184 bytes"):
+        pieces.extend(map(len, iter_kernel(memoryview(data), archive, archive.entries[0])))
+    assert 0 < sum(pieces) <= 9 << 20
+
+
+def test_code_object_beyond_the_limit_is_not_read() -> None:
+    message = "x.kpack: offset 0x18: lib/libx.so#0 for gfx906 is said to have 100000 bytes; expected at most 4096"
+    with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
+        read_of_read_kernel(archive_of(READ_KERNEL_FRAME, 100_000), limit=4096)
+
+
+def test_declared_sizes_take_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.kpack"
+    path.write_bytes(archive_of(READ_KERNEL_FRAME, 1 << 30))
+    code = (
+        "import sys; from pathlib import Path; from rocwheel.binary.kpack.archive import read_archive\n"
+        "from rocwheel.binary.kpack.archive import read_kernel\n"
+        "from rocwheel.core.errors import InputError\n"
+        "data = memoryview(Path(sys.argv[1]).read_bytes()); archive = read_archive(data, name='x')\n"
+        "try: read_kernel(data, archive, archive.entries[0])\n"
+        "except InputError as e: print(e)"
+    )
+    limit = 400 << 20
+    done = subprocess.run(
+        [sys.executable, "-c", code, path],
+        check=True,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert "a zstd frame of 100000 bytes; expected 1073741824, as declared" in done.stdout

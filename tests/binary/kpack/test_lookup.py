@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.kpack.marker import Marker
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.archive import Scheme
+from rocwheel.binary.kpack.markers import Marker
 from tests.support.kpack_files import build_split_library, make_kpack
 from tests.support.kpack_reader import (
     ARCH_NOT_FOUND,

@@ -13,10 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.facts import PeError, read_pe
-from rocwheel.binary.pe.header import read_header
-from rocwheel.binary.pe.sections import Image, PeSection
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import Image, PeBytes, PeError, PeSection, read_header
 from tests.support.damage import damaged, unless_refused
 
 LAUNCHERS = Path(sysconfig.get_path("purelib"), "installer", "_scripts")

@@ -12,14 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.pe import signature
-from rocwheel.binary.pe.bytes import PeBytes, PeError
-from rocwheel.binary.pe.checksum import checksum_of
-from rocwheel.binary.pe.debug_directory import iter_debug_entries
-from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe import facts
+from rocwheel.binary.pe.facts import checksum_of, iter_debug_entries, read_pe, signed_digest
+from rocwheel.binary.pe.header import PeBytes, PeError, open_image
 from rocwheel.binary.pe.layout import FaultKind, find_layout_faults
-from rocwheel.binary.pe.sections import open_image
-from rocwheel.binary.pe.signature import signed_digest
 from tests.binary.pe.test_facts import NAMES, path_of
 from tests.support.pe_files import with_certificate
 
@@ -183,7 +179,7 @@ def test_the_digests_of_a_file_are_made_once_for_all_of_its_certificates(
         made.append(algorithm)
         return signed_digest(source, header, offset, algorithm)
 
-    monkeypatch.setattr(signature, "signed_digest", counted)
+    monkeypatch.setattr(facts, "signed_digest", counted)
     found = (FaultKind.SIGNATURE, "has a signature of other bytes than it has: it was edited after it was signed")
     assert faults_of(with_certificates(dep, 64)) == [found]
     assert made == ["sha256", "sha1", "sha384", "sha512"]

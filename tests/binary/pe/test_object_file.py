@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
+from rocwheel.binary.bundles.device_code import device_targets, read_offload_images
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.bundles.unlinked import read_offload_images
-from rocwheel.binary.code_objects.errors import NotTrimmableError
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.pe.bytes import PeBytes, PeError
+from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
+from rocwheel.binary.code_objects import NotTrimmableError, parse_target_id
+from rocwheel.binary.pe.header import PeBytes, PeError
 from rocwheel.binary.pe.object_file import read_object_file
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code

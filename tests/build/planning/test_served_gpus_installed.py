@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.core.reading import join_data
 from tests.reference.conftest import new_environment
 from tests.support.artifacts import artifact, build_packages

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.binary.elf.versions import VersionNeed
+from rocwheel.binary.elf.symbols import VersionNeed
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.platform import Platform
 from rocwheel.build.plan import PlanWarning

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.platform import Platform
-from rocwheel.binary.stubs.relay import make_relay
+from rocwheel.binary.stubs import make_relay
 from rocwheel.build.recipe_file import load_recipe
 from rocwheel.core.errors import RocwheelError
 from tests.support.places import ROOT

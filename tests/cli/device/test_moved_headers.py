@@ -11,8 +11,7 @@ import pytest
 
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.header import PT_INTERP, PT_PHDR
-from rocwheel.binary.kpack.marker import Marker
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.kpack.markers import Marker, read_split_library
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.host_files import bundles_of, link_program
 from tests.support.kpack_reader import load_unit, units_of

@@ -145,8 +145,8 @@ rewrite_device_code(Path({source!r}), Path({output!r}), None, Storage(compress=T
 @pytest.mark.parametrize(
     ("module", "name", "trim"),
     [
-        ("rocwheel.binary.pe.checksum", "RunningChecksum.value", False),
-        ("rocwheel.binary.pe.checksum", "RunningChecksum.change", False),
+        ("rocwheel.binary.pe.facts", "RunningChecksum.value", False),
+        ("rocwheel.binary.pe.facts", "RunningChecksum.change", False),
         ("rocwheel.device.editing.file_rewrite", "write_patched", True),
     ],
 )

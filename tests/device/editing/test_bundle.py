@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.binary.bundles.compressed.content import decompress_bundle
-from rocwheel.binary.bundles.compressed.header import Method
+from rocwheel.binary.bundles.compressed import Method, decompress_bundle
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.bundles.parts import BundlePart
+from rocwheel.binary.bundles.plain import BundlePart
 from rocwheel.binary.bundles.storage import BundleSlot, Storage
-from rocwheel.binary.code_objects.errors import DeviceCodeError
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import DeviceCodeError, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts, edit_bundle, list_slots
@@ -25,7 +23,7 @@ from rocwheel.device.editing.prune import Prune
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.binary.code_objects import Place
     from rocwheel.device.editing.bundle import BundleEdit
     from tests.support.device_files import Fixture
 

@@ -9,8 +9,8 @@ import pefile
 import pytest
 
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.patch import patched_view
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune

@@ -13,8 +13,8 @@ import pytest
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import load
 from rocwheel.device.editing.bundle import bundle_parts

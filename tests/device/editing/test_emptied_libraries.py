@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.device.editing.edit_tree import TreeEdit, edit_tree
 from rocwheel.device.editing.prune import Prune

@@ -11,10 +11,8 @@ import msgspec
 import pytest
 
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.read_kernel import read_kernel
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.code_objects import TargetId
+from rocwheel.binary.kpack.archive import Scheme, read_archive, read_kernel
 from rocwheel.core.errors import InputError
 from rocwheel.device.editing.edit_tree import edit_tree
 from rocwheel.device.editing.prune import Prune

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.bundles.parts import BundlePart
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.bundles.plain import BundlePart
+from rocwheel.binary.code_objects import Place, TargetId, parse_target_id
 from rocwheel.device.editing.prune import Prune, needed_code, serves
 from rocwheel.targets.compatibility import covers
 

@@ -12,8 +12,7 @@ from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.plain import read_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import BundleSlot, Storage
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import DeviceCodeError, Place, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts, edit_bundle
@@ -25,7 +24,7 @@ from tests.support.damage import damaged
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
-    from rocwheel.binary.bundles.parts import BundlePart
+    from rocwheel.binary.bundles.plain import BundlePart
     from tests.support.device_files import Fixture
 
 PLACE = Place("x.hipfb", 0, 0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources
 from rocwheel.binary.bundles.sequence import iter_bundles, iter_entries
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import load
 from rocwheel.device.editing.bundle import bundle_parts

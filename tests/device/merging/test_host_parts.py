@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.kpack.marker import Marker, encode_markers
+from rocwheel.binary.kpack.markers import Marker, encode_markers
 from rocwheel.core.errors import InputError
 from rocwheel.device.merging.host_parts import BehindWord, HostDifference, compare_host_parts, is_same_but_moved
 from tests.support.libraries import needs_compiler

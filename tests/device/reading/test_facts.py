@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle
-from rocwheel.binary.bundles.compressed.header import Method
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.compressed import Method, compress_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts

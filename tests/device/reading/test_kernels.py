@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from rocwheel.binary.code_objects.code_object import is_code_object
+from rocwheel.binary.code_objects import is_code_object
 from rocwheel.core.errors import InputError
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.reading.kernels import CodeKernels, KernelFacts, list_kernels

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.binary.kpack.marker import Marker
+from rocwheel.binary.code_objects import TargetId, parse_target_id
+from rocwheel.binary.kpack.markers import Marker
 from rocwheel.device.reading.runs_on import FileVerdict, judge_files
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.binary.bundles.parts import write_offload_bundle
+from rocwheel.binary.bundles.plain import write_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles
-from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
-from rocwheel.binary.kpack.marker import Marker
+from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
+from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.archive import Scheme, read_archive
 from rocwheel.core.errors import RocwheelError
 from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.targets.retarget_pairs import parse_pairs

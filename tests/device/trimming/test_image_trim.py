@@ -9,8 +9,7 @@ import pefile
 import pytest
 
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.errors import NotTrimmableError
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import NotTrimmableError, parse_target_id
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.layout import find_layout_faults
 from rocwheel.core.patch import patched_view

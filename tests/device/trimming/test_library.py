@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError
 from rocwheel.core.errors import InputError
 from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.trim import plan_trim

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.ar_archive import iter_ar_parts
-from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.binary.bundles.device_code import iter_ar_parts, iter_code_sources
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError
-from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.binary.elf.sections import read_sections
+from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, TargetId
+from rocwheel.binary.elf.header import read_sections
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from tests.support.hip_runtime import build_runtime, registered, runtime_source

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 
 from rocwheel.binary.bundles.device_code import read_device_code
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.errors import NotTrimmableError
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import NotTrimmableError
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.elf.facts import read_elf, read_sections
-from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR, read_sections
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import list_slots
@@ -35,8 +35,8 @@ from tests.support.places import FIXTURES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rocwheel.binary.bundles.parts import BundlePart
-    from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.binary.bundles.plain import BundlePart
+    from rocwheel.binary.code_objects import Place
     from tests.support.device_files import Fixture
     from tests.support.tools import RunTool
 

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.installed.coherence.check import Carrier, check_coherence

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.installed.coherence.check import Carrier, Gap, check_coherence, largest_coherent_set
 from rocwheel.targets.catalog.catalog import load_catalog

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
 from rocwheel.targets.declaration import encode_declaration

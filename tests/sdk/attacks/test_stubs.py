@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.stubs.exec_stub import make_exec_stub
-from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
+from rocwheel.binary.stubs import make_exec_stub, make_forwarding_library
 
 if TYPE_CHECKING:
     from pathlib import Path

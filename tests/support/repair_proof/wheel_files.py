@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.facts import Elf, ElfError, read_elf
+from rocwheel.binary.elf.facts import Elf, read_elf
+from rocwheel.binary.elf.header import ElfError
 from rocwheel.binary.kind import is_elf
 
 if TYPE_CHECKING:

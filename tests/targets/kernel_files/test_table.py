@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.binary.code_objects.machine import known_processors
+from rocwheel.binary.code_objects import known_processors
 from rocwheel.targets.kernel_files.table import load_table
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import ProblemsError, RocwheelError
 from rocwheel.targets.catalog.catalog import is_specific, load_catalog
 from rocwheel.targets.catalog.releases import release_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import covers
 from rocwheel.targets.spelling.shorten import fold_to_families, fold_to_generics

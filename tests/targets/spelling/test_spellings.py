@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import RocwheelError
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import ConflictError, NoFlagError

@@ -9,9 +9,9 @@ from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundles.runtimes import first_reader
-from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY
-from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
-from rocwheel.binary.elf.traits import is_linker
+from rocwheel.binary.code_objects import parse_target_id, processor_of
+from rocwheel.binary.elf.facts import is_linker
+from rocwheel.binary.kernel_metadata import TARGET_KEY
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
 from rocwheel.installed.library_code import Reach
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.installed.device_report import DeviceReport
     from rocwheel.installed.tree import Distribution, InstalledFile
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.symbol_scopes import VersionGap
-    from rocwheel.binary.elf.linkage import SymbolReference
+    from rocwheel.binary.elf.symbols import SymbolReference
 
 __all__ = ["RULES"]
 

@@ -1,31 +1,287 @@
-"""Device code in files of any kind, which are recognised by their bytes, not by their names.
+"""Device code in files of any kind, which are recognized by their bytes, not by their names.
+
+Long names are in a table of their own, or before the bytes of the member (``#1/12``: the first twelve bytes).
+
+See https://www.freebsd.org/cgi/man.cgi?query=ar&sektion=5.
+
+The new offload driver stores them as offload binaries in ``.llvm.offloading``, little-endian, aligned to 8 bytes, after
+https://github.com/llvm/llvm-project/blob/main/llvm/include/llvm/Object/OffloadBinary.h:
+
+=======  ===================================================================================================
+part     fields
+=======  ===================================================================================================
+header   ``10 FF 10 AD``, u32 version, u64 total size, u64 offset of the entries, u64 size of the one entry
+         (version 1) or number of entries (version 2)
+entry    u16 image kind, u16 offload kind, u32 flags, u64 offset of the strings, u64 number of strings,
+         u64 offset of the image, u64 size of the image
+string   u64 offset of the key, u64 offset of the value, and in version 2 u64 size of the value
+=======  ===================================================================================================
+
+The old driver makes a section for each image, named ``__CLANG_OFFLOAD_BUNDLE__`` and the bundle entry id. Those of
+other languages, such as SYCL, and for other makers' GPUs have ids of their own, ``sycl-spir64-unknown-unknown``.
 
 Fat binaries, files of bundles, code objects by themselves, object files that aren't linked yet, static libraries.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import struct
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import iter_ar_members
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.bundles.plain import BundleEntry, OffloadBundle
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
-from rocwheel.binary.bundles.unlinked import read_offload_images
-from rocwheel.binary.code_objects.code_object import CodeObject, is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import BundleEntryId
-from rocwheel.binary.kind import is_ar_archive, is_bundle
+from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
+from rocwheel.binary.code_objects import (
+    DEVICE_KINDS,
+    BundleEntryId,
+    CodeObject,
+    DeviceCodeError,
+    Place,
+    TargetId,
+    is_code_object,
+    parse_target_id,
+    read_code_object,
+)
+from rocwheel.binary.elf.header import Section, read_sections
+from rocwheel.binary.kind import AR_MAGIC, is_ar_archive, is_bundle, is_coff_object, is_elf64
+from rocwheel.binary.pe.header import PeBytes
+from rocwheel.binary.pe.object_file import ObjectSection, read_object_file
+from rocwheel.core.messages import count
 from rocwheel.core.reading import Data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.binary.code_objects.target_id import TargetId
 
-__all__ = ["CodeSource", "DeviceCode", "device_targets", "iter_code_sources", "read_device_code"]
+AR_HEADER_SIZE: Final = 60
+"""Bytes of a member's header: name 16, times and ids 32, size 10, end 2."""
+_LONGEST_NAME = 4096
+"""Bytes; paths have no more. Many members of a damaged archive may have one long name."""
+_DEEPEST = 8
+"""Archives around one; none that is built for a linker is in another."""
+_HEADER_END = b"`\n"
+_NAME_BEFORE = b"#1/"
+
+
+class ArHeader(msgspec.Struct, frozen=True):
+    """The header of a member: its name as it stands there, without the blanks behind it, and its size in bytes."""
+
+    name: bytes
+    size: int
+
+    @property
+    def padded_size(self) -> int:
+        """Bytes up to the next header, which begins at an even offset."""
+        return self.size + self.size % 2
+
+
+def parse_ar_header(header: bytes) -> ArHeader | None:
+    """Parse the header of a member; none for bytes that are not one, or not a whole one."""
+    size = header[48:58].strip()
+    if header[58:] != _HEADER_END or not size.isdigit():
+        return None
+    return ArHeader(header[:16].rstrip(), int(size))
+
+
+class ArMember(msgspec.Struct, frozen=True):
+    """A member of an archive: its name and where its bytes are."""
+
+    name: str
+    offset: int
+    size: int
+
+
+class ArPart(msgspec.Struct, frozen=True):
+    """Whatever a header stands before: a member, or a table; its name as it stands there, and where its bytes are."""
+
+    start: int
+    """Where the header is."""
+    name: bytes
+    offset: int
+    size: int
+
+    @property
+    def index_width(self) -> int | None:
+        """The bytes of each big-endian number in a symbol index; none for anything else.
+
+        First is the count of symbols, then for each the offset of its member's header.
+        """
+        return {b"/": 4, b"/SYM64/": 8}.get(self.name)
+
+
+def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
+    """Yield everything in the archive ``data``, its symbol and name tables included.
+
+    Raises `DeviceCodeError` for damaged headers, for members past the end, and for names that don't fit in the member.
+    """
+    position = len(AR_MAGIC)
+    while position + AR_HEADER_SIZE <= len(data):
+        start = position + AR_HEADER_SIZE
+        header = parse_ar_header(bytes(data[position:start]))
+        if header is None:
+            found = f"{bytes(data[position : position + 16])!r} where an archive member should start"
+            raise DeviceCodeError(Place(name, position), found)
+        if header.size > len(data) - start:
+            found = f"a member of {count(header.size, 'byte')}, of which {len(data) - start} are there"
+            raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
+        part_name, used = _name_before(data, position, header, name)
+        yield ArPart(position, part_name, start + used, header.size - used)
+        position = start + header.padded_size
+
+
+def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tuple[bytes, int]:
+    """Return the name of a part, and how many of the bytes behind its header are that name, as BSD and Darwin have it.
+
+    Zeros behind such a name align what follows.
+    """
+    length = header.name.removeprefix(_NAME_BEFORE)
+    if length == header.name or not length.isdigit():
+        return header.name, 0
+    size = int(length)
+    if size > min(header.size, _LONGEST_NAME):
+        found = f"a name of {count(size, 'byte')} in a member of {count(header.size, 'byte')}"
+        raise DeviceCodeError(Place(name, position), found, expected=f"up to {_LONGEST_NAME} bytes, all in the member")
+    return bytes(data[position + AR_HEADER_SIZE :][:size]).rstrip(b"\0"), size
+
+
+def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMember]:
+    """Yield the members of the archive ``data``, without its symbol and name tables.
+
+    ``depth`` is how many archives it is in. Raises `DeviceCodeError` as `iter_ar_parts` does, for names of more than
+    4096 bytes, and for archives that are too deep in others.
+    """
+    if depth > _DEEPEST:
+        found = f"an archive that is in {depth} others"
+        raise DeviceCodeError(Place(name), found, expected="object files: linkers take them from no archive in another")
+    names = b""
+    for part in iter_ar_parts(data, name=name):
+        if part.name == b"//":
+            names = bytes(data[part.offset :][: part.size])
+        elif part.index_width is None:
+            yield ArMember(_member_name(part.name, names, Place(name, part.start)), part.offset, part.size)
+
+
+def _member_name(text: bytes, names: bytes, place: Place) -> str:
+    if text.startswith(b"/") and text[1:].isdigit():
+        start = int(text[1:])
+        # Microsoft's tools end names with a zero, others with a slash and a newline.
+        text, _, rest = names[start : start + _LONGEST_NAME + 1].replace(b"\0", b"\n").partition(b"\n")
+        if not rest and len(text) > _LONGEST_NAME:
+            raise DeviceCodeError(place, f"a name of more than {_LONGEST_NAME} bytes", expected="that of a file")
+    return text.removesuffix(b"/").decode("utf-8", "backslashreplace")
+
+
+_SECTION = ".llvm.offloading"
+_SECTION_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
+_MAGIC = b"\x10\xff\x10\xad"
+_HEADER = struct.Struct("<4sIQQQ")
+_ENTRY = struct.Struct("<HHIQQQQ")
+_ROW = struct.Struct("<QQ")
+_STRING_SIZES = {1: 16, 2: 24}
+_KINDS = {1: "openmp", 2: "cuda", 4: "hip", 8: "sycl"}
+_STRING_LIMIT = 64
+_AMD = frozenset({"", "amdgcn", "spirv64"})
+
+
+class OffloadImage(msgspec.Struct, frozen=True):
+    """An image for one target; ``offset`` and ``size`` say where it is in the file, in bytes."""
+
+    kind: str
+    triple: str
+    arch: str
+    """The processor as it is spelled, which may be another maker's, ``sm_80``; without one, the architecture."""
+    target: TargetId | None
+    offset: int
+    size: int
+
+
+def read_offload_images(data: Data, *, name: str) -> tuple[OffloadImage, ...]:
+    """Return every image in the object file ``data``, ELF of 64 bits or of Windows; empty for any other file.
+
+    Raises `ElfError` and `PeError` for damaged files and `DeviceCodeError` for damaged offload binaries.
+    """
+    images: list[OffloadImage] = []
+    left = len(data)
+    for section in _sections(data, name):
+        if section.name == _SECTION:
+            left -= section.size
+            _require(left >= 0, Place(name, section.offset), f"a section {_SECTION}", "is one with others")
+            images += _read_binaries(data, section, name)
+        elif section.name.startswith(_SECTION_PREFIX):
+            images += _read_section(section, Place(name, section.offset))
+    return tuple(images)
+
+
+def _sections(data: Data, name: str) -> tuple[Section | ObjectSection, ...]:
+    if is_elf64(data):
+        return read_sections(data, name=name)
+    return read_object_file(PeBytes(data, name)).sections if is_coff_object(data) else ()
+
+
+def _read_section(section: Section | ObjectSection, place: Place) -> Iterator[OffloadImage]:
+    text = section.name.removeprefix(_SECTION_PREFIX)
+    kind, _, rest = text.partition("-")
+    fields = rest.split("-", 4)
+    if rest and kind != "host" and (kind not in DEVICE_KINDS or fields[0] not in _AMD):
+        arch = "".join(fields[4:]) or fields[0]
+        yield OffloadImage(kind, "-".join(fields[:4]), arch, None, section.offset, section.size)
+        return
+    entry = BundleEntryId.parse(text, source=str(place))
+    if not entry.is_host:
+        yield OffloadImage(entry.kind, entry.triple, str(entry.target), entry.target, section.offset, section.size)
+
+
+def _read_binaries(data: Data, section: Section | ObjectSection, name: str) -> Iterator[OffloadImage]:
+    position = 0
+    view = data[section.offset : section.offset + section.size]
+    while position + _HEADER.size <= len(view):
+        place = Place(name, section.offset + position)
+        magic, version, size, entries, entry_count = _HEADER.unpack(bytes(view[position : position + _HEADER.size]))
+        if magic != _MAGIC or version not in _STRING_SIZES:
+            raise DeviceCodeError(
+                place,
+                f"an offload binary that starts with {magic!r}, version {version}",
+                expected=f"{_MAGIC!r}, version 1 or 2",
+            )
+        if not _HEADER.size <= size <= len(view) - position:
+            raise DeviceCodeError(
+                place, f"an offload binary of {count(size, 'byte')}", expected=f"at most {len(view) - position}"
+            )
+        binary = view[position : position + size]
+        for number in range(entry_count if version == 2 else 1):
+            yield _read_entry(binary, entries + number * _ENTRY.size, version, place)
+        position += -(-size // 8) * 8
+
+
+def _read_entry(binary: Data, position: int, version: int, place: Place) -> OffloadImage:
+    _require(position + _ENTRY.size <= len(binary), place, "an entry")
+    _, kind, _, strings, string_count, offset, size = _ENTRY.unpack(bytes(binary[position : position + _ENTRY.size]))
+    _require(offset + size <= len(binary), place, "an image")
+    _require(string_count <= _STRING_LIMIT, place, "a table of strings")
+    texts: dict[str, str] = {}
+    for number in range(string_count):
+        row = strings + number * _STRING_SIZES[version]
+        _require(row + _STRING_SIZES[version] <= len(binary), place, "a table of strings")
+        key, value = _ROW.unpack(bytes(binary[row : row + _ROW.size]))
+        texts[_read_string(binary, key, place)] = _read_string(binary, value, place)
+    arch, triple = texts.get("arch", ""), texts.get("triple", "")
+    is_amd = triple.partition("-")[0] in _AMD
+    target = parse_target_id(arch, source=str(place)) if arch and is_amd else None
+    return OffloadImage(_KINDS.get(kind, str(kind)), triple, arch, target, place.offset + offset, size)
+
+
+def _read_string(binary: Data, offset: int, place: Place) -> str:
+    text, end, _ = bytes(binary[offset : offset + 4096]).partition(b"\0")
+    _require(bool(end), place, "a string")
+    return text.decode("utf-8", "backslashreplace")
+
+
+def _require(condition: bool, place: Place, what: str, fault: str = "of an offload binary lies past its end") -> None:
+    if not condition:
+        raise DeviceCodeError(place, f"{what} {fault}")
+
 
 _TRIPLE = "amdgcn-amd-amdhsa"
 

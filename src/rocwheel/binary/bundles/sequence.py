@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import iter_decompressed, read_compressed_head, require_raw_size
-from rocwheel.binary.bundles.compressed.header import CompressedBundle, read_compressed_bundle
+from rocwheel.binary.bundles.compressed import (
+    CompressedBundle,
+    iter_decompressed,
+    read_compressed_bundle,
+    read_compressed_head,
+    require_raw_size,
+)
 from rocwheel.binary.bundles.plain import BundleEntry, OffloadBundle, read_offload_bundle
 from rocwheel.binary.bundles.runtimes import first_reader
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.code_objects import DeviceCodeError, Place
 from rocwheel.binary.kind import (
     BUNDLE_MAGIC,
     COMPRESSED_MAGIC,
@@ -25,7 +30,7 @@ from rocwheel.core.messages import count
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.reading import Data
 
 __all__ = ["Bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import HIGHEST_LEVEL, RAW_SIZE_LIMIT, compress_bundle
-from rocwheel.binary.bundles.compressed.header import CompressedBundle, Method, header_version
+from rocwheel.binary.bundles.compressed import (
+    HIGHEST_LEVEL,
+    RAW_SIZE_LIMIT,
+    CompressedBundle,
+    Method,
+    compress_bundle,
+    header_version,
+)
 from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
 from rocwheel.binary.bundles.runtimes import choose_version, is_read_by, parse_rocm
 from rocwheel.binary.bundles.sequence import Bundle
-from rocwheel.binary.code_objects.errors import NoRoomError
+from rocwheel.binary.code_objects import NoRoomError
 from rocwheel.core.messages import count
 from rocwheel.core.patch import Replacement
 

@@ -1,25 +1,41 @@
-"""Wrappers of device code in host files: an array of them, one for each translation unit.
+"""Wrappers of device code in host files, and fat binaries: ELF files and files of Windows with bundles in a section.
 
 Each has 24 bytes, as clang's ``CGCUDANV.cpp`` emits them: u32 magic, u32 version (1), u64 pointer to a bundle, u64
 zero. The magic is ``HIPF`` as a number, so ``FPIH`` as bytes; ``HIPK`` when the device code was moved to a kpack
 archive: the pointer is then to a marker, and the u32 behind it is the index of the bundle in the archive. Several
 wrappers may point to one bundle (relocatable device code).
+
+The pointer of a wrapper is right only after relocation: linkers may leave zeros in its place.
+
+Names of sections are cut to 8 bytes in DLLs and programs; object files have them whole, as ELF files do. The pointer
+of a wrapper stands in its place; base relocations only say that the loader has to correct it.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.elf.relocations import Pointer
+from rocwheel.binary.bundles.sequence import iter_bundles
+from rocwheel.binary.code_objects import DeviceCodeError, Place
+from rocwheel.binary.elf.header import SHT_NOBITS, SHT_NULL, ElfBytes, Section, read_header, read_section_table
+from rocwheel.binary.elf.relocations import Pointer, resolve_pointers
+from rocwheel.binary.kind import is_bundle, is_coff_object, is_cut_elf, is_elf64
+from rocwheel.binary.pe.header import PeBytes, PeSection, is_pe64, open_image
+from rocwheel.binary.pe.object_file import ObjectFile, ObjectSection, find_targets, read_object_file
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
-    from rocwheel.binary.bounded_bytes import BoundedBytes
+    from collections.abc import Collection, Iterable, Iterator
 
-__all__ = ["CodeSection", "Wrapper", "pack_wrapper_head", "read_wrapper", "wrapper_starts"]
+    from rocwheel.binary.bounded_bytes import BoundedBytes
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.elf.header import Header
+    from rocwheel.core.reading import Data
+
 
 POINTER_OFFSET = 8
 """Where in a wrapper the pointer to its bundle is."""
@@ -81,3 +97,221 @@ def read_wrapper(source: BoundedBytes, offset: int, pointer: Pointer) -> Wrapper
         )
     (index,) = source.unpack(_INDEX, offset + INDEX_OFFSET, "a wrapper")
     return Wrapper(offset, magic == _HIPK, pointer, index)
+
+
+_BUNDLES = ".hip_fatbin"
+_WRAPPERS = ".hipFatBinSegment"
+
+
+def find_elf_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
+    """Return the section of device code of a 64-bit ELF file, and its wrappers; none for a file without the former.
+
+    Raises `ElfError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
+    """
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    sections = read_section_table(source, header)
+    code = elf_code_section(sections)
+    if code is None:
+        return None
+    holder = _last_named(sections, _WRAPPERS)
+    wrappers = _read_wrappers(source, header, sections, holder) if holder and holder.has_bytes else ()
+    return as_code_section(code), wrappers
+
+
+def elf_code_section(sections: Iterable[Section]) -> Section | None:
+    """Return the section that device code is in: the last of the name, if there are several."""
+    return _last_named(sections, _BUNDLES)
+
+
+def as_code_section(section: Section) -> CodeSection:
+    """Return what is of use about a section of device code or markers, as for files of any format."""
+    return CodeSection(section.name, section.address, section.offset, section.size, section.type == SHT_NOBITS)
+
+
+def _last_named(sections: Iterable[Section], name: str) -> Section | None:
+    return {section.name: section for section in sections if section.type != SHT_NULL}.get(name)
+
+
+def _read_wrappers(
+    source: ElfBytes, header: Header, sections: tuple[Section, ...], holder: Section
+) -> tuple[Wrapper, ...]:
+    starts = wrapper_starts(holder.size)
+    pointers = resolve_pointers(source, header, sections, holder, [start + POINTER_OFFSET for start in starts])
+    return tuple(read_wrapper(source, holder.offset + start, pointers[start + POINTER_OFFSET]) for start in starts)
+
+
+BUNDLE_NAMES: Final = frozenset({".hip_fat", ".hip_fatbin"})
+_WRAPPER_NAMES: Final = frozenset({".hipFatB", ".hipFatBinSegment"})
+PE_MARKER_NAMES: Final = frozenset({".kpackrf", ".rocm_kpack_ref"})
+"""What the section of markers is called: AMD's tool and ours write the first."""
+_POINTER: Final = Struct("<Q")
+_ELSEWHERE = -1
+"""In the place of an offset in the section of device code: what leads into none, or another one."""
+
+
+def find_pe_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
+    """Return the section of device code of a DLL or program, and its wrappers; none for a file without the former.
+
+    Raises `PeError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
+    """
+    source = PeBytes(data, name)
+    image = open_image(source)
+    code = pe_code_section(image.sections)
+    if code is None:
+        return None
+    holder = _last_pe_section(image.sections, _WRAPPER_NAMES)
+    starts = wrapper_starts(holder.loaded_size) if holder else range(0)
+    offsets = [holder.offset + start for start in starts] if holder else []
+    return _as_code_section(code), tuple(_wrapper(source, offset, image.header.image_base) for offset in offsets)
+
+
+def find_object_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
+    """Return the section of device code of an object file of Windows, and its wrappers; none for a file without either.
+
+    Pointers of wrappers are offsets in the section that they lead into. Raises as `find_pe_code` does.
+    """
+    source = PeBytes(data, name)
+    file = read_object_file(source)
+    by_name = {section.name: section for section in file.sections}
+    code = next((by_name[one] for one in sorted(BUNDLE_NAMES) if one in by_name), None)
+    if code is None:
+        return None
+    holder = next((by_name[one] for one in sorted(_WRAPPER_NAMES) if one in by_name), None)
+    wrappers = _object_wrappers(source, file, holder, code) if holder else ()
+    return CodeSection(code.name, 0, code.offset, code.size, not code.size), wrappers
+
+
+def _object_wrappers(
+    source: PeBytes, file: ObjectFile, holder: ObjectSection, code: ObjectSection
+) -> tuple[Wrapper, ...]:
+    starts = wrapper_starts(holder.size)
+    leads = find_targets(source, file, holder, [start + POINTER_OFFSET for start in starts])
+    targets = {at: target if section == code else _ELSEWHERE for at, (section, target) in leads.items()}
+    return tuple(
+        read_wrapper(source, holder.offset + start, Pointer(targets[start + POINTER_OFFSET], None)) for start in starts
+    )
+
+
+def find_pe_section(data: Data, names: Collection[str], *, name: str) -> CodeSection | None:
+    """Return a section of one of ``names``, none where there is none or it has no bytes in the file."""
+    section = _last_pe_section(open_image(PeBytes(data, name)).sections, names)
+    return _as_code_section(section) if section and section.file_size else None
+
+
+def pe_code_section(sections: Iterable[PeSection]) -> PeSection | None:
+    """Return the section that device code is in: the last of the name, if there are several."""
+    return _last_pe_section(sections, BUNDLE_NAMES)
+
+
+def _last_pe_section(sections: Iterable[PeSection], names: Collection[str]) -> PeSection | None:
+    return next((section for section in reversed(tuple(sections)) if section.name in names), None)
+
+
+def _as_code_section(section: PeSection) -> CodeSection:
+    return CodeSection(section.name, section.address, section.offset, section.loaded_size, not section.file_size)
+
+
+def _wrapper(source: PeBytes, offset: int, image_base: int) -> Wrapper:
+    at = offset + POINTER_OFFSET
+    (address,) = source.unpack(_POINTER, at, "a wrapper")
+    return read_wrapper(source, offset, Pointer(address - image_base, at))
+
+
+class FatBinary(msgspec.Struct, frozen=True):
+    """The device code of a host file: the section with its bundles, and the wrappers that point to them."""
+
+    name: str
+    section: CodeSection
+    wrappers: tuple[Wrapper, ...]
+
+    @property
+    def is_kpacked(self) -> bool:
+        """Whether the device code was moved to a kpack archive, as wrappers say, or an empty section without any."""
+        return any(wrapper.is_kpack for wrapper in self.wrappers) or (self.is_empty and not self.wrappers)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the section takes no bytes of the file."""
+        return self.section.is_empty
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where wrappers point to, counted from the section's start, in rising order.
+
+        Raises `DeviceCodeError` for a wrapper that points elsewhere.
+        """
+        return tuple(sorted({self.start_of(wrapper) for wrapper in self.wrappers}))
+
+    def start_of(self, wrapper: Wrapper) -> int:
+        """Return where ``wrapper`` points to, as `starts` does; raise `DeviceCodeError` where that is outside."""
+        start, size = wrapper.pointer.target - self.section.address, self.section.size
+        if not 0 <= start < size:
+            raise DeviceCodeError(
+                Place(self.name, wrapper.offset),
+                f"a wrapper that points to {wrapper.leads_to}",
+                expected=f"one in {self.section.name}, {count(size, 'byte')} from {self.section.address:#x}",
+            )
+        return start
+
+    def view(self, data: Data) -> Data:
+        """Return the section's bytes out of the file's."""
+        return data[self.section.offset :][: 0 if self.is_empty else self.section.size]
+
+    def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
+        """Yield every bundle of the section; their ``start`` counts from the section's.
+
+        Raises `DeviceCodeError` for damaged bundles, and for wrappers that point to none; the latter are left to
+        `find_problems` when not ``strict``.
+        """
+        if self.is_kpacked:
+            return
+        view = self.view(data)
+        starts = self.starts if strict else self._true_starts(view)
+        missing = dict.fromkeys(starts)
+        for bundle in iter_bundles(view, name=self.name, base=self.section.offset, starts=starts):
+            missing.pop(bundle.start, None)
+            yield bundle
+        if missing and strict:
+            start = self.section.offset + next(iter(missing))
+            raise DeviceCodeError(Place(self.name, start), "a wrapper points here", expected="the start of a bundle")
+
+    def _true_starts(self, view: Data) -> tuple[int, ...]:
+        starts = {wrapper.pointer.target - self.section.address for wrapper in self.wrappers}
+        return tuple(sorted(start for start in starts if 0 <= start < len(view) and is_bundle(view[start:])))
+
+    def find_problems(self, offsets: Iterable[int]) -> tuple[str, ...]:
+        """Return which wrappers, each with its place, point at none of the bundles at the file ``offsets``.
+
+        A runtime would crash, or refuse the library, when that is loaded.
+        """
+        if self.is_kpacked:
+            return ()
+        addresses = {offset - self.section.offset + self.section.address for offset in offsets}
+        return tuple(
+            f"{self.name}: wrapper at {wrapper.offset:#x} does not point at a bundle (but at {wrapper.leads_to})"
+            for wrapper in self.wrappers
+            if wrapper.pointer.target not in addresses
+        )
+
+
+def is_host_file(data: Data) -> bool:
+    """Return whether ``data`` is of a kind that device code can be in beside code for the host: ELF or PE, 64 bits."""
+    return is_elf64(data) or is_pe64(data)
+
+
+def read_fat_binary(data: Data, *, name: str) -> FatBinary | None:
+    """Find the device code in ``data``; none in what is no 64-bit ELF, PE or object file, or has no section of it.
+
+    Raises `ElfError` and `PeError` for damaged files, also for an ELF file that ends within its header, and
+    `DeviceCodeError` for wrappers of an unknown kind.
+    """
+    if is_elf64(data) or is_cut_elf(data):
+        found = find_elf_code(data, name=name)
+    elif is_pe64(data):
+        found = find_pe_code(data, name=name)
+    elif is_coff_object(data):
+        found = find_object_code(data, name=name)
+    else:
+        return None
+    return FatBinary(name, *found) if found else None

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import ElfBytes, ElfError
-from rocwheel.binary.elf.header import ET_EXEC, PT_DYNAMIC, PT_INTERP, Segment
+from rocwheel.binary.elf.header import ET_EXEC, PT_DYNAMIC, PT_INTERP, ElfBytes, ElfError, Segment
 from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory
 from rocwheel.core.messages import count
 

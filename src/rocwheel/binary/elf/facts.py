@@ -1,13 +1,19 @@
-"""Facts of one ELF file (System V ABI, gABI); only the bytes that they need are read."""
+"""Facts of one ELF file (System V ABI, gABI), its notes, and how it was made; only the bytes that they need are read.
+
+A note is u32 size of its name, u32 size of its content, u32 kind, then name and content, each padded to 4 or 8 bytes.
+"""
 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from itertools import islice
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError, viewing
+from rocwheel.binary.bounded_bytes import Buffer, viewing
 from rocwheel.binary.elf.dynamic import (
     DT_AUXILIARY,
     DT_FILTER,
@@ -22,44 +28,182 @@ from rocwheel.binary.elf.dynamic import (
     is_program_only,
     names_tables,
     read_dynamic,
+    read_dynamic_file,
     read_string_table,
 )
 from rocwheel.binary.elf.header import (
     EM_AMDGPU,
+    EM_X86_64,
     ET_DYN,
     ET_EXEC,
     ET_REL,
+    PF_W,
+    PF_X,
+    PT_DYNAMIC,
     PT_INTERP,
+    PT_LOAD,
+    PT_NOTE,
+    ElfBytes,
+    ElfError,
     Header,
     Segment,
+    is_detached_debug,
     read_header,
+    read_section_table,
     read_segments,
 )
 from rocwheel.binary.elf.mapping import find_misaligned, realigned, require_loadable
-from rocwheel.binary.elf.notes import read_build_id
-from rocwheel.binary.elf.sections import Section, is_detached_debug, read_section_table, read_sections
-from rocwheel.binary.elf.symbols import SymbolReader
-from rocwheel.binary.elf.versions import VersionNeed, VersionReader
+from rocwheel.binary.elf.relocations import find_copied
+from rocwheel.binary.elf.symbols import Linkage, SymbolReader, VersionNeed, VersionReader, read_linkage
 from rocwheel.binary.kind import is_elf64
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.core.reading import Data
 
-__all__ = [
-    "Buffer",
-    "Elf",
-    "ElfError",
-    "ElfKind",
-    "Filtee",
-    "Section",
-    "Segment",
-    "VersionNeed",
-    "read_elf",
-    "read_sections",
-    "read_soname",
-]
+
+_NOTE: Final = Struct("<III")
+_BUILD_ID = 3
+_MOST_NOTES = 1 << 10
+"""Notes of a file: thousands of segments may be the same notes."""
+_LONGEST_NAME = 64
+_LONGEST_BUILD_ID = 64
+
+
+class ElfNote(msgspec.Struct, frozen=True):
+    """A note: its name with the NUL byte, cut off after 64 bytes, its kind, and where its content is in the file."""
+
+    name: bytes
+    kind: int
+    offset: int
+    size: int
+
+
+def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -> Iterator[ElfNote]:
+    """Yield each note between two file offsets; raises `ElfError` for one that runs past the end."""
+    source.require(start, stop - start, "the notes")
+    offset = start
+    while offset + _NOTE.size <= stop:
+        name_size, size, kind = source.unpack(_NOTE, offset, "a note")
+        content = offset + _align(_NOTE.size + name_size, alignment)
+        if content + size > stop:
+            raise ElfError(source.name, f"a note at byte {offset} that runs past its segment")
+        name = source.read(offset + _NOTE.size, min(name_size, _LONGEST_NAME), "a note's name")
+        yield ElfNote(name, kind, content, size)
+        offset = content + _align(size, alignment)
+
+
+def read_build_id(source: ElfBytes, segments: Iterable[Segment]) -> str | None:
+    """Return the build id (``NT_GNU_BUILD_ID``) in hexadecimal, or none among the first 1024 notes.
+
+    Notes of a segment after a damaged one aren't read.
+    """
+    number = 0
+    for segment in segments:
+        if segment.type == PT_NOTE:
+            source.require(segment.offset, segment.file_size, "the notes")
+            with suppress(ElfError):
+                for note in islice(_notes(source, segment), _MOST_NOTES - number):
+                    number += 1
+                    if note.kind == _BUILD_ID and note.name == b"GNU\0" and note.size <= _LONGEST_BUILD_ID:
+                        return source.read(note.offset, note.size, "the build id").hex()
+    return None
+
+
+def _notes(source: ElfBytes, segment: Segment) -> Iterator[ElfNote]:
+    alignment = 8 if segment.alignment == 8 else 4
+    return iter_notes(source, segment.offset, segment.end, alignment=alignment)
+
+
+def _align(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+_PT_GNU_STACK = 0x6474E551
+_DT_TEXTREL, _DT_FLAGS, _DF_TEXTREL = 22, 30, 4
+_COMMENT_LIMIT = 1 << 16
+
+
+class ElfTraits(msgspec.Struct, frozen=True):
+    """Traits of one dynamically linked file."""
+
+    exports: frozenset[bytes] = frozenset()
+    """Strong symbols that other libraries of the process can bind to, without their versions.
+
+    Objects of other libraries that the loader copies into a program are left out.
+    """
+    linkage: Linkage = Linkage()
+    """Every symbol that it defines or leaves to others, with its version."""
+    compilers: tuple[str, ...] = ()
+    """What the ``.comment`` section names: the compilers and the linker."""
+    has_text_relocations: bool = False
+    has_executable_stack: bool = False
+    """Whether its ``PT_GNU_STACK`` asks for one. A library for x86-64 without that asks for one, too."""
+    has_writable_code: bool = False
+    """Whether a loaded segment is both writable and executable."""
+
+
+def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
+    """Read the traits of a 64-bit little-endian ELF file; raises `ElfError`, naming it ``name``, when it is damaged."""
+    with viewing(data) as view:
+        source = ElfBytes(view, name)
+        header = read_header(source)
+        segments = read_segments(source, header)
+        traits = ElfTraits(
+            compilers=_read_comment(source),
+            has_executable_stack=_has_executable_stack(header.machine, segments),
+            has_writable_code=any(s.type == PT_LOAD and s.flags & PF_W and s.flags & PF_X for s in segments),
+        )
+        return _with_dynamic_traits(source, header, segments, traits)
+
+
+def _has_executable_stack(machine: int, segments: Sequence[Segment]) -> bool:
+    flags = [segment.flags for segment in segments if segment.type == _PT_GNU_STACK]
+    kinds = {segment.type for segment in segments}
+    # What glibc assumes differs by machine: DEFAULT_STACK_PROT_PERMS in sysdeps/*/stackinfo.h. Kernels load programs.
+    is_assumed = machine == EM_X86_64 and PT_DYNAMIC in kinds and PT_INTERP not in kinds
+    return bool(flags[-1] & PF_X) if flags else is_assumed
+
+
+def is_linker(text: str) -> bool:
+    """Return whether a text of ``.comment`` names a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
+    return text.startswith(("Linker:", "mold ", "GNU gold"))
+
+
+def read_compilers(data: Buffer, *, name: str) -> tuple[str, ...]:
+    """Return what the ``.comment`` section of an ELF file for any machine names: its compilers, and its linker.
+
+    None where it was stripped of that section. Raises `ElfError` when the section headers are damaged.
+    """
+    with viewing(data) as view:
+        return _read_comment(ElfBytes(view, name))
+
+
+def _with_dynamic_traits(
+    source: ElfBytes, header: Header, segments: tuple[Segment, ...], traits: ElfTraits
+) -> ElfTraits:
+    file = read_dynamic_file(source, segments)
+    if file is None:
+        return traits
+    is_program = any(segment.type == PT_INTERP for segment in segments)
+    copied = find_copied(file, header.machine) if is_program else frozenset()
+    flagged = (file.table.value(_DT_FLAGS) or 0) & _DF_TEXTREL
+    return msgspec.structs.replace(
+        traits,
+        exports=SymbolReader(file).exports(copied),
+        linkage=read_linkage(file),
+        has_text_relocations=bool(flagged) or file.table.value(_DT_TEXTREL) is not None,
+    )
+
+
+def _read_comment(source: ElfBytes) -> tuple[str, ...]:
+    """Return the NUL-terminated strings of ``.comment``, each once; none in a file without section headers."""
+    for section in read_section_table(source, read_header(source)):
+        if section.name == ".comment" and section.has_bytes:
+            text = source.read(section.offset, min(section.size, _COMMENT_LIMIT), "the compilers' names")
+            return tuple(dict.fromkeys(part.decode(errors="replace") for part in text.split(b"\0") if part))
+    return ()
 
 
 class ElfKind(enum.Enum):

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, PT_LOAD, PT_PHDR, load_segments
+from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, PT_LOAD, PT_PHDR, ElfError, load_segments
 from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.binary.elf.bytes import ElfBytes
-    from rocwheel.binary.elf.header import Header, Segment
+    from rocwheel.binary.elf.header import ElfBytes, Header, Segment
 
 __all__ = [
     "ANY_ALIGNMENT",

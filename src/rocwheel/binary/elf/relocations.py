@@ -9,17 +9,30 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.binary.elf.header import EM_AARCH64, EM_PPC64, EM_X86_64, ET_REL, Header, Segment, load_segments
+from rocwheel.binary.elf.header import (
+    EM_AARCH64,
+    EM_PPC64,
+    EM_X86_64,
+    ET_REL,
+    SHF_ALLOC,
+    SHT_DYNSYM,
+    SHT_RELA,
+    SHT_RELR,
+    SHT_SYMTAB,
+    ElfError,
+    Header,
+    Section,
+    Segment,
+    load_segments,
+)
 from rocwheel.binary.elf.mapping import find_offset, find_table
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_DYNSYM, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.elf.dynamic import DynamicFile
+    from rocwheel.binary.elf.header import ElfBytes
 
 __all__ = ["INFO_AT", "Pointer", "find_copied", "iter_addresses", "iter_relocated", "pack_relative", "resolve_pointers"]
 

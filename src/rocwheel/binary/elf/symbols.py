@@ -1,28 +1,34 @@
-"""The dynamic symbol table (gABI, "Symbol Table"); its length follows from the hash table or the next table."""
+"""The dynamic symbol table and symbol versions: what an ELF file needs from others, and what it provides."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import islice
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from rocwheel.binary.elf.bytes import ElfError
+import msgspec
+
 from rocwheel.binary.elf.dynamic import (
     DT_GNU_HASH,
     DT_HASH,
     DT_STRTAB,
     DT_SYMTAB,
     DT_VERDEF,
+    DT_VERDEFNUM,
     DT_VERNEED,
+    DT_VERNEEDNUM,
     DT_VERSYM,
     DynamicFile,
 )
-from rocwheel.binary.elf.mapping import find_offset
+from rocwheel.binary.elf.header import ElfError
+from rocwheel.binary.elf.mapping import find_offset, find_table
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Sequence
 
-__all__ = ["SymbolNames", "SymbolReader"]
+    from rocwheel.binary.elf.dynamic import DynamicFile
+
 
 SYMBOL_LAYOUT: Final = Struct("<IBBHQQ")
 _NAME: Final = Struct("<I")
@@ -168,3 +174,223 @@ class SymbolReader:
             return int(count)
         others = (value - address for tag, value in self._file.table.entries if tag in _ADDRESSES and value > address)
         return min([room, *others]) // SYMBOL_LAYOUT.size
+
+
+_NEED: Final = Struct("<HHIII")
+_NEED_VERSION: Final = Struct("<IHHII")
+_DEFINITION: Final = Struct("<HHHHIII")
+_DEFINITION_NAME: Final = Struct("<II")
+_Item = TypeVar("_Item")
+_BASE_DEFINITION = 1
+_MOST_VERSIONS = 1 << 13
+
+
+class VersionNeed(msgspec.Struct, frozen=True, order=True):
+    """A symbol version that a file needs from a library, such as ``GLIBC_2.34`` from ``libc.so.6``."""
+
+    library: str
+    version: str
+
+
+class SymbolVersion(msgspec.Struct, frozen=True):
+    """What a version index of a symbol stands for: a version that is needed of ``library``, or defined where empty."""
+
+    name: str
+    library: str = ""
+
+
+class VersionReader:
+    """Reads the version tables of one file, and where in the string table their names begin."""
+
+    def __init__(self, file: DynamicFile) -> None:
+        self._file = file
+        self._source = file.source
+
+    def needs(self) -> tuple[VersionNeed, ...]:
+        """Return what the file needs, in the order of its table."""
+        return tuple(VersionNeed(self._name(library), self._name(version)) for library, version in self.need_offsets())
+
+    def definitions(self) -> tuple[str, ...]:
+        """Return the versions that the file defines, in order, without the base version that names the file."""
+        return tuple(self._name(offset) for flags, offset in self.definition_offsets() if not flags & _BASE_DEFINITION)
+
+    def by_index(self) -> dict[int, SymbolVersion]:
+        """Return the versions by the index that symbols name them by, without the base version."""
+        return dict(self._bounded(self._by_index()))
+
+    def _by_index(self) -> Iterator[tuple[int, SymbolVersion]]:
+        for position, (_, flags, index, _, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
+            if not flags & _BASE_DEFINITION:
+                name, _ = self._source.unpack(_DEFINITION_NAME, position + first, "a version definition")
+                yield index, SymbolVersion(self._name(name))
+        for position, (_, count, library, first, _) in self._chain(DT_VERNEED, DT_VERNEEDNUM, _NEED):
+            for _, (_, _, index, version, _) in self._walk(position + first, count, _NEED_VERSION):
+                yield index, SymbolVersion(self._name(version), self._name(library))
+
+    def need_offsets(self) -> Iterator[tuple[int, int]]:
+        """Yield the string offsets of the library and version names that are needed."""
+        return self._bounded(self._need_offsets())
+
+    def _need_offsets(self) -> Iterator[tuple[int, int]]:
+        for position, (_, count, library, first, _) in self._chain(DT_VERNEED, DT_VERNEEDNUM, _NEED):
+            for _, (_, _, _, version, _) in self._walk(position + first, count, _NEED_VERSION):
+                yield library, version
+
+    def definition_offsets(self) -> Iterator[tuple[int, int]]:
+        """Yield the flags and the string offset of the name of each version definition."""
+        for position, (_, flags, _, _, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
+            name, _ = self._source.unpack(_DEFINITION_NAME, position + first, "a version definition")
+            yield flags, name
+
+    def parent_offsets(self) -> Iterator[int]:
+        """Yield the string offsets of every name of the version definitions, also of their parents."""
+        return self._bounded(self._parent_offsets())
+
+    def _parent_offsets(self) -> Iterator[int]:
+        for position, (_, _, _, count, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
+            for _, (name, _) in self._walk(position + first, count, _DEFINITION_NAME):
+                yield name
+
+    def _chain(self, table: int, count: int, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
+        address = self._file.table.value(table)
+        if address is not None:
+            offset, _ = find_offset(self._source, self._file.segments, address, "the version table")
+            yield from self._walk(offset, self._file.table.value(count) or 0, layout)
+
+    def _bounded(self, items: Iterator[_Item]) -> Iterator[_Item]:
+        """Stop a table whose chains overlap, and so would take very long to follow."""
+        for index, item in enumerate(items):
+            if index == _MOST_VERSIONS:
+                raise ElfError(
+                    self._source.name, "more version names than a table can hold", expected=f"at most {_MOST_VERSIONS}"
+                )
+            yield item
+
+    def _walk(self, offset: int, count: int, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Follow ``count`` structures, each of which ends with the distance to the next (0 at the end)."""
+        if count > _MOST_VERSIONS:
+            raise ElfError(
+                self._source.name, f"{count} entries in a version table", expected=f"at most {_MOST_VERSIONS}"
+            )
+        for _ in range(count):
+            fields = self._source.unpack(layout, offset, "the version table")
+            yield offset, fields
+            if not fields[-1]:
+                return
+            offset += fields[-1]
+
+    def _name(self, offset: int) -> str:
+        return self._file.string(offset, "a version name")
+
+
+_INDEX: Final = Struct("<H")
+_NO_SECTION, _ABSOLUTE = 0, 0xFFF1
+_GLOBAL, _DEFINING = 1, {1, 2, 10}
+_TLS, _NAMED = 6, {0, 1, 2, 5, 6, 10}
+_HIDDEN_VERSION, _OLDEST_VERSION = 0x8000, 2
+
+
+class SymbolReference(msgspec.Struct, frozen=True, order=True):
+    """A symbol that has to be defined by another file; ``version`` and the ``library`` of that version may be empty."""
+
+    name: str
+    version: str = ""
+    library: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}" if self.version else self.name
+
+
+class Linkage(msgspec.Struct, frozen=True, dict=True):
+    """The dynamic symbols of one file, as other files see them."""
+
+    definitions: frozenset[bytes] = frozenset()
+    """Strong and weak ones: ``name``, ``name@@version`` for the default version, ``name@version`` for an older one."""
+    versions: tuple[bytes, ...] = ()
+    """The versions that it defines."""
+    references: tuple[SymbolReference, ...] = ()
+    """What it refers to without defining it; weak references, which may stay without a definition, left out."""
+    has_versions: bool = True
+    """Whether its symbols have version indices at all (``DT_VERSYM``), if only for what it refers to."""
+
+    def defines(self, reference: SymbolReference) -> bool:
+        """Return whether the loader binds a reference to this file, as glibc's ``elf/dl-lookup.c`` decides.
+
+        A version is met by the same version, or by a symbol without any. A reference without a version takes the
+        default version.
+        """
+        name = reference.name.encode()
+        if name in self.definitions:
+            return True
+        if reference.version:
+            version = reference.version.encode()
+            return name + b"@@" + version in self.definitions or name + b"@" + version in self.definitions
+        return name in self._default_names
+
+    @cached_property
+    def _default_names(self) -> frozenset[bytes]:
+        """What it defines with a default version: not looked for by each of its versions, which may be thousands."""
+        parts = (definition.rpartition(b"@@") for definition in self.definitions)
+        versions = set(self.versions)
+        return frozenset(name for name, mark, version in parts if mark and version in versions)
+
+
+def read_linkage(file: DynamicFile) -> Linkage:
+    """Read the symbols of a dynamically linked file; raises `ElfError` when a table lies outside of the file."""
+    return _Reading(file).read()
+
+
+class _Reading:
+    """The tables of a file's dynamic symbols, put together."""
+
+    def __init__(self, file: DynamicFile) -> None:
+        self._symbols = list(SymbolReader(file).symbols())
+        self._names = SymbolNames(file)
+        self._versions = VersionReader(file).by_index()
+        self._indices = _read_indices(file, len(self._symbols))
+
+    def read(self) -> Linkage:
+        definitions: set[bytes] = set()
+        references: list[SymbolReference] = []
+        for number, (start, info, other, section, value, _) in enumerate(self._symbols):
+            kind = info & 0xF
+            if kind not in _NAMED or other & _VISIBILITY not in _VISIBLE or not 0 < start < len(self._names):
+                continue
+            if section == _NO_SECTION:
+                if info >> 4 == _GLOBAL:
+                    references.append(self._reference(number, start))
+            elif info >> 4 in _DEFINING and (value or section == _ABSOLUTE or kind == _TLS):
+                definitions.add(self._definition(number, start))
+        versions = [version.name.encode() for version in self._versions.values() if not version.library]
+        unmet = tuple(dict.fromkeys(references))
+        return Linkage(frozenset(definitions), tuple(versions), unmet, has_versions=bool(self._indices))
+
+    def _version(self, number: int) -> tuple[SymbolVersion | None, bool]:
+        """Return the version of a symbol, and whether it is one that only references to that version bind to."""
+        index = self._indices[number] if number < len(self._indices) else 0
+        version = self._versions.get(index & ~_HIDDEN_VERSION)
+        # A reference without a version takes the oldest version, too: it was linked before there were others.
+        return version, bool(index & _HIDDEN_VERSION) and index & ~_HIDDEN_VERSION != _OLDEST_VERSION
+
+    def _reference(self, number: int, start: int) -> SymbolReference:
+        version, _ = self._version(number)
+        name = self._names.at(start).decode(errors="replace")
+        return SymbolReference(name, version.name, version.library) if version else SymbolReference(name)
+
+    def _definition(self, number: int, start: int) -> bytes:
+        version, is_hidden = self._version(number)
+        if version is None or version.library:
+            return self._names.at(start)
+        suffix = (b"@" if is_hidden else b"@@") + version.name.encode()
+        self._names.spend(len(suffix))
+        return self._names.at(start) + suffix
+
+
+def _read_indices(file: DynamicFile, count: int) -> Sequence[int]:
+    """Return the version index of each symbol; none in a file without versions."""
+    address = file.table.value(DT_VERSYM)
+    if address is None:
+        return ()
+    offset, room = find_table(file.source, file.segments, address, count * _INDEX.size, "the symbols' versions")
+    size = min(count, room // _INDEX.size) * _INDEX.size
+    return [index for (index,) in _INDEX.iter_unpack(file.source.read(offset, size, "the symbols' versions"))]

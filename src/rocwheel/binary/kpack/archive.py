@@ -1,4 +1,11 @@
-"""Kpack archives of version 1: code objects of many host files for one target or a few, and a table at the end.
+"""Kpack archives of version 1: their table of contents, and the code objects in them.
+
+See https://github.com/msgpack/msgpack/blob/master/spec.md. A value may be followed by others, as a marker is by the
+rest of its section, so its end is found first; msgspec decodes what is before it.
+
+It maps ``binary#index`` and a target to an ordinal, which is the position of a code object in the archive. Several keys
+may share an ordinal. Readers use ``compression_scheme``, ``gfx_arches``, ``toc`` and where the code objects are, and
+pass over all other keys.
 
 ======  =============================================================================================
 offset  what
@@ -16,30 +23,325 @@ Numbers are little-endian. Readers of the format: AMD's runtime (librocm_kpack),
 from __future__ import annotations
 
 import struct
+from enum import Enum
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import processor_of
-from rocwheel.binary.kind import KPACK_MAGIC
-from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.binary.kpack.frames import read_frames
-from rocwheel.binary.kpack.maps import CONTAINER_LIMIT
-from rocwheel.binary.kpack.toc import Blob, Scheme, Toc, read_toc, split_key
-from rocwheel.core.messages import count
-from rocwheel.core.reading import load
+from rocwheel.binary.code_objects import DeviceCodeError, Place, processor_of
+from rocwheel.binary.kind import KPACK_MAGIC, is_kpack
+from rocwheel.core.compression import zstd
+from rocwheel.core.messages import count, quoted, shortened
+from rocwheel.core.reading import iter_pieces, load
 from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.binary.kpack.toc import TocEntry
     from rocwheel.core.reading import Data
 
-__all__ = ["ARCHIVE_LIMIT", "HEADER", "TOC_LIMIT", "VERSION", "KpackArchive", "KpackEntry", "read_archive"]
+
+class KpackError(DeviceCodeError):
+    """A kpack archive, or a marker that names one, that can't be used or made."""
+
+
+Value = TypeVar("Value")
+
+CONTAINER_LIMIT = 1 << 20
+"""The largest number of entries of a map or an array: AMD's runtime takes no more code objects in an archive."""
+
+_SIZES = dict(
+    zip(
+        (0xC0, 0xC2, 0xC3, 0xCA, 0xCB, 0xCC, 0xCD, 0xCE, 0xCF, 0xD0, 0xD1, 0xD2, 0xD3, 0xD4, 0xD5, 0xD6, 0xD7, 0xD8),
+        (0, 0, 0, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17),
+        strict=True,
+    )
+)
+"""Bytes after the first one, of values of a fixed size: nil, bool, float, uint, int, fixext."""
+_LENGTHS = {lead + n: (1 << n, more) for lead, more in ((0xC4, 0), (0xC7, 1), (0xD9, 0)) for n in range(3)}
+"""Bytes of the length of bin, ext and str, and what comes on top of it: the type of an ext."""
+_CONTAINERS = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
+"""Bytes of the count of arrays and maps, and the values in each of their entries."""
+_RAW_MAP = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+
+
+def value_end(data: bytes, start: int, place: Place) -> int:
+    """Return where the value at ``start`` ends; raise `KpackError` if that is not in ``data``."""
+    position, missing = start, 1
+    while missing:
+        if position >= len(data):
+            raise KpackError(place, f"MessagePack that ends early, after {count(len(data) - start, 'byte')}")
+        position, values = _step(data, position, place)
+        missing += values - 1
+    if position > len(data):
+        raise KpackError(place, f"MessagePack that ends early, after {count(len(data) - start, 'byte')}")
+    return position
+
+
+def _step(data: bytes, position: int, place: Place) -> tuple[int, int]:
+    """Return the position after the head of a value, or after all of a simple one, and how many values it holds."""
+    lead = data[position]
+    position += 1
+    if lead < 0x80 or lead >= 0xE0:
+        return position, 0
+    if lead < 0xA0:
+        return position, (lead & 0xF) * (2 if lead < 0x90 else 1)
+    if lead < 0xC0:
+        return position + (lead & 0x1F), 0
+    if lead in _SIZES:
+        return position + _SIZES[lead], 0
+    if lead in _LENGTHS:
+        width, more = _LENGTHS[lead]
+        return position + width + more + _number(data, position, width), 0
+    if lead in _CONTAINERS:
+        width, values = _CONTAINERS[lead]
+        return position + width, values * _number(data, position, width)
+    raise KpackError(place, f"the byte {lead:#x} {count(position - 1, 'byte')} on, which begins no MessagePack value")
+
+
+def _number(data: bytes, position: int, width: int) -> int:
+    return int.from_bytes(data[position : position + width], "big")
+
+
+def decode_map(raw: msgspec.Raw | bytes, what: str, place: Place) -> dict[str, msgspec.Raw]:
+    """Return the values of a map by their keys, still encoded; ``what`` names it in messages.
+
+    Raises `KpackError` for another value, for keys that are no strings or that come twice, and for too many of them.
+    """
+    size = _size(raw, what, place)
+    values: dict[str, msgspec.Raw] = decode_value(_RAW_MAP, raw, what, place)
+    if len(values) != size:
+        found = f"{what} with {count(size, 'key')}, of which {len(values)} differ"
+        raise KpackError(place, found, expected="each key once: readers take different ones")
+    return values
+
+
+def decode_value(decoder: msgspec.msgpack.Decoder[Value], raw: msgspec.Raw | bytes, what: str, place: Place) -> Value:
+    """Return the value that ``raw`` encodes; raise `KpackError` if it is of another kind than the decoder's."""
+    _size(raw, what, place)
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise KpackError(place, f"{what} that can't be read ({shortened(str(e))})") from e
+
+
+def _size(raw: msgspec.Raw | bytes, what: str, place: Place) -> int:
+    """Return the number of entries of a map or an array, 0 for other values; raise `KpackError` for too many."""
+    data = bytes(memoryview(raw)[:5])
+    lead = data[0] if data else 0
+    size = lead & 0xF if 0x80 <= lead < 0xA0 else 0
+    if lead in _CONTAINERS:
+        size = _number(data, 1, _CONTAINERS[lead][0])
+    if size > CONTAINER_LIMIT:
+        raise KpackError(place, f"{what} of {size} entries", expected=f"at most {CONTAINER_LIMIT}")
+    return size
+
+
+_Number = Annotated[int, msgspec.Meta(ge=0)]
+_MOST_INDEX_DIGITS = 10
+
+
+class Scheme(str, Enum):
+    """How the code objects of an archive are stored; there are no others, and readers know no others."""
+
+    NONE = "none"
+    """As they are."""
+    ZSTD = "zstd-per-kernel"
+    """Each in a zstd frame of its own."""
+
+
+class KernelKey(msgspec.Struct, frozen=True, order=True):
+    """What a runtime looks up: the host file's kernel name, the index in the wrapper, and a target as it is spelled."""
+
+    binary: str
+    index: int
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.binary}#{self.index} for {self.target}"
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """Where a code object is stored, counted from the beginning of the archive, and how many bytes it takes."""
+
+    offset: _Number
+    size: _Number
+
+
+class TocEntry(msgspec.Struct, frozen=True):
+    """A code object in the table: which one it is, and its size when decompressed."""
+
+    ordinal: _Number
+    original_size: _Number
+    type: str = "hsaco"
+
+
+class Toc(msgspec.Struct, frozen=True):
+    """What the table says; ``fields`` are all its values as they are encoded."""
+
+    fields: dict[str, msgspec.Raw]
+    size: int
+    """Bytes that the map takes; what follows is not part of it."""
+    scheme: Scheme
+    targets: tuple[str, ...]
+
+    def text(self, key: str, place: Place) -> str:
+        """Return a string of the table, empty if it isn't there."""
+        return decode_value(_TEXT, self.fields[key], key, place) if key in self.fields else ""
+
+    def number(self, key: str, place: Place) -> int:
+        """Return a number that has to be in the table."""
+        return decode_value(_NUMBER, self._require(key, place), key, place)
+
+    def blobs(self, place: Place) -> tuple[Blob, ...]:
+        """Return where the code objects of an archive of the scheme `Scheme.NONE` are, by their ordinals."""
+        blobs: list[Blob] = decode_value(_BLOBS, self._require("blobs", place), "blobs", place)
+        return tuple(blobs)
+
+    def iter_entries(self, place: Place) -> Iterator[tuple[str, str, TocEntry]]:
+        """Yield the key, the target and the entry of each code object that can be looked up, in the table's order."""
+        for key, raw in decode_map(self._require("toc", place), "toc", place).items():
+            for target, entry in decode_map(raw, f"toc entry {quoted(key)}", place).items():
+                what = f"toc entry {quoted(key)} for {quoted(target)}"
+                decode_map(entry, what, place)
+                yield key, target, decode_value(_ENTRY, entry, what, place)
+
+    def _require(self, key: str, place: Place) -> msgspec.Raw:
+        if key not in self.fields:
+            raise KpackError(place, f"a table of contents without {key}")
+        return self.fields[key]
+
+
+_TEXT = msgspec.msgpack.Decoder(str)
+_TEXTS = msgspec.msgpack.Decoder(list[str])
+_NUMBER: msgspec.msgpack.Decoder[int] = msgspec.msgpack.Decoder(_Number)
+_BLOBS: msgspec.msgpack.Decoder[list[Blob]] = msgspec.msgpack.Decoder(list[Blob])
+_ENTRY = msgspec.msgpack.Decoder(TocEntry)
+
+
+def read_toc(data: bytes, place: Place) -> Toc:
+    """Return the table at the start of ``data``; raise `KpackError` for one that no reader takes."""
+    size = value_end(data, 0, place)
+    fields = decode_map(data[:size], "the table of contents", place)
+    toc = Toc(fields, size, Scheme.NONE, ())
+    if "gfx_arches" not in fields:
+        raise KpackError(place, "a table of contents without gfx_arches")
+    targets = decode_value(_TEXTS, fields["gfx_arches"], "gfx_arches", place)
+    return msgspec.structs.replace(
+        toc, scheme=_scheme(toc.text("compression_scheme", place), place), targets=tuple(targets)
+    )
+
+
+def _scheme(name: str, place: Place) -> Scheme:
+    try:
+        return Scheme(name or Scheme.NONE.value)
+    except ValueError:
+        schemes = " or ".join(scheme.value for scheme in Scheme)
+        raise KpackError(place, f"the unknown compression scheme {quoted(name)}", expected=schemes) from None
+
+
+def split_key(key: str) -> tuple[str, int | None]:
+    """Return the kernel name and the index of a key; the whole key and none for a key that other software made."""
+    binary, mark, digits = key.rpartition("#")
+    is_index = mark and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_INDEX_DIGITS
+    if not is_index or str(int(digits)) != digits or int(digits) >= 1 << 32:
+        return key, None
+    return binary, int(digits)
+
+
+SIZE = struct.Struct("<I")
+"""The number of frames, and before each of them its size."""
+FRAME_LIMIT = CONTAINER_LIMIT
+"""The largest number of frames that AMD's runtime takes."""
+_FIRST = 64
+"""Where all known writers begin with the frames: after their number and the size of the first."""
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_WHOLE_LIMIT = 1 << 32
+"""What AMD's runtime takes for all frames, in bytes."""
+_INPUT = 1 << 16
+_OUTPUT = 4 << 20
+_WINDOW_LOG = 27
+"""The largest window, of 128 MiB, so that memory stays bounded; writers of kernels need 8 MiB."""
+_OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _WINDOW_LOG}
+
+
+def begins_with_frames(data: Data) -> bool:
+    """Return whether a file is an archive that writers have begun with zstd frames; nothing else of it is read."""
+    start = _FIRST + 2 * SIZE.size
+    return is_kpack(data) and bytes(data[start : start + len(_ZSTD_MAGIC)]) == _ZSTD_MAGIC
+
+
+def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob, ...]:
+    """Return where the frames are, by their ordinals; raises `KpackError` when they are not where the table says."""
+    start, stop = _frames_place(toc, Place(name, toc_offset), toc_offset)
+    frames = _frame_size(data, start)
+    if frames > FRAME_LIMIT:
+        raise KpackError(Place(name, start), f"{count(frames, 'zstd frame')}", expected=f"at most {FRAME_LIMIT}")
+    blobs = []
+    position = start + SIZE.size
+    for ordinal in range(frames):
+        frame_size = _frame_size(data, position) if position + SIZE.size <= stop else stop
+        position += SIZE.size
+        if position + frame_size > stop:
+            found = f"zstd frame {ordinal} of {frames}, which goes on behind the last of them"
+            raise KpackError(Place(name, position), found, expected=f"its end before {stop:#x}")
+        blobs.append(Blob(position, frame_size))
+        position += frame_size
+    if position != stop:
+        found = f"{count(stop - position, 'byte')} after the last zstd frame"
+        raise KpackError(Place(name, position), found, expected=f"its end at {stop:#x}, where the table says")
+    return tuple(blobs)
+
+
+def _frames_place(toc: Toc, place: Place, toc_offset: int) -> tuple[int, int]:
+    """Return where the frames begin, with their count, and where they end, as the table of contents says."""
+    start, size = toc.number("zstd_offset", place), toc.number("zstd_size", place)
+    stop = start + size
+    if start < 16 or size < SIZE.size or stop > toc_offset:
+        found = f"zstd frames from {start:#x} to {stop:#x}"
+        raise KpackError(place, found, expected=f"them between the header and the table of contents at {toc_offset:#x}")
+    if size > _WHOLE_LIMIT:
+        raise KpackError(place, f"zstd frames of {size} bytes", expected=f"at most {_WHOLE_LIMIT}")
+    return start, stop
+
+
+def _frame_size(data: Data, offset: int) -> int:
+    return int(SIZE.unpack(bytes(data[offset : offset + SIZE.size]))[0])
+
+
+def iter_frame(frame: Data, size: int, *, place: Place) -> Iterator[bytes]:
+    """Yield what is in a zstd frame, in pieces; never more than ``size`` bytes.
+
+    Raises `KpackError` when it is damaged, or holds another number of bytes.
+    """
+    try:
+        yield from _iter_frame(frame, size, place)
+    except zstd.ZstdError as e:
+        raise KpackError(place, f"a damaged zstd frame ({e})") from e
+
+
+def _iter_frame(frame: Data, size: int, place: Place) -> Iterator[bytes]:
+    decoder = zstd.ZstdDecompressor(options=_OPTIONS)
+    position = produced = 0
+    while not decoder.eof:
+        chunk = bytes(frame[position : position + _INPUT]) if decoder.needs_input else b""
+        if decoder.needs_input and not chunk:
+            raise KpackError(place, f"a zstd frame that ends early, after {count(produced, 'byte')} of {size}")
+        position += len(chunk)
+        piece = decoder.decompress(chunk, max_length=_OUTPUT)
+        produced += len(piece)
+        if produced > size:
+            raise KpackError(place, f"a zstd frame of more than {count(size, 'byte')}", expected="as many as declared")
+        if piece:
+            yield piece
+    if produced < size:
+        raise KpackError(place, f"a zstd frame of {count(produced, 'byte')}", expected=f"{size}, as declared")
+    rest = len(frame) - position + len(decoder.unused_data)
+    if rest:
+        raise KpackError(place, f"{count(rest, 'byte')} after the end of a zstd frame", expected="none")
+
 
 HEADER = struct.Struct("<4sIQ")
 VERSION = 1
@@ -189,3 +491,40 @@ def _find_doubts(size: int, toc: Toc, entries: Sequence[KpackEntry], place: Plac
             yield f"{place}: {entry.key} for {entry.target} is never found: gfx_arches does not list the target"
         if not entry.size:
             yield f"{place}: {entry.key} for {entry.target} is empty, which some readers refuse"
+
+
+KERNEL_LIMIT = 1 << 30
+"""The largest code object that is read into memory, in bytes; ROCm's largest takes a tenth of that."""
+
+
+def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int | None = None) -> Iterator[Data]:
+    """Yield a code object of ``archive``, which is ``data``, in pieces of a few megabytes.
+
+    Raises `KpackError` when it is damaged or has not the size that the table says, at the latest after the last piece:
+    what was yielded before is to be thrown away. The pieces never come to more than that size. One of more than
+    ``limit`` bytes is refused before the first.
+    """
+    place = Place(archive.name, entry.offset)
+    if limit is not None and entry.size > limit:
+        found = f"{entry.key} for {entry.target} is said to have {entry.size} bytes"
+        raise KpackError(place, found, expected=f"at most {limit}")
+    stored = data[entry.offset : entry.offset + entry.stored_size]
+    if archive.scheme is Scheme.ZSTD:
+        for piece in iter_frame(stored, entry.size, place=place):
+            yield memoryview(piece)
+        return
+    if entry.stored_size != entry.size:
+        found = f"{entry.key} for {entry.target} takes {count(entry.stored_size, 'byte')}"
+        raise KpackError(place, found, expected=f"{entry.size}, its declared size")
+    yield from iter_pieces(stored)
+
+
+def read_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int = KERNEL_LIMIT) -> memoryview:
+    """Return a code object as `iter_kernel` does, whole; raises `KpackError` also for one of more than ``limit`` bytes.
+
+    Memory holds no more than it is, whatever size is declared.
+    """
+    code = bytearray()
+    for piece in iter_kernel(data, archive, entry, limit=limit):
+        code += piece if isinstance(piece, memoryview) else bytes(piece)
+    return memoryview(code).toreadonly()

@@ -1,18 +1,283 @@
-"""Facts of one DLL or program of 64-bit Windows (PE/COFF); only the bytes that they need are read."""
+"""Facts of one DLL or program of 64-bit Windows: version, signature, checksum and debug directory.
+
+The layouts follow "PE Format", section "The .rsrc Section", and Microsoft's "VS_VERSIONINFO structure".
+
+The layout follows "PE Format", section "The .debug Section".
+
+The file is taken as numbers of 16 bits, with zeros for the checksum itself; their sum, with carries added at its lower
+end, and the file's size make the checksum. Such a sum is that of the numbers modulo 65535, so a change to some bytes
+changes it by theirs. The loader checks it for drivers alone; linkers other than GNU ld mostly leave a zero, which means
+that nobody made one.
+
+The layouts follow "PE Format", section "The Attribute Certificate Table", and Microsoft's "Windows Authenticode
+Portable Executable Signature Format". Nothing here judges who signed.
+"""
 
 from __future__ import annotations
+
+import hashlib
+from itertools import islice
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from rocwheel.binary.bounded_bytes import Buffer, viewing
-from rocwheel.binary.pe.bytes import PeBytes, PeError
-from rocwheel.binary.pe.exports import Exports, read_exports
-from rocwheel.binary.pe.header import AMD64, Directory, PeHeader, read_header
-from rocwheel.binary.pe.imports import ImportedDll, read_delay_imports, read_imports
-from rocwheel.binary.pe.sections import Image, PeSection, read_sections
-from rocwheel.binary.pe.version import FileVersion, read_version
+from rocwheel.binary.pe.header import (
+    AMD64,
+    Directory,
+    Image,
+    PeBytes,
+    PeError,
+    PeHeader,
+    PeSection,
+    read_header,
+    read_sections,
+)
+from rocwheel.binary.pe.linkage import Exports, ImportedDll, read_delay_imports, read_exports, read_imports
+from rocwheel.core.patch import FilePatch, Replacement, patched_view
+from rocwheel.core.reading import iter_pieces
 
-__all__ = ["Certificate", "ImportedDll", "Pe", "PeError", "PeSection", "read_pe"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.core.reading import Data
+
+
+_TABLE: Final = Struct("<IIHHHH")
+_DATA_ENTRY: Final = Struct("<II")
+_DATA: Final = Struct("<IIII")
+_FIXED: Final = Struct("<IIIIII")
+_SIGNATURE = 0xFEEF04BD
+_RT_VERSION = 16
+_IS_TABLE = _HAS_NAME = 1 << 31
+_LEVELS = 3
+"""Of the tree of resources: kind, name, language."""
+_LONGEST = 64 << 10
+_TO_FIXED = 40
+"""Where the fixed part stands in a version resource: behind three lengths and the key ``VS_VERSION_INFO``, aligned."""
+
+
+class FileVersion(msgspec.Struct, frozen=True):
+    """Versions of four numbers each: of the file, and of the product that it is a part of."""
+
+    file: tuple[int, int, int, int]
+    product: tuple[int, int, int, int]
+
+
+def read_version(image: Image) -> FileVersion | None:
+    """Return the version in the resources; none where there is none. Raises `PeError` where they are damaged."""
+    directory = image.header.directory(Directory.RESOURCES)
+    if directory is None:
+        return None
+    at, wanted = directory.address, _RT_VERSION
+    for _ in range(_LEVELS):
+        found = _find(image, at, wanted)
+        if found is None:
+            return None
+        if not found & _IS_TABLE:
+            return _read_data(image, directory.address + found)
+        at, wanted = directory.address + (found & ~_IS_TABLE), -1
+    return None
+
+
+def _find(image: Image, at: int, wanted: int) -> int | None:
+    """Return the place of the entry of an id, or with -1 of the first entry."""
+    *_, named, with_ids = image.unpack(_TABLE, at, "a table of resources")
+    table = image.read(at + _TABLE.size, (named + with_ids) * _DATA_ENTRY.size, "a table of resources")
+    return next((place for key, place in _DATA_ENTRY.iter_unpack(table) if wanted in {-1, _id_of(key)}), None)
+
+
+def _id_of(key: int) -> int | None:
+    """Return the id of an entry, which Windows takes from the lower half of the field; none of one with a name."""
+    return None if key & _HAS_NAME else key & 0xFFFF
+
+
+def _read_data(image: Image, at: int) -> FileVersion | None:
+    address, size, *_ = image.unpack(_DATA, at, "the place of the version resource")
+    if not _TO_FIXED + _FIXED.size <= size <= _LONGEST:
+        return None
+    data = image.read(address, size, "the version resource")
+    signature, _, *versions = _FIXED.unpack_from(data, _TO_FIXED)
+    if signature != _SIGNATURE:
+        return None
+    file_high, file_low, product_high, product_low = versions
+    return FileVersion(_numbers(file_high, file_low), _numbers(product_high, product_low))
+
+
+def _numbers(high: int, low: int) -> tuple[int, int, int, int]:
+    return high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF
+
+
+OFFSET_AT: Final = 24
+"""Where in an entry the file offset of its debug information stands, as an u32."""
+_ENTRY: Final = Struct("<IIHHIIII")
+MOST_DEBUG_ENTRIES: Final = 1 << 10
+"""Entries that one file has, at most; linkers write fewer than ten."""
+
+
+class DebugEntry(msgspec.Struct, frozen=True):
+    """An entry: its own address, and the size in bytes, address and file offset of the debug information."""
+
+    place: int
+    """Address of the entry, relative to the image base, as `address` is."""
+    size: int
+    address: int
+    """0 where the debug information is not loaded."""
+    offset: int
+
+
+def debug_directory_fault(header: PeHeader) -> str:
+    """Return what is wrong with the number of entries; empty if nothing is. It completes "the file has ..."."""
+    number = _count(header)
+    return f"a debug directory of {number} entries" if number > MOST_DEBUG_ENTRIES else ""
+
+
+def iter_debug_entries(image: Image) -> Iterator[DebugEntry]:
+    """Yield the entries of the debug directory; raise `PeError` where it is damaged, or has too many of them."""
+    directory = image.header.directory(Directory.DEBUG)
+    if fault := debug_directory_fault(image.header):
+        raise PeError(image.source.name, fault, expected=f"{MOST_DEBUG_ENTRIES} at most")
+    start = directory.address if directory else 0
+    for number in range(_count(image.header)):
+        place = start + number * _ENTRY.size
+        *_, size, address, offset = image.unpack(_ENTRY, place, "an entry of the debug directory")
+        yield DebugEntry(place, size, address, offset)
+
+
+def _count(header: PeHeader) -> int:
+    directory = header.directory(Directory.DEBUG)
+    return directory.size // _ENTRY.size if directory else 0
+
+
+CHECKSUM: Final = Struct("<I")
+_MODULUS: Final = 0xFFFF
+_STEP: Final = 1 << 16
+
+
+def checksum_of(data: Data, at: int) -> int:
+    """Return the checksum of a file whose header has its own at the file offset ``at``."""
+    total = RunningChecksum(data, at)
+    return total.value(len(data))
+
+
+class RunningChecksum:
+    """The checksum of a file while ranges of it change; ``data`` are its bytes before that, ``at`` is as above."""
+
+    def __init__(self, data: Data, at: int) -> None:
+        self._data, self._at = data, at
+        self._sum = _sum_of(data, 0)
+        self._sum -= _sum_of(data[at : at + CHECKSUM.size], at)
+
+    def change(self, replacement: Replacement) -> None:
+        """Take into account that a range of the file, apart from the checksum, is replaced."""
+        self._sum -= _sum_of(self._data[replacement.start : replacement.stop], replacement.start)
+        self._sum += _sum_of(replacement.content(self._data), replacement.start)
+
+    def value(self, size: int) -> int:
+        """Return the checksum of the file as it is now, of ``size`` bytes."""
+        # A sum with carries is zero only for zeros, and a file begins with MZ.
+        return (self._sum % _MODULUS or _MODULUS) + size
+
+
+def _sum_of(data: Data, start: int) -> int:
+    """Return the sum, modulo 65535, of bytes that begin at the file offset ``start``."""
+    total = 0
+    for piece in iter_pieces(data):
+        part = _words(bytes(piece))
+        total += part << 8 if start % 2 else part
+        start += len(piece)
+    return total % _MODULUS
+
+
+def _words(data: bytes) -> int:
+    """Return the sum of numbers of 16 bits, modulo 65535.
+
+    As 65536 leaves 1, many bytes as one number leave what the sum of their numbers does. Numbers of 64 KiB take a ninth
+    of the time that the division of one large number would.
+    """
+    return sum(int.from_bytes(data[at : at + _STEP], "little") for at in range(0, len(data), _STEP)) % _MODULUS
+
+
+def with_checksum(data: Data, header: PeHeader, patch: FilePatch) -> FilePatch:
+    """Return ``patch`` for the file ``data`` with the checksum that it then has; none where there was none."""
+    if patch.is_identity or not header.checksum:
+        return patch
+    value = checksum_of(patched_view(data, patch), header.checksum_offset)
+    return patch.then(FilePatch(patch.size, (Replacement.of(header.checksum_offset, CHECKSUM.pack(value)),)))
+
+
+_CERTIFICATE: Final = Struct("<IHH")
+_REVISIONS: Final = (0x100, 0x200)
+_PKCS_SIGNED_DATA: Final = 2
+_DIRECTORIES_AT: Final = 112
+"""Where the data directories are in the optional header of 64 bits."""
+_ENTRY_SIZE: Final = 8
+_ALIGNMENT: Final = 8
+_PIECE: Final = 4 << 20
+_HASHES: Final = ("sha256", "sha1", "sha384", "sha512")
+"""Those that signers use, the most common one first."""
+_MOST_CERTIFICATES: Final = 64
+"""Far more than signing tools append, which is one."""
+
+
+def find_signature_fault(source: PeBytes, header: PeHeader, offset: int) -> str:
+    """Return why the certificates at ``offset`` can't be those of the file, or no longer are; empty if they may be.
+
+    The answer completes the sentence "the file ...". A signature holds the digest of the file's bytes, so that one that
+    holds none of theirs was made before an edit.
+    """
+    entry = header.directory(Directory.CERTIFICATES)
+    if entry is None:
+        return ""
+    stop = offset + entry.size
+    if stop != source.size:
+        return f"has certificates up to {stop:#x}, but ends at {source.size:#x}: they have to come last"
+    if offset % _ALIGNMENT:
+        return f"has certificates at {offset:#x}, not at a multiple of {_ALIGNMENT}"
+    return _content_fault(source, header, offset, stop)
+
+
+def _content_fault(source: PeBytes, header: PeHeader, offset: int, stop: int) -> str:
+    blobs = list(islice(_read_certificates(source, offset, stop), _MOST_CERTIFICATES + 1))
+    if not blobs:
+        return f"says that certificates are at {offset:#x}, but what is there are none"
+    if len(blobs) > _MOST_CERTIFICATES:
+        return f"has more than {_MOST_CERTIFICATES} certificates: its table of them is damaged"
+    signed = [blob for kind, blob in blobs if kind == _PKCS_SIGNED_DATA]
+    if not signed or _hold_digest(signed, source, header, offset):
+        return ""
+    return "has a signature of other bytes than it has: it was edited after it was signed"
+
+
+def _hold_digest(blobs: Sequence[bytes], source: PeBytes, header: PeHeader, offset: int) -> bool:
+    """Return whether one of the signatures holds a digest of the file, each of which is made once, for all of them."""
+    digests = (signed_digest(source, header, offset, name) for name in _HASHES)
+    return any(digest in blob for digest in digests for blob in blobs)
+
+
+def _read_certificates(source: PeBytes, offset: int, stop: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the kind and the bytes of each certificate, up to the first that is none."""
+    while offset + _CERTIFICATE.size <= stop:
+        size, revision, kind = source.unpack(_CERTIFICATE, offset, "a certificate")
+        if revision not in _REVISIONS or not _CERTIFICATE.size < size <= stop - offset:
+            return
+        yield kind, source.read(offset + _CERTIFICATE.size, size - _CERTIFICATE.size, "a certificate")
+        offset += -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def signed_digest(source: PeBytes, header: PeHeader, offset: int, algorithm: str) -> bytes:
+    """Return the digest that a signature has of a file: of all but the checksum and the entry for certificates.
+
+    ``offset`` is where the certificates begin; the file has to end with them.
+    """
+    checksum = header.checksum_offset
+    entry = header.optional_offset + _DIRECTORIES_AT + Directory.CERTIFICATES * _ENTRY_SIZE
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    for start, stop in ((0, checksum), (checksum + CHECKSUM.size, entry), (entry + _ENTRY_SIZE, offset)):
+        for first in range(start, stop, _PIECE):
+            digest.update(source.read(first, min(_PIECE, stop - first), "the signed bytes"))
+    return digest.digest()
 
 
 class Certificate(msgspec.Struct, frozen=True):

@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rocwheel.binary.bounded_bytes import Buffer, viewing
-from rocwheel.binary.pe.bytes import PeBytes, PeError
-from rocwheel.binary.pe.checksum import checksum_of
-from rocwheel.binary.pe.debug_directory import MOST_DEBUG_ENTRIES, debug_directory_fault, iter_debug_entries
-from rocwheel.binary.pe.header import Directory
-from rocwheel.binary.pe.sections import Image
-from rocwheel.binary.pe.signature import find_signature_fault
+from rocwheel.binary.pe.facts import (
+    MOST_DEBUG_ENTRIES,
+    checksum_of,
+    debug_directory_fault,
+    find_signature_fault,
+    iter_debug_entries,
+)
+from rocwheel.binary.pe.header import Directory, Image, PeBytes, PeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.binary.pe.debug_directory import DebugEntry
-    from rocwheel.binary.pe.facts import Pe
-    from rocwheel.binary.pe.sections import PeSection
+    from rocwheel.binary.pe.facts import DebugEntry, Pe
+    from rocwheel.binary.pe.header import PeSection
     from rocwheel.core.reading import Data
 
 __all__ = ["FaultKind", "LayoutFault", "find_layout_faults", "find_loader_faults"]

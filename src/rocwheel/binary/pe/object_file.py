@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.pe.bytes import PeBytes, PeError
-from rocwheel.binary.pe.sections import SECTION_LAYOUT, section_name
+from rocwheel.binary.pe.header import SECTION_LAYOUT, PeBytes, PeError, section_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection

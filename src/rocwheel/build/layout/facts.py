@@ -13,8 +13,8 @@ import msgspec
 
 from rocwheel.artifacts.artifact import ANY_EXECUTE
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.facts import Elf, ElfKind, read_elf
+from rocwheel.binary.elf.header import ElfError
 from rocwheel.binary.kind import (
     HEAD_SIZE,
     is_bundle,
@@ -25,8 +25,8 @@ from rocwheel.binary.kind import (
     is_library_name,
     is_pe,
 )
-from rocwheel.binary.pe.facts import Pe, PeError, read_pe
-from rocwheel.binary.pe.header import machine_name
+from rocwheel.binary.pe.facts import Pe, read_pe
+from rocwheel.binary.pe.header import PeError, machine_name
 from rocwheel.binary.platform import Platform, platform_of
 from rocwheel.build.layout.tree_platform import PlatformSign, decide_platform, is_in_bin, is_windows_name
 from rocwheel.core.errors import InputError, ProblemsError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.catalog import Catalog, Entry
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.reading import Data
 
     _Known: TypeAlias = tuple[Entry, "FileFacts"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.names import fold_case
 from rocwheel.device.editing.prune import serves
 from rocwheel.targets.catalog.owned_targets import owned_targets

@@ -8,7 +8,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.catalog import PrefixIndex
-from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
+from rocwheel.binary.code_objects import parse_target_id, processor_of
 from rocwheel.build.layout.selection import Prefixes, canonical_order, leave_out, merge_prefixes, take_entries
 from rocwheel.build.plan import Dropped, Plan, PlannedSdist, PlannedWheel
 from rocwheel.build.planning.checks import check_complete, check_names

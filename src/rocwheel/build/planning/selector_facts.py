@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.build.planning.packages import PlacedPackage, PlanBasis
 from rocwheel.build.recipe import is_per_variant
 from rocwheel.core.errors import InputError

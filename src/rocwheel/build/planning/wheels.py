@@ -13,7 +13,7 @@ from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.artifacts.sdk_files import with_declared_targets
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.platform import Platform
-from rocwheel.binary.stubs.forwarding_library import forwarding_name
+from rocwheel.binary.stubs import forwarding_name
 from rocwheel.build.plan import (
     FileMember,
     ForwardingMember,

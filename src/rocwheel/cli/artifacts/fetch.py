@@ -23,7 +23,7 @@ from rocwheel.artifacts.fetching import (
     read_checksums,
     with_sizes,
 )
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.artifacts.group import artifacts_app
 from rocwheel.cli.artifacts.options import DestDirOption
 from rocwheel.cli.output.documents import print_json

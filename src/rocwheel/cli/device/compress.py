@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.binary.bundles.compressed.content import HIGHEST_LEVEL
+from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import (

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
+from rocwheel.binary.kpack.archive import Scheme
+from rocwheel.binary.kpack.write import DEFAULT_LEVEL, LEVELS
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import JobsOption
 from rocwheel.cli.device.splitting import Splitting, WheelOptions, read_wheel_options, split_folder, split_wheels

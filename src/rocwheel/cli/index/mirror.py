@@ -15,7 +15,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from rocwheel.artifacts.artifact import GENERIC
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.index.mirror_options import read_choice, read_machines, read_mirror_options
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging

@@ -10,7 +10,7 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
-from rocwheel.binary.stubs.relay import RELAY_SIZE
+from rocwheel.binary.stubs import RELAY_SIZE
 from rocwheel.build.building import BuildResult, BuiltDistribution
 from rocwheel.build.estimate import PlannedSize, planned_sizes
 from rocwheel.build.plan import Plan, PlannedWheel, PlanWarning, RelayMember

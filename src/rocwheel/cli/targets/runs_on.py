@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from rocwheel.binary.bundles.runtimes import release_of, releases
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress

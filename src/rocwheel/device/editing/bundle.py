@@ -11,23 +11,22 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import (
+from rocwheel.binary.bundles.compressed import (
     RAW_SIZE_LIMIT,
     WrongHashError,
     decompress_bundle,
     find_inner_magic,
     iter_decompressed,
 )
-from rocwheel.binary.bundles.parts import BundlePart, spell_hosts, write_offload_bundle
+from rocwheel.binary.bundles.plain import BundlePart, spell_hosts, write_offload_bundle
 from rocwheel.binary.bundles.sequence import Bundle, require_size
 from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage, store_bundle
-from rocwheel.binary.code_objects.errors import DeviceCodeError, NoRoomError
+from rocwheel.binary.code_objects import DeviceCodeError, NoRoomError
 from rocwheel.core.patch import Replacement
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
-    from rocwheel.binary.code_objects.code_object import CodeObject
-    from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.binary.code_objects import CodeObject, Place
     from rocwheel.core.reading import Data
 
 __all__ = ["BundleEdit", "bundle_parts", "edit_bundle", "edit_code_object", "list_slots"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.errors import NotTrimmableError
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.code_objects import NotTrimmableError
+from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import convert_all, raise_all

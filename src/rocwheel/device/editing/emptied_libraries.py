@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import Place, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives, is_named_archive

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.code_objects.code_object import is_code_object
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, is_code_object, parse_target_id
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.device.editing.places import UnlinkedCodeError, list_places

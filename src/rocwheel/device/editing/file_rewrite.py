@@ -6,18 +6,16 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-from rocwheel.binary.bundles.compressed.content import find_inner_magic
-from rocwheel.binary.bundles.fat_binary import is_host_file
+from rocwheel.binary.bundles.compressed import find_inner_magic
 from rocwheel.binary.bundles.runtimes import find_faults, find_runtime
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import NoRoomError, Place
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.code_objects import NoRoomError, Place, is_code_object, read_code_object
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_pe, is_thin_archive
-from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.binary.pe.editing.in_place import write_edited_image
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.binary.pe.rewrite import SignedFileError, write_edited_image
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.patch import write_patched

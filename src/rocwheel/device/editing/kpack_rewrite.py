@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import IO, TYPE_CHECKING
 
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.binary.kpack.archive import KpackArchive, read_archive
-from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
-from rocwheel.binary.kpack.select_entries import select_entries, unnamed_remark
-from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.kpack.write_archive import LEVELS, FileSink
+from rocwheel.binary.code_objects import DeviceCodeError, Place, TargetId, parse_target_id
+from rocwheel.binary.kpack.archive import KpackArchive, Scheme, read_archive
+from rocwheel.binary.kpack.write import (
+    LEVELS,
+    FileSink,
+    Storing,
+    recompress_archive,
+    select_entries,
+    unnamed_remark,
+    would_change,
+)
 from rocwheel.core.messages import count
 from rocwheel.core.reading import iter_pieces
 from rocwheel.core.workers import open_workers

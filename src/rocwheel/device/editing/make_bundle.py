@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
-from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT, ambiguous_targets
+from rocwheel.binary.bundles.compressed import compress_bundle
+from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT, BundlePart, ambiguous_targets, write_offload_bundle
 from rocwheel.binary.bundles.runtimes import choose_version
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, read_header, read_segments
+from rocwheel.binary.code_objects import Place, TargetId, is_code_object, read_code_object
+from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, ElfBytes, read_header, read_segments
 from rocwheel.binary.kind import is_bundle, is_elf64, is_kpack
 from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count

@@ -8,10 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
-from rocwheel.binary.code_objects.errors import NotTrimmableError
-from rocwheel.binary.pe.editing.in_place import edited_image
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.code_objects import NotTrimmableError
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.binary.pe.rewrite import SignedFileError, edited_image
 from rocwheel.core.patch import FilePatch
 from rocwheel.device.editing.bundle import edit_bundle, list_slots
 from rocwheel.device.trimming.trim import plan_trim

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import iter_ar_members
-from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
+from rocwheel.binary.bundles.device_code import DeviceCode, iter_ar_members, read_device_code, read_offload_images
 from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
-from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.kind import is_ar_archive
 from rocwheel.core.errors import InputError
 from rocwheel.core.patch import Replacement

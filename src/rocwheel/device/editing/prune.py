@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import DeviceCodeError
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import DeviceCodeError, TargetId
 from rocwheel.targets.compatibility import Fit, covers, fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.binary.bundles.parts import BundlePart
-    from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.binary.bundles.plain import BundlePart
+    from rocwheel.binary.code_objects import Place
 
 __all__ = ["Prune", "needed_code", "serves"]
 

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
-from rocwheel.binary.bundles.parts import BundlePart
-from rocwheel.binary.code_objects.code_object import encode_flags, read_code_object
-from rocwheel.binary.code_objects.errors import DeviceCodeError
-from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
-from rocwheel.binary.code_objects.target_note import rename_target
+from rocwheel.binary.bundles.plain import BundlePart
+from rocwheel.binary.code_objects import BundleEntryId, DeviceCodeError, TargetId, encode_flags, read_code_object
 from rocwheel.binary.elf.header import E_FLAGS
+from rocwheel.binary.kernel_metadata import rename_target
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import join_data
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.binary.code_objects import Place
     from rocwheel.core.reading import Data
     from rocwheel.wheels.binaries import Binary
 

@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.header import ET_EXEC, read_header
-from rocwheel.binary.elf.relocations import iter_relocated
-from rocwheel.binary.elf.sections import (
+from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
+from rocwheel.binary.elf.header import (
+    ET_EXEC,
     SHF_ALLOC,
     SHF_EXECINSTR,
     SHF_TLS,
@@ -34,19 +32,20 @@ from rocwheel.binary.elf.sections import (
     SHT_NOBITS,
     SHT_PROGBITS,
     SHT_RELA,
+    ElfBytes,
     Section,
+    read_header,
     read_section_table,
 )
+from rocwheel.binary.elf.relocations import iter_relocated
 from rocwheel.binary.kind import is_elf64
-from rocwheel.binary.kpack.marker import MARKER_SECTION
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.kpack.markers import MARKER_SECTION, read_split_library
 from rocwheel.core.reading import have_same_bytes, iter_pieces, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.binary.elf.header import Header
-    from rocwheel.binary.elf.sections import Section
+    from rocwheel.binary.elf.header import Header, Section
     from rocwheel.core.reading import Data
 
 

@@ -16,7 +16,7 @@ from rocwheel.artifacts.sdk_files import (
     declared_targets,
     with_declared_targets,
 )
-from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.binary.code_objects import processor_of
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.reading import have_same_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.code_objects import DeviceCodeError
 from rocwheel.core.workers import raise_all
 from rocwheel.device.reading.extraction import MatchRule
 from rocwheel.device.reading.kpack.extract import choose_stored
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.device.reading.kpack.code import KpackCode, StoredCode
 
 __all__ = ["CodeChoice"]

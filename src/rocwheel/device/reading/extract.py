@@ -8,11 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHashError
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.sequence import iter_entries, require_size
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects import Place, is_code_object, read_code_object
 from rocwheel.binary.kind import is_thin_archive
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.reading import FileRange, iter_pieces
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.bundles.plain import BundleEntry
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.reading import Data
     from rocwheel.core.writing import AtomicFile
     from rocwheel.device.reading.kpack.code import KpackCode

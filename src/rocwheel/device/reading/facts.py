@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import iter_ar_members
-from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
-from rocwheel.binary.bundles.unlinked import read_offload_images
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import count_kernels
-from rocwheel.binary.code_objects.machine import find_illegal
+from rocwheel.binary.bundles.device_code import DeviceCode, iter_ar_members, read_device_code, read_offload_images
+from rocwheel.binary.code_objects import Place, find_illegal
+from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.kind import is_ar_archive, is_thin_archive
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.binary.code_objects.code_object import CodeObject
+    from rocwheel.binary.code_objects import CodeObject
     from rocwheel.core.reading import Data
     from rocwheel.device.reading.kpack.given_archives import Beside
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.device.reading.device_facts import DeviceFacts

@@ -10,7 +10,7 @@ from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import bits_of_pe
 
 if TYPE_CHECKING:
-    from rocwheel.binary.pe.editing.rewrite import SignedFileError
+    from rocwheel.binary.pe.rewrite import SignedFileError
     from rocwheel.core.reading import Data
 
 __all__ = ["is_signed_image", "require_sound_image", "signed_warning"]

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_binary, is_coff_object, is_elf, is_pe, is_thin_archive
-from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.facts import read_pe
-from rocwheel.binary.pe.header import bits_of_pe, machine_name
+from rocwheel.binary.pe.header import PeBytes, bits_of_pe, machine_name
 from rocwheel.binary.pe.object_file import read_object_file
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress

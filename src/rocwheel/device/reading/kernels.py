@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHashError
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.sequence import require_size
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_metadata
+from rocwheel.binary.code_objects import Place, is_code_object, read_code_object
+from rocwheel.binary.kernel_metadata import kernel_symbols, read_metadata
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import release_pages
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import CodeSource
-    from rocwheel.binary.code_objects.code_object import CodeObject
-    from rocwheel.binary.code_objects.kernel_metadata import Kernel
+    from rocwheel.binary.code_objects import CodeObject
+    from rocwheel.binary.kernel_metadata import Kernel
     from rocwheel.core.reading import Data
 
 __all__ = ["CodeKernels", "KernelFacts", "KernelListing", "list_kernels"]

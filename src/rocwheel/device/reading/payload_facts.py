@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import (
-    RAW_SIZE_LIMIT,
-    WrongHashError,
-    find_inner_magic,
-    measure_entries,
-)
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError, find_inner_magic, measure_entries
 from rocwheel.binary.bundles.sequence import iter_entries
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.kernel_metadata import count_kernels
+from rocwheel.binary.code_objects import is_code_object, read_code_object
+from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.kind import COMPRESSED_MAGIC
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
@@ -23,10 +18,10 @@ from rocwheel.core.reading import load
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.binary.bundles.compressed.header import CompressedBundle
+    from rocwheel.binary.bundles.compressed import CompressedBundle
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.binary.code_objects import Place
     from rocwheel.core.reading import Data
 
 __all__ = ["Look", "PayloadFacts", "iter_payloads", "read_payload_facts"]

@@ -21,8 +21,13 @@ from rocwheel.binary.bundles.runtimes import (
     releases,
 )
 from rocwheel.binary.bundles.sequence import iter_entries
-from rocwheel.binary.code_objects.code_object import FIRST_WITH_OPEN_FEATURES, is_code_object, read_loaded_header
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import (
+    FIRST_WITH_OPEN_FEATURES,
+    TargetId,
+    is_code_object,
+    parse_target_id,
+    read_loaded_header,
+)
 from rocwheel.binary.elf.facts import read_elf, read_soname
 from rocwheel.binary.elf.header import HEADER_SIZE
 from rocwheel.binary.kind import is_elf
@@ -50,7 +55,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.runtimes import Release
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.binary.code_objects.code_object import LoadedHeader
+    from rocwheel.binary.code_objects import LoadedHeader
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.reading import Data
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode

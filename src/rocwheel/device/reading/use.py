@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rocwheel.binary.bundles.runtimes import Generics, first_reader, other_readers, releases
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.binary.bundles.runtimes import Release
-    from rocwheel.binary.code_objects.code_object import LoadedHeader
+    from rocwheel.binary.code_objects import LoadedHeader
     from rocwheel.device.reading.kpack.lookup import Found, Lookup
 
 __all__ = ["BundleCode", "EntryCode", "Use", "load_use", "look_up_old_use", "look_up_use", "use_of"]

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.code_object import read_code_object
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.read_kernel import read_kernel
-from rocwheel.binary.kpack.toc import KernelKey
-from rocwheel.binary.kpack.write_archive import ArchiveFacts, KpackWriter, compress_kernel
+from rocwheel.binary.code_objects import Place, parse_target_id, read_code_object
+from rocwheel.binary.kpack.archive import KernelKey, read_archive, read_kernel
+from rocwheel.binary.kpack.write import ArchiveFacts, KpackWriter, compress_kernel
 from rocwheel.core.reading import join_data
 from rocwheel.device.editing.retarget import retarget_code_object
 from rocwheel.device.retargeting.relabelled import NotRelabelledError
 
 if TYPE_CHECKING:
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
-    from rocwheel.binary.kpack.write_archive import Sink
+    from rocwheel.binary.kpack.write import Sink
     from rocwheel.core.reading import Data
     from rocwheel.targets.retarget_pairs import TargetPair
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import FileRange

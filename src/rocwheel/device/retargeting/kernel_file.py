@@ -7,11 +7,9 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.parts import BundlePart
+from rocwheel.binary.bundles.plain import BundlePart
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import BundleEntryId
+from rocwheel.binary.code_objects import BundleEntryId, Place, is_code_object, read_code_object
 from rocwheel.binary.kind import is_bundle
 from rocwheel.core.reading import iter_pieces, join_data, load
 from rocwheel.device.editing.file_rewrite import FileRewrite

@@ -10,12 +10,10 @@ import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.code_object import is_code_object
-from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError
+from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, is_code_object
 from rocwheel.binary.kind import is_bundle, is_kpack
-from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.kpack.archive import KpackError, read_archive
+from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL
+from rocwheel.binary.code_objects import TargetId
+from rocwheel.binary.kpack.archive import Scheme
+from rocwheel.binary.kpack.write import DEFAULT_LEVEL
 from rocwheel.core.patch import FilePatch
 from rocwheel.core.reading import FileRange
 from rocwheel.device.splitting.planning.library import LibraryPlan

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.code_objects.code_object import is_code_object
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
+from rocwheel.binary.code_objects import TargetId, is_code_object
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import attempt_all, raise_all

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.binary.bundles.sequence import iter_entries
-from rocwheel.binary.kpack.toc import KernelKey
-from rocwheel.binary.kpack.write_archive import ArchiveFacts, KpackWriter, compress_kernel
+from rocwheel.binary.kpack.archive import KernelKey
+from rocwheel.binary.kpack.write import ArchiveFacts, KpackWriter, compress_kernel
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import Data
 from rocwheel.core.workers import work_in_order
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rocwheel.binary.bundles.plain import BundleEntry
-    from rocwheel.binary.kpack.write_archive import Sink
+    from rocwheel.binary.kpack.write import Sink
     from rocwheel.device.splitting.files import SplitChoice
     from rocwheel.device.splitting.planning.library import LibraryPlan, PlannedArchive
     from rocwheel.device.splitting.planning.units import Unit

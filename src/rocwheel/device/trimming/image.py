@@ -6,15 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import FatBinary
-from rocwheel.binary.bundles.pe_code import BUNDLE_NAMES, pe_code_section
-from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.pe.base_relocations import iter_pointers
-from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.editing.rewrite import FixedFileError, SignedFileError, require_movable
-from rocwheel.binary.pe.exports import read_export_addresses
-from rocwheel.binary.pe.header import Directory
-from rocwheel.binary.pe.sections import Image, PeSection, open_image
+from rocwheel.binary.bundles.wrappers import BUNDLE_NAMES, FatBinary, pe_code_section
+from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.pe.header import Directory, Image, PeBytes, PeSection, open_image
+from rocwheel.binary.pe.linkage import iter_pointers, read_export_addresses
+from rocwheel.binary.pe.rewrite import FixedFileError, SignedFileError, require_movable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

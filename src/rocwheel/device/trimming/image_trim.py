@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.pe.editing.in_place import edited_image
-from rocwheel.binary.pe.editing.rewrite import PeRewrite, rewrite_image
+from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
+from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.pe.rewrite import PeRewrite, edited_image, rewrite_image
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.trimming.image import FatImage, read_fat_image
 from rocwheel.device.trimming.packing import BundleMove, pack_bundles

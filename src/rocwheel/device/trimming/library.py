@@ -6,25 +6,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.elf_code import elf_code_section
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.bundles.wrappers import FatBinary, elf_code_section, read_fat_binary
+from rocwheel.binary.code_objects import NotTrimmableError, Place
 from rocwheel.binary.elf.dynamic import is_program_only, read_dynamic
 from rocwheel.binary.elf.header import (
     ET_DYN,
     ET_EXEC,
     PT_INTERP,
+    SECTION_LAYOUT,
     SEGMENT_LAYOUT,
+    ElfBytes,
     Header,
+    Section,
     Segment,
     load_segments,
     read_header,
+    read_section_table,
     read_segments,
 )
 from rocwheel.binary.elf.mapping import realigned, require_loadable
 from rocwheel.binary.elf.relocations import Pointer, iter_addresses
-from rocwheel.binary.elf.sections import SECTION_LAYOUT, Section, read_section_table
 from rocwheel.binary.kind import is_ar_archive, is_bundle, is_coff_object, is_thin_archive
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError

@@ -18,9 +18,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_NULL, PT_PHDR, Segment, load_segments
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_EXECINSTR, Section
+from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.elf.header import (
+    PF_W,
+    PF_X,
+    PT_GNU_RELRO,
+    PT_NULL,
+    PT_PHDR,
+    SHF_ALLOC,
+    SHF_EXECINSTR,
+    Section,
+    Segment,
+    load_segments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, ArPart, iter_ar_members, iter_ar_parts
-from rocwheel.binary.bundles.elf_code import elf_code_section
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError, Place
-from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.header import E_SHOFF, ET_REL, Header, read_header
-from rocwheel.binary.elf.patch import patch_of_writes
-from rocwheel.binary.elf.sections import (
+from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.bundles.device_code import AR_HEADER_SIZE, ArPart, iter_ar_members, iter_ar_parts
+from rocwheel.binary.bundles.wrappers import FatBinary, elf_code_section, read_fat_binary
+from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, Place
+from rocwheel.binary.elf.header import (
+    E_SHOFF,
+    ET_REL,
     SECTION_LAYOUT,
     SHT_RELA,
     SHT_SYMTAB,
+    ElfBytes,
+    Header,
     Section,
+    read_header,
     read_section_table,
 )
+from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 from rocwheel.binary.kind import AR_MAGIC, is_elf64
-from rocwheel.binary.moves import Moves
 from rocwheel.core.messages import count
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.core.reading import Data

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
+from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.code_objects import NotTrimmableError, Place
 from rocwheel.binary.elf.header import E_PHOFF, Segment
 from rocwheel.binary.elf.patch import patch_of_writes
-from rocwheel.binary.moves import Moves
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.trimming.image_trim import plan_image_trim
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.storage import BundleChange
     from rocwheel.binary.bundles.wrappers import Wrapper
-    from rocwheel.binary.elf.sections import Section
+    from rocwheel.binary.elf.header import Section
     from rocwheel.core.reading import Data
 
 __all__ = ["plan_trim"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
 from rocwheel.installed.coherence.check import Carrier

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
+from rocwheel.binary.code_objects import FEATURES, TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
 from rocwheel.installed.library_code import CodeGap, Reach, without_lost

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.deb import GPU_FIELD, Choice, DebMember, ForeignCode, open_deb
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from packaging.metadata import RawMetadata
 
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
 
 __all__ = ["read_wheel_facts"]
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.facts import Elf, read_elf
-from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
+from rocwheel.binary.elf.facts import Elf, ElfTraits, read_elf, read_elf_traits
 from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_empty_library, is_kpack, is_mach_o, is_pe
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.installed.device_report import read_device_report

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.machine import Machine, machine_of
+from rocwheel.binary.code_objects import Machine, machine_of
 from rocwheel.core.decoding import read_table
 from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
 
 __all__ = [
     "SPIRV",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.binary.code_objects import processor_of
 from rocwheel.core.workers import convert_all
 from rocwheel.targets.catalog.catalog import load_catalog, sort_key
 from rocwheel.targets.errors import UnknownTargetError

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.code_objects.target_id import processor_of
-from rocwheel.binary.kernel_databases.aotriton import image_processors, is_image
-from rocwheel.binary.kernel_databases.sqlite import database_processors, is_database
-from rocwheel.binary.kernel_databases.tensile import TABLE_SUFFIXES, table_processors
+from rocwheel.binary.code_objects import processor_of
+from rocwheel.binary.kernel_databases import (
+    TABLE_SUFFIXES,
+    database_processors,
+    image_processors,
+    is_database,
+    is_image,
+    table_processors,
+)
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.core.errors import InputError

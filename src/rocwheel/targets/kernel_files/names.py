@@ -6,7 +6,7 @@ import posixpath
 import re
 from functools import cache
 
-from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
+from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.kernel_files.patterns import processors_pattern

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from rocwheel.binary.code_objects.machine import known_processors
-from rocwheel.binary.code_objects.target_id import FEATURES
+from rocwheel.binary.code_objects import FEATURES, known_processors
 
 __all__ = ["PathPattern", "compile_patterns", "processors_pattern"]
 

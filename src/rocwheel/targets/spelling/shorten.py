@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.spelling.target_set import TargetSet
 

@@ -8,7 +8,7 @@ from rocwheel.targets.catalog.catalog import SPIRV
 from rocwheel.targets.errors import NoFlagError
 
 if TYPE_CHECKING:
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.targets.spelling.target_set import TargetSet
 
 __all__ = [

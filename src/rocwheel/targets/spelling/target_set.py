@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.deb import GPU_FIELD
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import convert_all
 from rocwheel.targets.catalog.catalog import SPIRV, load_catalog, sort_key

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.device.editing.wheels.declared import WheelTargets
 

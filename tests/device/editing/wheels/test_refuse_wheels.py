@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from tests.support.bundles import bundle_of
 from tests.support.wheels import make_wheel

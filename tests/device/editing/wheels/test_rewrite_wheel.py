@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.reading.extraction import MatchRule

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.reading.facts import list_device_code, read_device_facts
 from rocwheel.device.reading.inspection import inspect_paths

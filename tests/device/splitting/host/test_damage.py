@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.elf.header import ElfError
+from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.host.fat_file import plan_fat_file

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
+from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.core.patch import FilePatch, write_patch
 from rocwheel.core.reading import FileRange, iter_pieces
 from rocwheel.device.splitting.host.fat_file import plan_fat_file

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.elf.facts import read_elf, read_sections
-from rocwheel.binary.elf.header import PT_LOAD
-from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.elf.header import PT_LOAD, read_sections
+from rocwheel.binary.kpack.markers import read_split_library
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.patch import patched_view
 from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file

@@ -14,14 +14,12 @@ import pefile
 import pytest
 from hypothesis import given
 
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.kpack.marker import Marker
-from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.editing.rewrite import FixedFileError, SignedFileError
+from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
+from rocwheel.binary.kpack.markers import Marker, read_split_library
 from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import PeBytes, open_image
 from rocwheel.binary.pe.layout import find_layout_faults, find_loader_faults
-from rocwheel.binary.pe.sections import open_image
+from rocwheel.binary.pe.rewrite import FixedFileError, SignedFileError
 from rocwheel.core.patch import FilePatch, write_patch
 from rocwheel.device.splitting.host.errors import NotJoinableError, NotSplittableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file

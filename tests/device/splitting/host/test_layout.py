@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.elf.facts import read_elf, read_sections
-from rocwheel.binary.elf.header import PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
-from rocwheel.binary.kpack.marker import Marker, encode_markers
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.code_objects import Place
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.elf.header import PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR, read_sections
+from rocwheel.binary.kpack.markers import Marker, encode_markers, read_split_library
 from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.host.errors import NotJoinableError, NotSplittableError
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.compressed import compress_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.join_tree import join_tree

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.bundles.parts import BundlePart
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.bundles.plain import BundlePart
+from rocwheel.binary.code_objects import Place, TargetId, parse_target_id
 from rocwheel.device.splitting.overlays.prune import PruneToSome
 from rocwheel.targets.compatibility import choose
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.binary.bundles.sequence import read_bundle
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.binary.kpack.shards import ENTRY_RESERVE
+from rocwheel.binary.code_objects import Place
+from rocwheel.binary.kpack.archive import KpackError
+from rocwheel.binary.kpack.write import ENTRY_RESERVE
 from rocwheel.device.splitting.planning.groups import group_units
 from rocwheel.device.splitting.planning.units import Unit
 from tests.support.fat_libraries import code_of, make_bundle

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
+from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.device.splitting.planning.keys import base_target, code_keys, named_features, served_settings
 from rocwheel.targets.compatibility import choose, settings_of
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.compressed.content import compress_bundle, decompress_bundle
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
-from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.bundles.compressed import compress_bundle, decompress_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import Place
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.files import SplitChoice

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 SPLIT = """
 import os, signal
 from pathlib import Path
-from rocwheel.binary.kpack.write_archive import KpackWriter
+from rocwheel.binary.kpack.write import KpackWriter
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 KpackWriter.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

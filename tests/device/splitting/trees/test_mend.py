@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
+from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.planning.units import Unit

@@ -14,9 +14,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.sequence import iter_entry
-from rocwheel.binary.elf.facts import read_sections
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.elf.header import read_sections
 from rocwheel.core.reading import FileRange
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.join_tree import join_tree

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.elf.sections import read_sections
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.binary.elf.header import read_sections
+from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree

@@ -7,7 +7,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.binary.kpack.search import leads_to
+from rocwheel.binary.kpack.markers import leads_to
 from rocwheel.core.messages import first_of, quoted
 
 if TYPE_CHECKING:

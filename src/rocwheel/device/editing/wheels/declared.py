@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.device.editing.prune import serves
 from rocwheel.targets.declaration import decode_declaration, encode_declaration

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
 
 __all__ = ["refuse_wheels"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import is_host_file
-from rocwheel.binary.code_objects.errors import NotTrimmableError
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.code_objects import NotTrimmableError
 from rocwheel.binary.kind import is_binary
-from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.kpack.markers import read_split_library
+from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import FileRange
@@ -39,7 +39,7 @@ from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, re
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.reading import Data
     from rocwheel.wheels.sdist import SourceDate
     from rocwheel.wheels.writing import OpenWheel, WheelPacker

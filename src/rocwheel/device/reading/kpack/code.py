@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import is_host_file
+from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.kind import is_kpack
-from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry, read_archive
-from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel, read_kernel
-from rocwheel.binary.kpack.search import find_archives
-from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
+from rocwheel.binary.kpack.archive import KERNEL_LIMIT, KpackArchive, KpackEntry, iter_kernel, read_archive, read_kernel
+from rocwheel.binary.kpack.markers import SplitUnit, find_archives, read_split_library
 from rocwheel.core.errors import RocwheelError
 from rocwheel.wheels.binaries import Binary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.binary.code_objects import processor_of
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.device.reading.kpack.unit_faults import NamedArchive, find_unit_faults

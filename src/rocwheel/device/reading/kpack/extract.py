@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import DeviceCodeError, Place, TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.reading import load

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import count_kernels
-from rocwheel.binary.code_objects.target_id import processor_of
-from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.code_objects import Place, is_code_object, processor_of, read_code_object
+from rocwheel.binary.kernel_metadata import count_kernels
+from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError
 from rocwheel.device.reading.device_facts import ArchiveFacts, DeviceFacts, EntryFacts, KpackFacts, UnitFacts
 from rocwheel.device.reading.kpack.code import open_kpack_code
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.kpack.archive import KpackArchive
-    from rocwheel.binary.kpack.split_library import SplitUnit
+    from rocwheel.binary.kpack.markers import SplitUnit
     from rocwheel.core.reading import Data
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode, StoredCode
     from rocwheel.device.reading.kpack.given_archives import Beside

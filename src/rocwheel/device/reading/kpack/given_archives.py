@@ -9,7 +9,7 @@ import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.binary.kpack.search import target_at
+from rocwheel.binary.kpack.markers import target_at
 from rocwheel.core.errors import InputError
 from rocwheel.wheels.binaries import installed_place
 

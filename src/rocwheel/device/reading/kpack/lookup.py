@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.targets.catalog.catalog import load_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.binary.kpack.archive import KpackArchive
-    from rocwheel.binary.kpack.split_library import SplitUnit
+    from rocwheel.binary.kpack.markers import SplitUnit
 
 __all__ = ["LAST_STOPPING_RELEASE", "Found", "Lookup", "SearchedArchive"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import kernel_names
-from rocwheel.binary.kpack.match_units import match_units
-from rocwheel.binary.kpack.read_kernel import read_kernel
+from rocwheel.binary.code_objects import Place
+from rocwheel.binary.kernel_metadata import kernel_names
+from rocwheel.binary.kpack.archive import read_kernel
+from rocwheel.binary.kpack.markers import match_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

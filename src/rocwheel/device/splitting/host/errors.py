@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError, Place
+from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, Place
 
 __all__ = ["NoRoomForCodeError", "NotJoinableError", "NotSplittableError"]
 

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.elf_code import elf_code_section
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.bundles.wrappers import elf_code_section, read_fat_binary
+from rocwheel.binary.code_objects import Place
 from rocwheel.binary.elf.dynamic import is_program_only, read_dynamic
-from rocwheel.binary.elf.header import read_header, read_segments
+from rocwheel.binary.elf.header import SHT_PROGBITS, ElfBytes, read_header, read_section_table, read_segments
 from rocwheel.binary.elf.mapping import realigned, require_loadable
-from rocwheel.binary.elf.sections import SHT_PROGBITS, read_section_table
-from rocwheel.binary.kpack.marker import MARKER_SECTION
+from rocwheel.binary.kpack.markers import MARKER_SECTION
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.splitting.host.errors import NotJoinableError

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.pe_code import PE_MARKER_NAMES, pe_code_section
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.editing.rewrite import PeRewrite, require_movable, rewrite_image
-from rocwheel.binary.pe.sections import Image, PeSection, open_image
+from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES, pe_code_section
+from rocwheel.binary.code_objects import Place
+from rocwheel.binary.pe.header import Image, PeBytes, PeSection, open_image
+from rocwheel.binary.pe.rewrite import PeRewrite, require_movable, rewrite_image
 from rocwheel.core.patch import Replacement
 from rocwheel.device.splitting.host.errors import NoRoomForCodeError, NotJoinableError
 from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
@@ -19,7 +18,7 @@ from rocwheel.device.trimming.packing import page_end
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.binary.bundles.fat_binary import FatBinary
+    from rocwheel.binary.bundles.wrappers import FatBinary
     from rocwheel.core.patch import FilePatch
     from rocwheel.core.reading import Data
 

@@ -10,9 +10,20 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NULL, Segment, load_segments
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section
+from rocwheel.binary.code_objects import Place
+from rocwheel.binary.elf.header import (
+    PF_W,
+    PT_GNU_RELRO,
+    PT_LOAD,
+    PT_NULL,
+    SHF_ALLOC,
+    SHF_TLS,
+    SHF_WRITE,
+    SHT_NOBITS,
+    Section,
+    Segment,
+    load_segments,
+)
 from rocwheel.device.splitting.host.errors import NoRoomForCodeError, NotJoinableError
 from rocwheel.device.splitting.host.program_headers import follow_headers
 from rocwheel.device.splitting.host.rewrite import ElfTables

@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.bundles.pe_code import PE_MARKER_NAMES
-from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.header import ET_REL, read_header
-from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_SYMTAB, read_section_table
+from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES, FatBinary, read_fat_binary
+from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.elf.header import ET_REL, SHT_DYNSYM, SHT_SYMTAB, ElfBytes, read_header, read_section_table
 from rocwheel.binary.kind import is_coff_object
-from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, encode_markers
-from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.header import is_pe64
-from rocwheel.binary.pe.sections import open_image
+from rocwheel.binary.kpack.archive import KpackError
+from rocwheel.binary.kpack.markers import MARKER_SECTION, Marker, encode_markers
+from rocwheel.binary.pe.header import PeBytes, is_pe64, open_image
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.host_image import plan_host_image

@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.pe.editing.rewrite import (
-    PeRewrite,
-    SignedFileError,
-    has_room_for_section,
-    rewrite_image,
-    sections_end,
-)
-from rocwheel.binary.pe.sections import SECTION_LAYOUT, Image, PeSection
+from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.pe.header import SECTION_LAYOUT, Image, PeSection
+from rocwheel.binary.pe.rewrite import PeRewrite, SignedFileError, has_room_for_section, rewrite_image, sections_end
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
@@ -28,7 +22,7 @@ from rocwheel.device.trimming.image import FatImage, read_fat_image
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.binary.bundles.fat_binary import FatBinary
+    from rocwheel.binary.bundles.wrappers import FatBinary
     from rocwheel.core.reading import Data
 
 __all__ = ["IMAGE_MARKER", "plan_host_image"]

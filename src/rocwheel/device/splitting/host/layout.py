@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.elf.header import Segment, load_segments
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, SHT_PROGBITS, Section
-from rocwheel.binary.kpack.marker import MARKER_SECTION
+from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.elf.header import SHF_ALLOC, SHT_NOBITS, SHT_PROGBITS, Section, Segment, load_segments
+from rocwheel.binary.kpack.markers import MARKER_SECTION
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.trimming.packing import PAGE
 from rocwheel.device.trimming.segment_cut import SPARES_OF_LIBRARY, SPARES_OF_PROGRAM, cut_segment

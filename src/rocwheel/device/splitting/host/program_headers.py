@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects import Place
 from rocwheel.binary.elf.header import PT_PHDR, Segment, load_segments
 from rocwheel.device.splitting.host.errors import NotJoinableError
 

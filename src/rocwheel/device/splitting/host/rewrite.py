@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import ElfBytes, ElfError
-from rocwheel.binary.elf.header import E_PHOFF, Header, Segment, load_segments
-from rocwheel.binary.elf.patch import patch_of_writes
-from rocwheel.binary.elf.section_table import SectionTable, order_sections, require_plain_numbers
-from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHF_ALLOC, SHF_TLS, SHT_NOBITS, SHT_NULL, Section
-from rocwheel.binary.moves import Moves
+from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.elf.header import (
+    E_PHOFF,
+    SECTION_LAYOUT,
+    SHF_ALLOC,
+    SHF_TLS,
+    SHT_NOBITS,
+    SHT_NULL,
+    ElfBytes,
+    ElfError,
+    Header,
+    Section,
+    Segment,
+    load_segments,
+)
+from rocwheel.binary.elf.patch import SectionTable, order_sections, patch_of_writes, require_plain_numbers
 from rocwheel.core.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.wrappers import pack_wrapper_head
-from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects import Place
 from rocwheel.binary.elf.relocations import INFO_AT, pack_relative
 from rocwheel.core.patch import Replacement
 from rocwheel.device.splitting.host.errors import NotSplittableError
@@ -16,9 +16,8 @@ from rocwheel.device.splitting.host.errors import NotSplittableError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.binary.bundles.fat_binary import FatBinary
-    from rocwheel.binary.bundles.wrappers import Wrapper
-    from rocwheel.binary.elf.bytes import ElfBytes
+    from rocwheel.binary.bundles.wrappers import FatBinary, Wrapper
+    from rocwheel.binary.elf.header import ElfBytes
 
 __all__ = ["WrapperContent", "require_known_machine", "write_image_wrappers", "write_wrapper"]
 

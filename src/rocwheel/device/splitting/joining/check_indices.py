@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.kpack.toc import split_key
+from rocwheel.binary.kpack.archive import split_key
 from rocwheel.core.messages import count, first_of
 from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE
 from rocwheel.device.reading.kpack.unit_faults import NamedArchive, UnitFault, find_unit_faults
@@ -16,7 +16,7 @@ from rocwheel.device.splitting.joining.find_code import archives_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.binary.kpack.split_library import SplitLibrary
+    from rocwheel.binary.kpack.markers import SplitLibrary
     from rocwheel.device.splitting.joining.find_code import ArchiveFile
 
 __all__ = ["IndexCheck", "check_indices"]

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import is_host_file
-from rocwheel.binary.kpack.recompress import Storing, recompress_archive
-from rocwheel.binary.kpack.select_entries import select_entries
-from rocwheel.binary.kpack.split_library import SplitLibrary, read_split_library
-from rocwheel.binary.kpack.write_archive import FileSink
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.kpack.markers import SplitLibrary, read_split_library
+from rocwheel.binary.kpack.write import FileSink, Storing, recompress_archive, select_entries
 from rocwheel.core.errors import InputError
 from rocwheel.core.patch import write_patch
 from rocwheel.core.reading import FileRange

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id
+from rocwheel.binary.code_objects import BundleEntryId, DeviceCodeError, Place, TargetId, parse_target_id
 from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
-from rocwheel.binary.kpack.search import leads_to
+from rocwheel.binary.kpack.markers import leads_to
 from rocwheel.core.reading import FileRange
 from rocwheel.device.editing.make_bundle import HOST_ENTRY
 from rocwheel.device.splitting.planning.keys import code_keys, named_features
@@ -19,7 +18,7 @@ from rocwheel.device.splitting.planning.keys import code_keys, named_features
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rocwheel.binary.kpack.split_library import SplitUnit
+    from rocwheel.binary.kpack.markers import SplitUnit
 
 __all__ = ["NOTHING_RENUMBERED", "ArchiveFile", "FoundCode", "UnitCode", "archives_of", "find_code", "needs_archives"]
 

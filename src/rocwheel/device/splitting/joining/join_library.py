@@ -8,11 +8,11 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import write_compressed_bundle
-from rocwheel.binary.bundles.parts import BUNDLE_ALIGNMENT, lay_out_bundle, spell_host
+from rocwheel.binary.bundles.compressed import write_compressed_bundle
+from rocwheel.binary.bundles.plain import BUNDLE_ALIGNMENT, lay_out_bundle, spell_host
 from rocwheel.binary.bundles.runtimes import choose_version
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, announce_level, stronger_level
-from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel
+from rocwheel.binary.kpack.archive import KERNEL_LIMIT, iter_kernel
 from rocwheel.core.patch import FilePatch
 from rocwheel.core.reading import Data, FileRange, FileView, load
 from rocwheel.core.scratch import no_room, open_temporary, path_of

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import BundleEntryId
-from rocwheel.binary.kpack.marker import check_sizes
+from rocwheel.binary.code_objects import BundleEntryId
+from rocwheel.binary.kpack.markers import check_sizes
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
 from rocwheel.device.splitting.joining.find_code import (
@@ -21,8 +21,7 @@ from rocwheel.device.splitting.joining.find_code import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rocwheel.binary.kpack.marker import Marker
-    from rocwheel.binary.kpack.split_library import SplitLibrary, SplitUnit
+    from rocwheel.binary.kpack.markers import Marker, SplitLibrary, SplitUnit
     from rocwheel.device.splitting.joining.find_code import ArchiveFile
 
 __all__ = ["JoinPlan", "plan_library_join"]

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import is_host_file
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.device.splitting.joining.check_indices import check_indices

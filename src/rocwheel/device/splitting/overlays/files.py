@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.reading import FileRange
 from rocwheel.device.splitting.files import DeviceFile
 from rocwheel.targets.overlay_names import overlay_path

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.code_objects.errors import NotTrimmableError
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import NotTrimmableError, TargetId
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError

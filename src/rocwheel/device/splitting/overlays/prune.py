@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.device.editing.prune import Prune
 
 if TYPE_CHECKING:
-    from rocwheel.binary.bundles.parts import BundlePart
-    from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.binary.bundles.plain import BundlePart
+    from rocwheel.binary.code_objects import Place
 
 __all__ = ["PruneToSome"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.reading import FileRange
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.rewrite_order import RewriteOrder

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kpack.archive import ARCHIVE_LIMIT
-from rocwheel.binary.kpack.shards import assign_shards
+from rocwheel.binary.kpack.write import assign_shards
 from rocwheel.device.splitting.planning.keys import code_keys, named_features, served_settings
 from rocwheel.device.splitting.planning.units import Unit
 from rocwheel.targets.catalog.catalog import sort_key
@@ -21,7 +21,7 @@ from rocwheel.targets.catalog.catalog import sort_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
 
 __all__ = ["UnitGroup", "UnitKeys", "group_units"]
 

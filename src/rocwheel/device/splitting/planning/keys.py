@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
+from rocwheel.binary.code_objects import FEATURES, TargetId
 from rocwheel.targets.compatibility import choose, settings_of
 
 if TYPE_CHECKING:

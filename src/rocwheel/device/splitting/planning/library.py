@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import FatBinary
-from rocwheel.binary.kpack.marker import Marker
+from rocwheel.binary.bundles.wrappers import FatBinary
+from rocwheel.binary.kpack.markers import Marker
 from rocwheel.device.splitting.host.host_file import UnitLink
 from rocwheel.device.splitting.planning.groups import UnitGroup, group_units
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER, archive_path, search_path
@@ -16,7 +16,7 @@ from rocwheel.device.splitting.planning.units import Unit, by_form, read_units, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.reading import Data
 
 __all__ = ["LibraryPlan", "PlannedArchive", "plan_library"]

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.binary.kpack.markers import PLACEHOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,8 +12,8 @@ import msgspec
 
 from rocwheel.binary.bundles.plain import BundleEntry
 from rocwheel.binary.bundles.sequence import Bundle
-from rocwheel.binary.kpack.marker import check_sizes
-from rocwheel.binary.kpack.shards import ENTRY_RESERVE
+from rocwheel.binary.kpack.markers import check_sizes
+from rocwheel.binary.kpack.write import ENTRY_RESERVE
 from rocwheel.core.messages import count
 from rocwheel.device.editing.prune import needed_code
 from rocwheel.device.splitting.host.errors import NotSplittableError
@@ -23,9 +23,8 @@ from rocwheel.targets.catalog.catalog import SPIRV
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.binary.bundles.fat_binary import FatBinary
-    from rocwheel.binary.code_objects.errors import Place
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.bundles.wrappers import FatBinary
+    from rocwheel.binary.code_objects import Place, TargetId
     from rocwheel.core.reading import Data
 
 __all__ = ["Unit", "by_form", "read_units", "size_checks", "wrapper_indices"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kind import is_ar_archive, is_binary, is_pe, is_thin_archive
-from rocwheel.binary.kpack.write_archive import FileSink
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.kpack.write import FileSink
+from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import attempt_all, open_workers, raise_all

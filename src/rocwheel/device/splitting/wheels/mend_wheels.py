@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.binary.kpack.markers import PLACEHOLDER
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.device.splitting.wheels.device_wheels import (

@@ -9,7 +9,7 @@ from packaging.metadata import ExceptionGroup, Metadata
 from packaging.utils import canonicalize_name
 
 import rocwheel
-from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.binary.kpack.markers import PLACEHOLDER
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.workers import raise_all

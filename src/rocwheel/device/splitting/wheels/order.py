@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.binary.kpack.markers import PLACEHOLDER
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import convert_all
 from rocwheel.device.splitting.files import SplitChoice

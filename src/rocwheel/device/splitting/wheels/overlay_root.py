@@ -6,8 +6,8 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.fat_binary import is_host_file
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.targets.kernel_files.classify import classify_path

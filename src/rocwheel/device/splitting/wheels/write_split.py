@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.kpack.write_archive import FileSink
+from rocwheel.binary.kpack.write import FileSink
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of
 from rocwheel.core.workers import open_workers
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import IO
 
-    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.device.splitting.files import HostFile, SplitPlan
     from rocwheel.device.splitting.planning.library import PlannedArchive
     from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel

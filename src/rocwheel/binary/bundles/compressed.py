@@ -1,0 +1,542 @@
+"""Compressed offload bundles (CCOB), versions 1 to 3, after LLVM's ``OffloadBundler.cpp``.
+
+=======  =======================================================================
+version  header, little-endian, followed by one zlib stream or zstd frame
+=======  =======================================================================
+1        ``CCOB``, u16 1, u16 method, u32 raw size, 8 bytes hash
+2        ``CCOB``, u16 2, u16 method, u32 total size, u32 raw size, 8 bytes hash
+3        ``CCOB``, u16 3, u16 method, u64 total size, u64 raw size, 8 bytes hash
+=======  =======================================================================
+
+The payload is a whole plain bundle. The total size counts the header. The hash is the beginning of the raw bundle's
+MD5: no reader enforces it, but AMD's comgr keys its cache by it. Version 1 doesn't state its total size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import zlib
+from enum import IntEnum
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
+from rocwheel.binary.code_objects import DeviceCodeError, Place
+from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
+from rocwheel.core.compression import zstd
+from rocwheel.core.messages import count
+from rocwheel.core.reading import Data, iter_pieces, load
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    from rocwheel.core.reading import Data
+
+
+_MAGIC = 0xFD2FB528
+_SKIPPABLE, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
+_SKIPPABLE_HEADER = 8
+_DICTIONARY_ID_SIZES = (0, 1, 2, 4)
+_CONTENT_SIZE_SIZES = (0, 2, 4, 8)
+_SINGLE_SEGMENT, _CHECKSUM = 1 << 5, 1 << 2
+_BLOCK_HEADER = 3
+_RLE, _RESERVED = 1, 3
+
+
+def measure_frame(payload: Data) -> int:
+    """Return the size of the zstd frame at the start; raises `zstd.ZstdError`.
+
+    Next to nothing of the blocks themselves is read: a frame may be gigabytes long, and so may be what comes after it.
+    """
+    magic = _integer(payload, 0, 4)
+    if magic & _SKIPPABLE_MASK == _SKIPPABLE:
+        return _inside(payload, _SKIPPABLE_HEADER + _integer(payload, 4, 4))
+    if magic != _MAGIC:
+        msg = "it does not begin with a zstd frame"
+        raise zstd.ZstdError(msg)
+    descriptor = _integer(payload, 4, 1)
+    position, is_last = 5 + _header_fields_size(descriptor), False
+    while not is_last:
+        header = _integer(payload, position, _BLOCK_HEADER)
+        is_last = bool(header & 1)
+        position = _inside(payload, position + _BLOCK_HEADER + _content_size(header))
+    return _inside(payload, position + (4 if descriptor & _CHECKSUM else 0))
+
+
+def _header_fields_size(descriptor: int) -> int:
+    """Return the size of the fields between the frame header's descriptor and the first block."""
+    is_single = bool(descriptor & _SINGLE_SEGMENT)
+    content_size = _CONTENT_SIZE_SIZES[descriptor >> 6] or int(is_single)
+    return int(not is_single) + _DICTIONARY_ID_SIZES[descriptor & 3] + content_size
+
+
+def _content_size(header: int) -> int:
+    kind, size = header >> 1 & 3, header >> 3
+    if kind == _RESERVED:
+        msg = "a zstd block is of the reserved type"
+        raise zstd.ZstdError(msg)
+    return 1 if kind == _RLE else size
+
+
+def _integer(payload: Data, start: int, size: int) -> int:
+    return int.from_bytes(bytes(payload[start : _inside(payload, start + size)]), "little")
+
+
+def _inside(payload: Data, stop: int) -> int:
+    if stop > len(payload):
+        msg = "the zstd frame ends early"
+        raise zstd.ZstdError(msg)
+    return stop
+
+
+PAYLOAD_ERRORS = (zstd.ZstdError, zlib.error, EOFError)
+"""What reading a damaged payload raises."""
+
+_INPUT = 1 << 14
+_SHARE_INPUT = 1 << 9
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_HEADER_LIMIT = 18
+_READER_WINDOW_LOG = 31
+_WRITER_WINDOW_LOG = 27
+"""The largest window that decoders accept when they stream with default settings: 128 MiB."""
+_LDM_HASH_RATE_LOG = 7
+"""How densely long-distance matching samples: on fat binaries, less dense is slower in size, denser in time."""
+_DECODER_OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _READER_WINDOW_LOG}
+
+
+class Method(IntEnum):
+    """How a payload is compressed: the values of ``llvm::compression::Format``."""
+
+    ZLIB = 0
+    ZSTD = 1
+
+
+def zstd_content_size(payload: Data) -> int | None:
+    """Return the content size that the header of a zstd frame states; raises `zstd.ZstdError`."""
+    return zstd.get_frame_info(load(payload[:_ZSTD_HEADER_LIMIT])).decompressed_size
+
+
+def iter_payload(payload: Data, method: Method, block: int) -> Generator[bytes, None, int]:
+    """Decompress in blocks of at most ``block`` bytes; the return value says how much input was taken.
+
+    Raises one of `PAYLOAD_ERRORS` for damaged data and for data that end early.
+    """
+    return _iter_zstd(payload, block) if method is Method.ZSTD else _iter_zlib(payload, block)
+
+
+def _iter_zstd(payload: Data, block: int) -> Generator[bytes, None, int]:
+    """Decompress one frame after the other; the return value says how much input they took."""
+    consumed = 0
+    while consumed < len(payload) and (consumed == 0 or not _is_end(payload[consumed:], Method.ZSTD)):
+        decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS)
+        position = consumed
+        while not decoder.eof:
+            chunk = bytes(payload[position : position + _INPUT]) if decoder.needs_input else b""
+            if decoder.needs_input and not chunk:
+                msg = "the compressed data end early"
+                raise EOFError(msg)
+            position += len(chunk)
+            if piece := decoder.decompress(chunk, max_length=block):
+                yield piece
+        consumed = position - len(decoder.unused_data)
+    return consumed
+
+
+def _iter_zlib(payload: Data, block: int) -> Generator[bytes, None, int]:
+    """Decompress one stream; the return value says how much input it took."""
+    decoder = zlib.decompressobj()
+    position, pending = 0, b""
+    while not decoder.eof:
+        chunk = pending or bytes(payload[position : position + _INPUT])
+        position += 0 if pending else len(chunk)
+        piece = decoder.decompress(chunk, block)
+        pending = decoder.unconsumed_tail
+        if not chunk and not piece:
+            msg = "the compressed data end early"
+            raise EOFError(msg)
+        if piece:
+            yield piece
+    return position - len(decoder.unused_data)
+
+
+def iter_shares(payload: Data, method: Method) -> Iterator[tuple[int, int]]:
+    """Yield the raw and the compressed size of small pieces of output, in order.
+
+    Raises one of `PAYLOAD_ERRORS` for damaged data.
+    """
+    decoder = _decoder(method)
+    position = taken = 0
+    while position < len(payload) and not (decoder.eof and _is_end(payload[position:], method)):
+        decoder = _decoder(method) if decoder.eof else decoder
+        chunk = bytes(payload[position : position + _SHARE_INPUT])
+        produced = len(decoder.decompress(chunk))
+        used = len(chunk) - len(decoder.unused_data)
+        position += used
+        taken += used
+        if produced:
+            yield produced, taken
+            taken = 0
+
+
+def _decoder(method: Method) -> zstd.ZstdDecompressor | zlib._Decompress:
+    return zstd.ZstdDecompressor(options=_DECODER_OPTIONS) if method is Method.ZSTD else zlib.decompressobj()
+
+
+def _is_end(rest: Data, method: Method) -> bool:
+    """Return whether the payload is over where ``rest`` begins, which follows a frame or stream."""
+    return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
+
+
+def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> Iterator[bytes]:
+    """Compress the buffers, in their order, into one stream or frame, which is yielded in pieces.
+
+    Where they have the magic of compressed bundles, a block ends within it: encoders may copy bytes as they are, and
+    some readers look for the next bundle by its magic alone.
+    """
+    pieces = _cut_within_magic(piece for buffer in buffers for piece in iter_pieces(buffer))
+    if method is Method.ZLIB:
+        deflater = zlib.compressobj(min(level, 9))
+        for piece, is_cut in pieces:
+            yield deflater.compress(piece) + (deflater.flush(zlib.Z_SYNC_FLUSH) if is_cut else b"")
+        yield deflater.flush()
+        return
+    encoder = _zstd_encoder(buffers, level)
+    for piece, is_cut in pieces:
+        yield encoder.compress(piece, mode=encoder.FLUSH_BLOCK if is_cut else encoder.CONTINUE)
+    yield encoder.flush()
+
+
+def _cut_within_magic(pieces: Iterable[memoryview]) -> Iterator[tuple[memoryview, bool]]:
+    """Yield the pieces, cut within each magic of a compressed bundle, and whether a cut follows."""
+    before = b""
+    for piece in pieces:
+        both = before + bytes(piece)
+        start, found = len(before), both.find(COMPRESSED_MAGIC)
+        while found >= 0:
+            cut = max(found + len(COMPRESSED_MAGIC) // 2, start)
+            yield memoryview(both)[start:cut], True
+            start, found = cut, both.find(COMPRESSED_MAGIC, found + 1)
+        yield memoryview(both)[start:], False
+        before = both[1 - len(COMPRESSED_MAGIC) :]
+
+
+def _zstd_encoder(buffers: Sequence[Data], level: int) -> zstd.ZstdCompressor:
+    raw_size = sum(map(len, buffers))
+    parameter = zstd.CompressionParameter
+    options: dict[int, int] = {
+        parameter.compression_level: level,
+        parameter.enable_long_distance_matching: 1,
+        parameter.ldm_hash_rate_log: _LDM_HASH_RATE_LOG,
+        parameter.window_log: min(max(raw_size.bit_length(), 10), _WRITER_WINDOW_LOG),
+    }
+    encoder: zstd.ZstdCompressor = zstd.ZstdCompressor(options=options)
+    encoder.set_pledged_input_size(raw_size)
+    return encoder
+
+
+_COMMON = struct.Struct("<4sHH")
+_LAYOUTS = {1: struct.Struct("<I8s"), 2: struct.Struct("<II8s"), 3: struct.Struct("<QQ8s")}
+_BLOCK = 1 << 20
+
+
+class CompressedBundle(msgspec.Struct, frozen=True):
+    """The header of a compressed bundle; ``size`` is the total size, ``raw_size`` that of the plain bundle within."""
+
+    version: int
+    method: Method
+    header_size: int
+    size: int
+    raw_size: int
+    digest: bytes
+
+    def pack(self) -> bytes:
+        """Return the bytes of this header, of version 2 or 3."""
+        sizes = _LAYOUTS[self.version].pack(self.size, self.raw_size, self.digest)
+        return _COMMON.pack(COMPRESSED_MAGIC, self.version, self.method) + sizes
+
+
+def header_size(version: int) -> int:
+    """Return the size of a header of ``version`` 1, 2 or 3 in bytes."""
+    return _COMMON.size + _LAYOUTS[version].size
+
+
+def header_version(data: bytes) -> int | None:
+    """Return the version of the compressed bundle at the start of ``data``; none when there is none."""
+    return int.from_bytes(data[4:6], "little") if is_compressed_bundle(data) else None
+
+
+def read_compressed_bundle(data: Data, *, place: Place) -> CompressedBundle:
+    """Read the header at the start of ``data``, which may go on after the bundle.
+
+    The size of a version 1 bundle is found from its payload. The raw size of a version 2 bundle of 4 GiB or more, which
+    its field can't hold, is taken from the zstd frame.
+    Raises `DeviceCodeError` for unknown versions and methods, truncated headers, and sizes past the end of ``data``.
+    """
+    version, method = _read_version(data, place)
+    start = header_size(version)
+    if len(data) < start:
+        raise DeviceCodeError(place, f"{count(len(data), 'byte')}, too few for a header of version {version}")
+    fields = _LAYOUTS[version].unpack(bytes(data[_COMMON.size : start]))
+    raw_size: int = fields[-2]
+    size: int = fields[0] if version > 1 else start + _measure_payload(data[start:], method, raw_size, place)
+    if not start < size <= len(data):
+        raise DeviceCodeError(
+            place,
+            f"its header declares a total size of {count(size, 'byte')}",
+            expected=f"more than {start} and at most {len(data)}, where the data end",
+            remedy="The file may be truncated.",
+        )
+    if version == 2 and method is Method.ZSTD:
+        raw_size = _unwrap_raw_size(raw_size, data[start:size])
+    return CompressedBundle(version, method, start, size, raw_size, fields[-1])
+
+
+def _read_version(data: Data, place: Place) -> tuple[int, Method]:
+    if len(data) < _COMMON.size:
+        raise DeviceCodeError(place, f"{count(len(data), 'byte')}, too few for a compressed bundle")
+    magic, version, method = _COMMON.unpack(bytes(data[: _COMMON.size]))
+    if magic != COMPRESSED_MAGIC:
+        raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{COMPRESSED_MAGIC!r}")
+    if version not in _LAYOUTS:
+        raise DeviceCodeError(place, f"a compressed bundle of version {version}", expected="version 1, 2 or 3")
+    if method not in tuple(Method):
+        raise DeviceCodeError(place, f"a payload of compression method {method}", expected="0 (zlib) or 1 (zstd)")
+    return version, Method(method)
+
+
+def _measure_payload(payload: Data, method: Method, raw_size: int, place: Place) -> int:
+    try:
+        if method is Method.ZSTD:
+            return measure_frame(payload)
+        stream = iter_payload(payload, method, _BLOCK)
+        left = raw_size
+        while left >= 0:
+            left -= len(next(stream))
+    except StopIteration as e:
+        return int(e.value)
+    except PAYLOAD_ERRORS as e:
+        raise bad_payload(place, e) from e
+    raise too_large(place, raw_size)
+
+
+def _unwrap_raw_size(declared: int, payload: Data) -> int:
+    try:
+        actual = zstd_content_size(payload)
+    except PAYLOAD_ERRORS:
+        return declared
+    return actual if actual is not None and actual % (1 << 32) == declared else declared
+
+
+def bad_payload(place: Place, error: Exception) -> DeviceCodeError:
+    """Return what to raise for a payload that is not zlib or zstd data, or damaged."""
+    return DeviceCodeError(place, f"its payload can't be decompressed ({error})")
+
+
+def too_large(place: Place, raw_size: int) -> DeviceCodeError:
+    """Return what to raise for a payload that gives more than the ``raw_size`` that its header declares."""
+    return DeviceCodeError(place, f"decompresses to more than the {count(raw_size, 'byte')} that its header declares")
+
+
+HIGHEST_LEVEL = 22
+"""The highest zstd level of bundles; archives have lower ones."""
+
+RAW_SIZE_LIMIT = 1 << 32
+"""The largest raw bundle that is held in memory unless the caller says otherwise, in bytes."""
+
+_HEAD_BLOCK = 1 << 14
+_HEAD_LIMIT = 1 << 20
+_DIGEST_SIZE = 8
+
+
+class WrongHashError(DeviceCodeError):
+    """A bundle whose content does not match the hash in its header."""
+
+    def __init__(self, place: Place, stored: bytes, actual: bytes) -> None:
+        super().__init__(
+            place,
+            f"its hash is {stored.hex()}, that of its content {actual.hex()}",
+            remedy="The device code may be damaged: get the file again, or use --force to take it as it is.",
+        )
+
+
+def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: Place) -> OffloadBundle:
+    """Read the header of the plain bundle inside, decompressing no more than that takes.
+
+    ``data`` starts with the compressed bundle. Raises `DeviceCodeError` as `read_offload_bundle` does, and for a
+    payload that isn't zlib or zstd data.
+    """
+    head = bytearray()
+    problem: DeviceCodeError | None = None
+    tried = 0
+    for block in _iter_checked(data, bundle, place, block=_HEAD_BLOCK):
+        head += block
+        if len(head) >= min(2 * tried, bundle.raw_size):  # so that each byte is read twice or so
+            tried = len(head)
+            try:
+                return read_offload_bundle(memoryview(bytes(head)), place=place, available=bundle.raw_size)
+            except DeviceCodeError as e:
+                problem = e
+        if len(head) > _HEAD_LIMIT:
+            break
+    raise problem or DeviceCodeError(place, "its payload is empty")
+
+
+def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: Place) -> Iterator[bytes]:
+    """Yield the plain bundle inside in blocks of at most 1 MiB, whatever its size.
+
+    Raises `DeviceCodeError` when the payload is damaged, or doesn't end where the header says: with its input, and
+    after ``raw_size`` bytes of output (a decompression bomb is cut off there). Raises `WrongHashError` once all is
+    given: what came before is as the payload has it.
+    """
+    md5 = hashlib.md5(usedforsecurity=False)
+    for block in _iter_checked(data, bundle, place, block=_BLOCK):
+        md5.update(block)
+        yield block
+    if (digest := md5.digest()[:_DIGEST_SIZE]) != bundle.digest:
+        raise WrongHashError(place, bundle.digest, digest)
+
+
+def _iter_checked(data: Data, bundle: CompressedBundle, place: Place, *, block: int) -> Iterator[bytes]:
+    payload = data[bundle.header_size : bundle.size]
+    blocks = iter_payload(payload, bundle.method, block)
+    produced = consumed = 0
+    try:
+        while True:
+            piece = next(blocks)
+            produced += len(piece)
+            if produced > bundle.raw_size:
+                raise too_large(place, bundle.raw_size)
+            yield piece
+    except StopIteration as e:
+        consumed = int(e.value)
+    except PAYLOAD_ERRORS as e:
+        raise bad_payload(place, e) from e
+    if produced != bundle.raw_size:
+        raise DeviceCodeError(
+            place, f"decompresses to {count(produced, 'byte')}", expected=f"{bundle.raw_size}, as its header declares"
+        )
+    _check_end(bundle, place, len(payload) - consumed)
+
+
+def _check_end(bundle: CompressedBundle, place: Place, left: int) -> None:
+    """Raise for a payload that ends before the declared total size."""
+    if left:
+        rest = count(left, "byte")
+        raise DeviceCodeError(
+            place,
+            f"its payload ends {rest} before the declared total size of {bundle.size}",
+            remedy="Readers of LLVM 22 and earlier refuse such a bundle.",
+        )
+
+
+def decompress_bundle(
+    data: Data, bundle: CompressedBundle, *, place: Place, limit: int = RAW_SIZE_LIMIT
+) -> tuple[Data, WrongHashError | None]:
+    """Return the plain bundle inside and, if its hash is not the one in the header, the error to raise or to report.
+
+    Memory is taken as the payload decompresses, whatever size the header declares.
+
+    Raises `DeviceCodeError` for a raw size above ``limit``, and as `iter_decompressed` does.
+    """
+    require_raw_size(bundle, limit, place=place)
+    raw = bytearray()  # grows with what comes: the declared size may be a lie
+    wrong_hash: WrongHashError | None = None
+    try:
+        for block in iter_decompressed(data, bundle, place=place):
+            raw += block
+    except WrongHashError as e:
+        wrong_hash = e
+    return memoryview(raw).toreadonly(), wrong_hash
+
+
+def require_raw_size(bundle: CompressedBundle, limit: int, *, place: Place) -> None:
+    """Raise `DeviceCodeError` for a bundle that decompresses to more than ``limit`` bytes."""
+    if bundle.raw_size > limit:
+        raise DeviceCodeError(
+            place,
+            f"holds a bundle of {count(bundle.raw_size, 'byte')}",
+            expected=f"at most {limit}, the limit set here",
+            remedy="Set a higher limit if you trust the file.",
+        )
+
+
+def _digest(buffers: Iterable[Data]) -> bytes:
+    md5 = hashlib.md5(usedforsecurity=False)
+    for buffer in buffers:
+        for piece in iter_pieces(buffer):
+            md5.update(piece)
+    return md5.digest()[:_DIGEST_SIZE]
+
+
+def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, *, place: Place) -> list[int]:
+    """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes.
+
+    Entries of less than a zstd block (128 KiB) share those of their block. An entry that repeats one before it takes
+    next to nothing. Raises `DeviceCodeError` for a damaged payload.
+    """
+    sizes = [0.0] * len(plain.entries)
+    begin = 0
+    try:
+        for produced, taken in iter_shares(data[bundle.header_size : bundle.size], bundle.method):
+            end = begin + produced
+            for number, entry in enumerate(plain.entries):
+                overlap = min(entry.stop, end) - max(entry.offset, begin)
+                sizes[number] += taken * max(overlap, 0) / produced
+            begin = end
+    except PAYLOAD_ERRORS as e:
+        raise bad_payload(place, e) from e
+    return [round(size) for size in sizes]
+
+
+def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
+    """Return what `write_compressed_bundle` writes; at a level near ``level`` where this has the magic within."""
+    buffers, written = list(raw), [b""]
+    for tried in (level, *(other for other in (level + 1, level - 1, level + 2) if 1 <= other <= HIGHEST_LEVEL)):
+        file = io.BytesIO()
+        write_compressed_bundle(file, buffers, version=version, level=tried, method=method)
+        written.append(file.getvalue())
+        if find_inner_magic(written[-1]) is None:
+            return written[-1]
+    return written[1]
+
+
+def find_inner_magic(bundle: bytes | Data) -> int | None:
+    """Return where a compressed bundle has the magic of such once more; none for most.
+
+    Readers that look for the next bundle by its magic, and not where this one ends, take that for another bundle.
+    """
+    before, start = b"", 0
+    for piece in iter_pieces(memoryview(bundle) if isinstance(bundle, bytes) else bundle):
+        both = before + bytes(piece)
+        found = both.find(COMPRESSED_MAGIC, 0 if start else 1)
+        if found >= 0:
+            return start - len(before) + found
+        start += len(piece)
+        before = both[1 - len(COMPRESSED_MAGIC) :]
+    return None
+
+
+def write_compressed_bundle(
+    file: IO[bytes], raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD
+) -> None:
+    """Write a plain bundle, given as a sequence of buffers, as a CCOB of ``version`` 2 or 3 where ``file`` stands.
+
+    The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on, so that the code of many targets
+    that is the same costs almost nothing. Memory holds the window, and a few megabytes of each side.
+    Raises `ValueError` for version 1, which the runtime can't read, and for 4 GiB or more in version 2.
+    """
+    buffers = list(raw)
+    raw_size = sum(len(buffer) for buffer in buffers)
+    if version not in {2, 3} or (version == 2 and raw_size >= 1 << 32):
+        msg = f"a bundle of {count(raw_size, 'byte')} can't be written in version {version}"
+        raise ValueError(msg)
+    start, size = file.tell(), header_size(version)
+    file.seek(start + size)
+    file.writelines(compress_payload(buffers, method, level))
+    stop = file.tell()
+    file.seek(start)
+    file.write(CompressedBundle(version, method, size, stop - start, raw_size, _digest(buffers)).pack())
+    file.seek(stop)

@@ -1,1 +1,0 @@
-"""Compressed offload bundles (CCOB): header, payload and content."""

@@ -1,0 +1,413 @@
+"""Code objects for AMD GPUs, after https://llvm.org/docs/AMDGPUUsage.html: target IDs, headers and machine numbers.
+
+A target id is a processor and its set features, ``gfx90a:sramecc+:xnack-``. A feature that is not named may be either.
+A bundle entry id puts the offload kind and the triple before it, ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``.
+
+Sources: https://llvm.org/docs/AMDGPUUsage.html#target-id and https://clang.llvm.org/docs/ClangOffloadBundler.html
+
+========  ====================================================================================
+offset    field
+========  ====================================================================================
+7         OS ABI, 64 for HSA
+8         ABI version: 0 to 4 for code object version 2 to 6
+0x12      machine, 224
+0x30      ``e_flags``: bits 0-7 processor, 8-9 xnack, 10-11 sramecc (0 unsupported, 1 any, 2 off,
+          3 on), 24-31 generic version (version 6). Before version 4, bit 8 is xnack, 9 sramecc
+========  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rocwheel.binary.elf.header import (
+    E_MACHINE,
+    EM_AMDGPU,
+    HEADER_SIZE,
+    PT_NOTE,
+    SHT_NOTE,
+    ElfBytes,
+    ElfError,
+    read_header,
+    read_section_table,
+    read_segments,
+)
+from rocwheel.binary.kind import ELF_MAGIC
+from rocwheel.core.decoding import read_table
+from rocwheel.core.errors import InputError
+
+if TYPE_CHECKING:
+    from rocwheel.binary.elf.header import Header
+    from rocwheel.core.reading import Data
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A position in a file: ``offset`` in bytes, and the number of the bundle there, counted from 0."""
+
+    name: str
+    offset: int = 0
+    bundle: int | None = None
+
+    def __str__(self) -> str:
+        if self.bundle is None:
+            return f"{self.name}: offset {self.offset:#x}"
+        return f"{self.name}: bundle {self.bundle} at offset {self.offset:#x}"
+
+
+class DeviceCodeError(InputError):
+    """Device code that can't be used; ``place`` says where it is."""
+
+    def __init__(self, place: Place, found: str, *, expected: str = "", remedy: str = "") -> None:
+        self.place = place
+        super().__init__(str(place), found, expected=expected, remedy=remedy)
+
+    @property
+    def reason(self) -> str:
+        """What was found and expected, for lists that name the file themselves and need no remedy."""
+        return f"{self.found}, expected {self.expected}" if self.expected else self.found
+
+
+class NoRoomError(DeviceCodeError):
+    """A bundle that is sound, but has no room where it has to be."""
+
+
+class NotTrimmableError(DeviceCodeError):
+    """A file that is sound, but whose free space among device code can't be taken out."""
+
+    def __init__(self, place: Place, found: str, *, expected: str) -> None:
+        remedy = "The free space can't be taken out of it; in a wheel it costs next to nothing."
+        super().__init__(place, found, expected=expected, remedy=remedy)
+
+
+_MACHINE_NAME = re.compile(r"gfx[0-9a-f]+(-[a-z0-9]+)*|amdgcnspirv")
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A processor, its number, and the features that a target id of it may set."""
+
+    mach: int
+    processor: str
+    features: frozenset[str]
+    any: frozenset[str] = frozenset()
+    """The features that ``e_flags`` records as "any" in all of its code, and that no target id may set."""
+
+
+class _Table(msgspec.Struct, frozen=True):
+    machines: tuple[Machine, ...]
+
+
+@cache
+def _load() -> tuple[Machine, ...]:
+    return read_table("rocwheel.binary", "machine.toml", _Table).machines
+
+
+@cache
+def _by_number() -> dict[int, Machine]:
+    return {machine.mach: machine for machine in _load()}
+
+
+@cache
+def _by_processor() -> dict[str, Machine]:
+    return {machine.processor: machine for machine in _load()}
+
+
+def machine_of_number(mach: int) -> Machine | None:
+    """Return the machine of the low byte of ``e_flags``; none for numbers that no compiler used yet."""
+    return _by_number().get(mach)
+
+
+def machine_of(processor: str) -> Machine | None:
+    """Return the machine of a processor such as ``gfx90a``; none for names that no compiler knows yet."""
+    return _by_processor().get(processor)
+
+
+def known_processors() -> tuple[str, ...]:
+    """Return the names of all processors, generic ones included."""
+    return tuple(_by_processor())
+
+
+def find_illegal(target: TargetId) -> str | None:
+    """Return why no compiler knows a target: no such processor, or a feature that it lacks; none if all is well.
+
+    A processor that isn't known passes if it is spelled like one, since newer compilers know more.
+    """
+    if not _MACHINE_NAME.fullmatch(target.processor):
+        return f"{target.processor!r} is not a processor"
+    machine = machine_of(target.processor)
+    lacking = sorted(target.features.keys() - machine.features) if machine else []
+    return f"{target.processor} doesn't have the feature {lacking[0]}" if lacking else None
+
+
+FEATURES = ("sramecc", "xnack")
+"""The features a target id may name, in canonical order."""
+
+_PROCESSOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_GENERIC = re.compile(r"gfx([0-9]+(-[0-9]+)?)-generic")
+_SPECIFIC = re.compile(r"gfx([0-9]+)([0-9a-f]{2})(-[a-z]+)?")
+_FEATURE = re.compile(r"([a-z]+)([+-])")
+DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
+"""The offload kinds of code for AMD GPUs."""
+
+
+class TargetId(msgspec.Struct, frozen=True):
+    """A processor and the settings of its features; a feature left ``None`` may be on or off.
+
+    Targets have no order of their own: bundles sort them by their spelling, lists as the catalogue does.
+    """
+
+    processor: str
+    sramecc: bool | None = None
+    xnack: bool | None = None
+
+    @property
+    def features(self) -> dict[str, bool]:
+        """The features that are set, by name, in canonical order."""
+        settings = {"sramecc": self.sramecc, "xnack": self.xnack}
+        return {name: setting for name, setting in settings.items() if setting is not None}
+
+    @property
+    def is_generic(self) -> bool:
+        """Whether the processor stands for a family, such as ``gfx10-3-generic``."""
+        return self.processor.endswith("-generic")
+
+    def __str__(self) -> str:
+        return self.processor + "".join(f":{name}{'+' if setting else '-'}" for name, setting in self.features.items())
+
+
+def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
+    """Parse ``gfx90a:sramecc+:xnack-``; features may come in any order, each once.
+
+    Raises `InputError`, led by ``source``, for an empty or malformed processor and for an unknown or repeated feature.
+    """
+    processor, *features = text.split(":")
+    if not _PROCESSOR.fullmatch(processor):
+        raise _bad_target(text, source, f"the processor {processor!r}")
+    settings: dict[str, bool] = {}
+    for feature in features:
+        match = _FEATURE.fullmatch(feature)
+        if match is None or match[1] not in FEATURES:
+            raise _bad_target(text, source, f"the feature {feature!r}")
+        if match[1] in settings:
+            raise _bad_target(text, source, f"{match[1]}, which is given twice")
+        settings[match[1]] = match[2] == "+"
+    return TargetId(processor, **settings)
+
+
+def processor_of(text: str) -> str:
+    """Return the processor of a target id, without features: ``gfx90a`` for ``gfx90a:xnack-``. Checks nothing."""
+    return text.partition(":")[0]
+
+
+def retargeted_triple(triple: str, old: TargetId, new: TargetId) -> str:
+    """Return the triple of code for ``old`` as that of code for ``new``.
+
+    LLVM 24 has the processor in the architecture: ``amdgpu10.30-amd-amdhsa-unknown`` for gfx1030,
+    ``amdgpu10.3-amd-amdhsa-unknown`` for gfx10-3-generic. See https://github.com/llvm/llvm-project/pull/206480.
+    Before, and where it stands for the family of both, it stays.
+    """
+    architecture, dash, rest = triple.partition("-")
+    if architecture != f"amdgpu{_version_of(old)}":
+        return triple
+    return f"amdgpu{_version_of(new)}{dash}{rest}"
+
+
+def _version_of(target: TargetId) -> str:
+    if match := _GENERIC.fullmatch(target.processor):
+        return match[1].replace("-", ".")
+    match = _SPECIFIC.fullmatch(target.processor)
+    return f"{match[1]}.{match[2]}" if match else target.processor
+
+
+def _bad_target(text: str, source: str, part: str) -> InputError:
+    return InputError(
+        source,
+        f"{text!r} is not a target id because of {part}",
+        expected="a processor and at most one each of sramecc and xnack, such as gfx90a:sramecc+:xnack-",
+    )
+
+
+class BundleEntryId(msgspec.Struct, frozen=True):
+    """The id of a bundle entry: ``kind-arch-vendor-os-environment-target``, split at the first five dashes.
+
+    The environment is empty for amdhsa. The host entry has no target.
+    """
+
+    kind: str
+    triple: str
+    target: TargetId | None
+
+    @classmethod
+    def parse(cls, text: str, *, source: str = "bundle entry id") -> BundleEntryId:
+        """Parse an entry id of any compiler; raises `InputError`, led by ``source``, when it can't be one.
+
+        Never split from the right: generic processors hold dashes, and ``xnack-`` ends with one.
+        """
+        kind, _, rest = text.partition("-")
+        if kind == "host" and rest:
+            return cls(kind, rest.rstrip("-"), None)
+        fields = rest.split("-", 4)
+        if kind not in DEVICE_KINDS or len(fields) < 5:
+            raise InputError(
+                source,
+                f"{text!r} is not a bundle entry id",
+                expected="host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, KIND being hip, hipv4 or openmp",
+            )
+        return cls(kind, "-".join(fields[:4]), parse_target_id(fields[4], source=source))
+
+    @property
+    def is_host(self) -> bool:
+        """Whether this is the (empty) entry of the host."""
+        return self.kind == "host"
+
+    def retargeted(self, new: TargetId) -> BundleEntryId:
+        """Return the id of code for another target."""
+        triple = retargeted_triple(self.triple, self.target, new) if self.target else self.triple
+        return BundleEntryId(self.kind, triple, new)
+
+    def __str__(self) -> str:
+        if self.target is None:
+            return f"{self.kind}-{self.triple}"
+        return f"{self.kind}-{self.triple}-{self.target}"
+
+
+_IDENTIFICATION = ELF_MAGIC + b"\x02"
+_ABI_AT, _ABI_HSA = 7, 64
+_ABI_VERSION_AT = 8
+_MACHINE = EM_AMDGPU.to_bytes(2, "little")
+_MACH = 0xFF
+_FLAGS_AT = 0x30
+_XNACK_SHIFT = 8
+_SRAMECC_SHIFT = 10
+_SETTINGS = {1: None, 2: False, 3: True}
+_GENERIC_SHIFT = 24
+_FEATURES_OF_VERSION_4 = 2
+_KNOWN_ABI_VERSIONS = 5
+FIRST_WITH_OPEN_FEATURES = 4
+"""The code object version from which on flags may leave a feature open; before, they are on or off."""
+_MOST_OVERLAP = 2
+"""Times the size of the file: segments may be parts of others, but thousands of them may also be the same notes."""
+
+
+class CodeObject(msgspec.Struct, frozen=True):
+    """The facts in the ELF header of a code object."""
+
+    target: TargetId | None
+    """From ``e_flags``; none when they name no processor, or one that is not known."""
+    flags: int
+    abi_version: int
+    notes: tuple[tuple[int, int], ...]
+    """Offset and size of each note segment (of each note section, in a relocatable code object), in bytes."""
+
+    @property
+    def version(self) -> int:
+        """The code object version, as compilers name it (``-mcode-object-version``)."""
+        return self.abi_version + 2
+
+
+def is_code_object(data: Data) -> bool:
+    """Return whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, as the runtime decides it."""
+    head = bytes(data[:HEADER_SIZE])
+    return (
+        len(head) == HEADER_SIZE
+        and head.startswith(_IDENTIFICATION)
+        and head[_ABI_AT] == _ABI_HSA
+        and head.startswith(_MACHINE, E_MACHINE)
+    )
+
+
+def read_code_object(data: Data, *, place: Place) -> CodeObject:
+    """Read the ELF header and find the notes of the code object that ``data`` holds.
+
+    Raises `DeviceCodeError` for other files, and `ElfError` for headers and notes past the end or within one another.
+    """
+    if not is_code_object(data):
+        raise DeviceCodeError(
+            place, f"starts with {bytes(data[:20])!r}", expected="a code object: an ELF file for AMDGPU and HSA"
+        )
+    source = ElfBytes(data, str(place))
+    header = read_header(source)
+    if header.abi_version >= _KNOWN_ABI_VERSIONS:
+        raise DeviceCodeError(place, f"a code object of ABI version {header.abi_version}", expected="0 to 4")
+    target = _decode_flags(header.flags, header.abi_version)
+    return CodeObject(target, header.flags, header.abi_version, _find_notes(source, header))
+
+
+def header_processor(head: bytes) -> str | None:
+    """Return the processor of a code object of which only the beginning is at hand.
+
+    None for other files, and where the header names a processor that is not known.
+    """
+    if not is_code_object(memoryview(head)):
+        return None
+    machine = machine_of_number(int.from_bytes(head[_FLAGS_AT : _FLAGS_AT + 4], "little") & _MACH)
+    return machine.processor if machine else None
+
+
+class LoadedHeader(NamedTuple):
+    """What a runtime takes from the ELF header of a code object that it loads."""
+
+    version: int
+    target: TargetId | None
+    """None when the flags name no processor, or one that is not known."""
+
+
+def read_loaded_header(head: bytes) -> LoadedHeader | None:
+    """Return what a runtime takes from the header of a code object; none for other files.
+
+    Before version 4 nothing is open: a feature that the flags don't set is off. Version 2 has its flag for XNACK where
+    later ones have the processor.
+    """
+    if not is_code_object(memoryview(head)):
+        return None
+    flags, abi_version = int.from_bytes(head[_FLAGS_AT : _FLAGS_AT + 4], "little"), head[_ABI_VERSION_AT]
+    target, machine = _decode_flags(flags, abi_version), machine_of_number(flags & _MACH)
+    if abi_version < _FEATURES_OF_VERSION_4 and machine is not None:
+        is_on = {"xnack": bool(flags & 1)} if abi_version == 0 else {"sramecc": bool(flags & 0x200)}
+        settings = {"xnack": bool(flags & 0x100), **is_on}
+        target = TargetId(machine.processor, **{name: settings[name] for name in settings if name in machine.features})
+    return LoadedHeader(abi_version + 2, target)
+
+
+def _decode_flags(flags: int, abi_version: int) -> TargetId | None:
+    machine = machine_of_number(flags & _MACH)
+    if machine is None:
+        return None
+    if abi_version >= _FEATURES_OF_VERSION_4:
+        sramecc = _SETTINGS.get(flags >> _SRAMECC_SHIFT & 3)
+        return TargetId(machine.processor, sramecc=sramecc, xnack=_SETTINGS.get(flags >> _XNACK_SHIFT & 3))
+    return TargetId(machine.processor, sramecc=True if flags & 0x200 else None, xnack=True if flags & 0x100 else None)
+
+
+def encode_flags(target: TargetId, *, place: Place) -> int:
+    """Return the ``e_flags`` that a compiler writes for ``target``, from code object version 4 on.
+
+    Raises `DeviceCodeError` for an unknown processor and for a feature that it doesn't have.
+    """
+    machine = machine_of(target.processor)
+    if machine is None:
+        raise DeviceCodeError(place, f"no machine number is known for {target.processor!r}")
+    if unsupported := sorted(set(target.features) - machine.features):
+        raise DeviceCodeError(place, f"{target.processor} doesn't have the feature {unsupported[0]}")
+    flags = machine.mach | target.is_generic << _GENERIC_SHIFT
+    for feature, shift in (("xnack", _XNACK_SHIFT), ("sramecc", _SRAMECC_SHIFT)):
+        if feature in machine.features | machine.any:
+            flags |= {None: 1, False: 2, True: 3}[target.features.get(feature)] << shift
+    return flags
+
+
+def _find_notes(source: ElfBytes, header: Header) -> tuple[tuple[int, int], ...]:
+    """Return offset and size of every note segment; of every note section when there are no program headers."""
+    segments = read_segments(source, header)
+    notes = [(segment.offset, segment.file_size) for segment in segments if segment.type == PT_NOTE]
+    if not segments:
+        sections = read_section_table(source, header)
+        notes = [(section.offset, section.size) for section in sections if section.type == SHT_NOTE]
+    for offset, size in notes:
+        source.require(offset, size, "its notes")
+    if sum(size for _, size in notes) > _MOST_OVERLAP * source.size:
+        raise ElfError(source.name, f"notes of more than {_MOST_OVERLAP * source.size} bytes", expected="them apart")
+    return tuple(notes)

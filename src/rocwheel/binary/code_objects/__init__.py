@@ -1,1 +1,0 @@
-"""Code objects for AMD GPUs: target ids, headers, notes and kernel metadata."""

@@ -1,0 +1,300 @@
+"""Files that keep kernels for a library to look up: databases of MIOpen and rocFFT, AOTriton and Tensile.
+
+=============  ===================================================================================================
+table          columns that matter
+=============  ===================================================================================================
+``kern_db``    ``kernel_args``, compiler options such as ``-mcpu=gfx90a``; ``kernel_blob``, a code object,
+               compressed by bzip2 unless ``uncompressed_size`` is 0 (MIOpen, src/include/miopen/kern_db.hpp)
+``cache_v1``   ``arch``, a processor (rocFFT, library/src/rtc_cache.cpp)
+=============  ===================================================================================================
+
+======  ==========================================================================================================
+offset  what
+======  ==========================================================================================================
+0       ``AKS2``, u32 size of what follows the header when decompressed, u32 number of kernels, u32 size of the
+        directory
+16      xz: for each kernel u32 shared memory, u32 threads, u32 offset of its code object from the directory's end,
+        u32 its size (0: no kernel), u32 size of its name, the name with a NUL byte; then the code objects
+======  ==========================================================================================================
+
+A table that chooses among others may have the predicate ``{"type": "Processor", "value": "gfx906"}`` for the hardware;
+those of solutions have none. In Debian's librocblas5 7.2.4, 11 of 515 tables have it, and all agree with their names.
+The names of kernels tell an instruction set (``_ISA906_``), which other processors may share.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import re
+import sqlite3
+import struct
+import sys
+import zlib
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects import DeviceCodeError, Place, header_processor, known_processors
+from rocwheel.binary.elf.header import HEADER_SIZE
+from rocwheel.core.compression import MOST_EXPANDED, open_xz
+from rocwheel.core.messages import quoted
+from rocwheel.core.reading import iter_pieces, load
+from rocwheel.core.scratch import no_room, require_room, scratch_folder, temporary_folder, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import IO
+
+    from rocwheel.core.reading import Data
+
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_STORED_HEAD = 1 << 20
+"""Bytes of a kernel that are read: a block of bzip2 holds up to 900 kB."""
+_MOST_KERNELS = 64
+"""Kernels whose own header is read; the options of all are."""
+_STEPS, _MOST_CALLS = 100_000, 2_000
+"""Instructions of SQLite between two looks, and how many looks there are: a database may hold endless views."""
+_LONGEST = 64 << 20
+"""Bytes of a value that SQLite is to make at most."""
+_ORDINARY = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
+"""Neither views nor virtual tables. SQLite itself refuses rows that say another type or name than their text."""
+_OPTION = re.compile(r"-mcpu=(gfx[0-9a-f]+(?:-[a-z0-9]+)*)")
+
+
+def is_database(data: Data) -> bool:
+    """Return whether ``data`` is a database of SQLite 3 by its first bytes."""
+    return bytes(data[: len(_SQLITE_MAGIC)]) == _SQLITE_MAGIC
+
+
+def database_processors(data: Data, *, name: str) -> tuple[str, ...]:
+    """Return the processors that a database says it has kernels for, sorted; none for one of another kind.
+
+    SQLite reads a copy of it, since it takes no file without a name. Raises `DeviceCodeError` for a damaged one, and
+    `WorkError` where there is no room.
+    """
+    try:
+        with scratch_folder(Path(temporary_folder(), "database")) as folder:
+            copy = folder / "copy"
+            with copy.open("xb", buffering=0) as file:
+                require_room(file, len(data))
+                for piece in iter_pieces(data):
+                    write_all(file, piece)
+            return tuple(sorted(_read(copy, name)))
+    except OSError as e:
+        raise no_room(name, "the database", e) from e
+
+
+def _read(path: Path, name: str) -> set[str]:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            looks = iter(range(_MOST_CALLS))
+            database.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
+            database.execute("PRAGMA trusted_schema = OFF")
+            if sys.version_info >= (3, 11):
+                database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+            tables = {row[0] for row in database.execute(_ORDINARY)} & {"cache_v1", "kern_db"}
+            _require_stored(database, tables, name)
+            found = set(_rocfft(database)) if "cache_v1" in tables else set()
+            return found | set(_miopen(database, name)) if "kern_db" in tables else found
+    except MemoryError:
+        # Of a record whose size is a lie SQLite says so before it allocates anything; values that are read are stored
+        # in the file, and so no larger than it.
+        why = "a database that can't be read (SQLite asks for more memory than any such database needs)"
+        raise DeviceCodeError(Place(name), why, expected="SQLite 3") from None
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as e:
+        raise DeviceCodeError(Place(name), f"a database that can't be read ({e})", expected="SQLite 3") from e
+
+
+def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: str) -> None:
+    """Raise `DeviceCodeError` for a table with a column that is computed as it is read: its values may be of any size.
+
+    ``PRAGMA hard_heap_limit`` is no substitute: it would hold for all that the process does with SQLite from then on.
+    """
+    for table in sorted(tables):
+        hidden = [row[1] for row in database.execute(f"PRAGMA table_xinfo({table})") if row[6]]
+        if hidden:
+            why = f"a table {table} whose column {quoted(str(hidden[0]))} is generated or hidden"
+            raise DeviceCodeError(Place(name), why, expected="columns that are stored")
+
+
+def _rocfft(database: sqlite3.Connection) -> Iterator[str]:
+    for (arch,) in database.execute("SELECT DISTINCT substr(arch, 1, 64) FROM cache_v1"):
+        yield str(arch).partition(":")[0]
+
+
+def _miopen(database: sqlite3.Connection, name: str) -> Iterator[str]:
+    columns = {row[1] for row in database.execute("PRAGMA table_info(kern_db)")}
+    if "kernel_args" in columns:
+        for (text,) in database.execute("SELECT DISTINCT substr(kernel_args, 1, 65536) FROM kern_db"):
+            yield from _OPTION.findall(str(text))
+    if {"kernel_blob", "uncompressed_size"} <= columns:
+        query = "SELECT substr(kernel_blob, 1, ?), uncompressed_size FROM kern_db LIMIT ?"
+        for blob, size in database.execute(query, (_STORED_HEAD, _MOST_KERNELS)):
+            if isinstance(blob, bytes):
+                head = blob if size == 0 else _decompressed_head(blob, name)
+                yield from filter(None, (header_processor(head[:HEADER_SIZE]),))
+
+
+def _decompressed_head(blob: bytes, name: str) -> bytes:
+    try:
+        return bz2.BZ2Decompressor().decompress(blob, HEADER_SIZE)
+    except (OSError, EOFError, ValueError) as e:
+        raise DeviceCodeError(Place(name), f"a kernel that can't be decompressed ({e})", expected="bzip2") from e
+
+
+_AKS2_MAGIC = b"AKS2"
+_HEADER = struct.Struct("<4sIII")
+_ENTRY = struct.Struct("<IIIII")
+_LARGEST_DIRECTORY = 16 << 20
+_LARGEST = 1 << 30
+"""Bytes of an image when decompressed; real ones have a few millions."""
+_TRUSTED = 4 << 20
+"""Bytes to which an image of any size may be decompressed; there are thousands of them in a package."""
+_CHUNK = 1 << 20
+
+
+class _Header(msgspec.Struct, frozen=True):
+    size: int
+    kernels: int
+    directory_size: int
+
+
+def is_image(data: Data) -> bool:
+    """Return whether ``data`` is an image of AOTriton by its first bytes."""
+    return bytes(data[: len(_AKS2_MAGIC)]) == _AKS2_MAGIC
+
+
+def image_processors(data: Data, *, name: str) -> tuple[str, ...]:
+    """Return the processors of an image's code objects, sorted; those that are not known are left out.
+
+    Raises `DeviceCodeError` for an image that AOTriton would refuse.
+    """
+    place = Place(name)
+    header = _read_header(data, place)
+    content = open_xz(io.BufferedReader(_Reader(data[_HEADER.size :]), _CHUNK))
+    try:
+        directory = content.read(header.directory_size)
+        offsets = sorted(_offsets(directory, header, place))
+        return tuple(sorted(_processors(content, offsets, place)))
+    except (lzma.LZMAError, EOFError) as e:
+        found = f"an image that can't be decompressed ({e})"
+        raise DeviceCodeError(place, found, expected=f"{header.size} bytes in xz") from e
+
+
+def _read_header(data: Data, place: Place) -> _Header:
+    head = bytes(data[: _HEADER.size])
+    if len(head) < _HEADER.size or not head.startswith(_AKS2_MAGIC):
+        raise DeviceCodeError(place, "no header of an image", expected="AKS2 and three numbers")
+    header = _Header(*_HEADER.unpack(head)[1:])
+    largest = min(_LARGEST, max(_TRUSTED, MOST_EXPANDED * len(data)))
+    if not header.directory_size <= header.size <= largest or header.directory_size > _LARGEST_DIRECTORY:
+        found = f"an image of {header.size} bytes with a directory of {header.directory_size}"
+        raise DeviceCodeError(place, found, expected=f"at most {largest} and {_LARGEST_DIRECTORY}")
+    if header.kernels > header.directory_size // (_ENTRY.size + 1):
+        found = f"{header.kernels} kernels in a directory of {header.directory_size} bytes"
+        raise DeviceCodeError(place, found, expected=f"at least {_ENTRY.size + 1} bytes for each")
+    return header
+
+
+def _offsets(directory: bytes, header: _Header, place: Place) -> Iterator[int]:
+    """Yield where code objects begin, counted from the directory's end."""
+    room = header.size - header.directory_size
+    at = 0
+    for _ in range(header.kernels):
+        if at + _ENTRY.size > len(directory):
+            raise DeviceCodeError(place, "a directory that ends in an entry", expected=f"{header.kernels} entries")
+        _, _, offset, size, name_size = _ENTRY.unpack_from(directory, at)
+        at += _ENTRY.size + name_size
+        if at > len(directory) or offset + size > room:
+            found = f"a kernel of {size} bytes at {offset}, of {room}, in a directory of {len(directory)} bytes"
+            raise DeviceCodeError(place, found, expected="kernels inside of the image")
+        if size:
+            yield offset
+
+
+def _processors(content: IO[bytes], offsets: list[int], place: Place) -> set[str]:
+    found = set()
+    head, end = b"", 0
+    for offset in dict.fromkeys(offsets):
+        _skip(content, offset - end, place)
+        kept = head[len(head) - max(0, end - offset) :] if end > offset else b""
+        head = kept + content.read(HEADER_SIZE - len(kept))
+        end = offset + len(head)
+        if processor := header_processor(head):
+            found.add(processor)
+    return found
+
+
+def _skip(content: IO[bytes], size: int, place: Place) -> None:
+    while size > 0:
+        piece = content.read(min(size, _CHUNK))
+        if not piece:
+            raise DeviceCodeError(place, "an image that ends before its last kernel", expected="all its kernels")
+        size -= len(piece)
+
+
+class _Reader(io.RawIOBase):
+    """The bytes of a view as a file to read forward."""
+
+    def __init__(self, data: Data) -> None:
+        super().__init__()
+        self._data = data
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Return that it can be read, as `io.BufferedReader` asks."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill the buffer with what comes next; 0 is the end."""
+        view = memoryview(buffer)  # type: ignore[arg-type]  # a writable buffer, whatever its type
+        piece = load(self._data[self._position : self._position + len(view)])
+        view[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
+
+
+_PACKED = ".dat.zlib"
+TABLE_SUFFIXES = (".dat", _PACKED)
+"""What the names of tables end with."""
+
+# Texts of less than 32 bytes, as Tensile's writer encodes them: a byte with the length, and the text.
+_PREDICATE = re.compile(rb"\xa9Processor\xa5value[\xa0-\xbf](gfx[0-9a-z]+(?:-[0-9a-z]+)*)")
+_LONGEST_PREDICATE = 64
+"""More bytes than a predicate has."""
+"""How many bytes of a table are looked at."""
+_BLOCK = 1 << 20
+
+
+def table_processors(data: Data, path: str) -> tuple[str, ...]:
+    """Return the processors that the table at ``path`` asks the hardware for, sorted; those not known are left out.
+
+    Memory holds a few megabytes of it. A file that is no table, or is damaged, says nothing.
+    """
+    found: set[str] = set()
+    end = b""
+    for piece in _unpacked(iter_pieces(data)) if path.endswith(_PACKED) else iter_pieces(data):
+        joined = end + piece
+        found.update(match[1].decode() for match in _PREDICATE.finditer(joined))
+        end = joined[-_LONGEST_PREDICATE:]
+    return tuple(sorted(found.intersection(known_processors())))
+
+
+def _unpacked(pieces: Iterable[memoryview]) -> Iterator[bytes]:
+    stream = zlib.decompressobj()
+    size = 0
+    for piece in pieces:
+        rest: bytes | memoryview = piece
+        while rest and size < _LARGEST:
+            try:
+                block = stream.decompress(rest, _BLOCK)
+            except zlib.error:
+                return
+            rest = stream.unconsumed_tail
+            size += len(block)
+            yield block

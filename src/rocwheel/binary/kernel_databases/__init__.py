@@ -1,1 +1,0 @@
-"""Files that keep kernels for a library to look up: SQLite databases of MIOpen and rocFFT, images of AOTriton."""

@@ -1,0 +1,229 @@
+"""The metadata notes of code objects: kernels, their arguments, and the target that the notes name.
+
+Metadata has the owner ``AMDGPU`` and the kind 32 from code object version 3 on. There may be several
+notes, one for each translation unit.
+
+Nothing in a code object may move, so a note keeps its size. Notes are MessagePack, in which the same value has several
+encodings: where the new name is shorter, the name's length and the two numbers of ``amdhsa.version`` take longer ones.
+See https://github.com/msgpack/msgpack/blob/master/spec.md.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.binary.code_objects import DeviceCodeError, Place, is_code_object, read_code_object, retargeted_triple
+from rocwheel.binary.elf.dynamic import read_dynamic_file
+from rocwheel.binary.elf.facts import iter_notes
+from rocwheel.binary.elf.header import ElfBytes, read_header, read_segments
+from rocwheel.binary.elf.symbols import SymbolNames, SymbolReader
+from rocwheel.core.reading import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.code_objects import CodeObject, TargetId
+    from rocwheel.core.reading import Data
+
+
+NT_AMDGPU_METADATA = 32
+_OWNER = b"AMDGPU\0"
+TARGET_KEY = "amdhsa.target"
+VERSION_KEY = "amdhsa.version"
+_VERSION_OF_SYMBOLS = 2
+_SYMBOL_TYPE, STT_AMDGPU_HSA_KERNEL = 0xF, 10
+
+
+class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
+    """An argument of a kernel: where it lies among the arguments and what kind of value it is; sizes in bytes."""
+
+    offset: int = msgspec.field(name=".offset")
+    size: int = msgspec.field(name=".size")
+    value_kind: str = msgspec.field(name=".value_kind")
+    name: str = msgspec.field(name=".name", default="")
+    type_name: str = msgspec.field(name=".type_name", default="")
+    address_space: str = msgspec.field(name=".address_space", default="")
+
+
+class Kernel(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel: its name, the symbol of its descriptor, and its needs as far as they are stated; sizes in bytes."""
+
+    name: str = msgspec.field(name=".name")
+    symbol: str = msgspec.field(name=".symbol", default="")
+    arguments: tuple[KernelArgument, ...] = msgspec.field(name=".args", default=())
+    kernarg_segment_size: int | None = msgspec.field(name=".kernarg_segment_size", default=None)
+    group_segment_fixed_size: int | None = msgspec.field(name=".group_segment_fixed_size", default=None)
+    private_segment_fixed_size: int | None = msgspec.field(name=".private_segment_fixed_size", default=None)
+    wavefront_size: int | None = msgspec.field(name=".wavefront_size", default=None)
+    sgpr_count: int | None = msgspec.field(name=".sgpr_count", default=None)
+    vgpr_count: int | None = msgspec.field(name=".vgpr_count", default=None)
+    max_flat_workgroup_size: int | None = msgspec.field(name=".max_flat_workgroup_size", default=None)
+    agpr_count: int | None = msgspec.field(name=".agpr_count", default=None)
+    """Only on processors with accumulation registers (gfx908 and later)."""
+    sgpr_spill_count: int | None = msgspec.field(name=".sgpr_spill_count", default=None)
+    vgpr_spill_count: int | None = msgspec.field(name=".vgpr_spill_count", default=None)
+    uses_dynamic_stack: bool = msgspec.field(name=".uses_dynamic_stack", default=False)
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of one metadata note. Version 3 code objects, and assembled ones, may have no target."""
+
+    version: tuple[int, int] = msgspec.field(name=VERSION_KEY)
+    target: str = msgspec.field(name=TARGET_KEY, default="")
+    kernels: tuple[Kernel, ...] = msgspec.field(name="amdhsa.kernels", default=())
+
+
+class _KernelCount(msgspec.Struct):
+    kernels: list[msgspec.Raw] = msgspec.field(name="amdhsa.kernels", default_factory=list)
+
+
+_METADATA = msgspec.msgpack.Decoder(Metadata)
+_COUNT = msgspec.msgpack.Decoder(_KernelCount)
+
+
+def read_metadata(data: Data, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
+    """Return every metadata note of the code object ``code``, whose bytes are ``data``.
+
+    Raises `ElfError` for notes that run past their segment and `DeviceCodeError` for notes that are not MessagePack of
+    this shape.
+    """
+    return tuple(
+        decode_note(_METADATA, data[start:stop], place) for start, stop in iter_metadata_notes(data, code, place)
+    )
+
+
+def count_kernels(data: Data, code: CodeObject, *, place: Place) -> int | None:
+    """Return the number of kernels that the notes list; in code object version 2, of the symbols that are kernels.
+
+    None for one of version 2 that isn't linked. Raises `DeviceCodeError` as `read_metadata` does.
+    """
+    if code.version == _VERSION_OF_SYMBOLS:
+        names = kernel_symbols(data, place=place)
+        return None if names is None else len(names)
+    notes = iter_metadata_notes(data, code, place)
+    return sum(len(decode_note(_COUNT, data[start:stop], place).kernels) for start, stop in notes)
+
+
+def kernel_symbols(data: Data, *, place: Place) -> tuple[str, ...] | None:
+    """Return the names of the kernels that the loader of code object version 2 finds; none for one that isn't linked.
+
+    The notes of that version are YAML, of another owner and kind. Raises `ElfError` for damaged files.
+    """
+    source = ElfBytes(data, str(place))
+    segments = read_segments(source, read_header(source))
+    file = read_dynamic_file(source, segments)
+    if file is None:
+        return None
+    names = SymbolNames(file)
+    kernels = (name for name, info, *_ in SymbolReader(file).symbols() if info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL)
+    return tuple(names.at(name).decode("utf-8", "backslashreplace") for name in kernels)
+
+
+def kernel_names(data: Data, *, place: Place) -> frozenset[str]:
+    """Return the names of the kernels in the code object ``data``, of any version; none in bytes of another kind.
+
+    Raises `DeviceCodeError` and `ElfError` as `read_metadata` does.
+    """
+    if not is_code_object(data):
+        return frozenset()
+    code = read_code_object(data, place=place)
+    if code.version == _VERSION_OF_SYMBOLS:
+        return frozenset(kernel_symbols(data, place=place) or ())
+    return frozenset(kernel.name for note in read_metadata(data, code, place=place) for kernel in note.kernels)
+
+
+def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: Place) -> Any:
+    """Decode the description of a metadata note; raises `DeviceCodeError` when it is not what ``decoder`` is for.
+
+    That includes notes that are nested more deeply than Python recurses.
+    """
+    try:
+        return decoder.decode(load(note))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise DeviceCodeError(place, f"a metadata note that is not MessagePack of a code object ({e})") from e
+
+
+def iter_metadata_notes(data: Data, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the description of every metadata note, in bytes of the code object.
+
+    Raises `ElfError` for notes that run past their segment.
+    """
+    source = ElfBytes(data, str(place))
+    for offset, size in code.notes:
+        for note in iter_notes(source, offset, offset + size):
+            if note.kind == NT_AMDGPU_METADATA and note.name == _OWNER:
+                yield note.offset, note.offset + note.size
+
+
+_TOP_LEVEL = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+_MAP_16, _MAP_32 = 0xDE, 0xDF
+_STRING_TYPES = ((1, 0xD9), (2, 0xDA), (4, 0xDB))
+_NUMBER_TYPES = ((1, 0xCC), (2, 0xCD), (4, 0xCE), (8, 0xCF))
+
+
+def rename_target(
+    data: Data, code: CodeObject, old: TargetId, new: TargetId, *, place: Place
+) -> list[tuple[int, bytes]]:
+    """Return the offsets and bytes that make every metadata note name ``new`` instead of ``old``; nothing moves.
+
+    Notes without a target stay. Raises `DeviceCodeError` when a note names another target, when it has no room for the
+    new name, and when a note is damaged.
+    """
+    edits = []
+    for start, stop in iter_metadata_notes(data, code, place):
+        note = bytes(data[start:stop])
+        entries: dict[str, msgspec.Raw] = decode_note(_TOP_LEVEL, memoryview(note), place)
+        if TARGET_KEY in entries:
+            edits.append((start, _rename(note, entries, old, new, place)))
+    return edits
+
+
+def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: TargetId, place: Place) -> bytes:
+    header = note[: {_MAP_16: 3, _MAP_32: 5}.get(note[0], 1)]
+    if _join(header, entries) != note:
+        raise DeviceCodeError(place, "a metadata note in another encoding than that of LLVM")
+    isa = decode_note(msgspec.msgpack.Decoder(str), memoryview(entries[TARGET_KEY]), place)
+    if not isa.endswith(f"-{old}"):
+        raise DeviceCodeError(place, f"a metadata note for {isa!r}", expected=f"one for {str(old)!r}")
+    renamed = retargeted_triple(isa.removesuffix(str(old)), old, new) + str(new)
+    version = _read_version(entries, place)
+    for name, numbers in product(_encode_string(renamed), product(*map(_encode_number, version))):
+        values = {TARGET_KEY: name, VERSION_KEY: bytes([0x90 + len(version)]) + b"".join(numbers)}
+        edited = _join(header, {key: values.get(key, value) for key, value in entries.items()})
+        if len(edited) == len(note):
+            return edited
+    raise DeviceCodeError(place, f"a metadata note that has no room for {str(new)!r} where it has {str(old)!r}")
+
+
+def _read_version(entries: dict[str, msgspec.Raw], place: Place) -> list[int]:
+    if VERSION_KEY not in entries:
+        return []
+    version: list[int] = decode_note(msgspec.msgpack.Decoder(list[int]), memoryview(entries[VERSION_KEY]), place)
+    if len(version) > 2 or not all(0 <= number < 128 for number in version):
+        raise DeviceCodeError(place, f"a metadata note of version {version}", expected="two small numbers")
+    return version
+
+
+def _join(header: bytes, entries: dict[str, msgspec.Raw] | dict[str, bytes | msgspec.Raw]) -> bytes:
+    pairs = ((msgspec.msgpack.encode(key), bytes(value)) for key, value in entries.items())
+    return header + b"".join(part for pair in pairs for part in pair)
+
+
+def _encode_string(text: str) -> Iterator[bytes]:
+    """Yield every encoding, the shortest first."""
+    data = text.encode()
+    if len(data) < 32:
+        yield bytes([0xA0 + len(data)]) + data
+    for width, lead in _STRING_TYPES:
+        if len(data) < 1 << 8 * width:
+            yield bytes([lead]) + len(data).to_bytes(width, "big") + data
+
+
+def _encode_number(number: int) -> Iterator[bytes]:
+    """Yield every encoding of a small number, the shortest first."""
+    yield bytes([number])
+    for width, lead in _NUMBER_TYPES:
+        yield bytes([lead]) + number.to_bytes(width, "big")

@@ -1,0 +1,268 @@
+"""Markers: what a split host file says of the archives with its code, and how the archives are found.
+
+A marker is a MessagePack map with ``kernel_name``, the name of the file in archives, and ``kpack_search_paths``.
+Readers begin where a wrapper points to, look at 64 KiB at most, and stop at the end of the map. So several markers
+share one section: the first map holds the others, under a key that readers pass over, and the section is one value for
+those who refuse anything behind it. Three more keys that readers pass over are for those who join host file and
+archives again: the entry ids of the bundle, a checksum of the sizes of their code, by which archives of another build
+show, and whether the bundle was a compressed one.
+
+AMD's tool of mid-2026 counts units in each archive, and passes over those that lack its target; wrappers count all.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+import struct
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
+
+from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES, as_code_section, find_pe_section, read_fat_binary
+from rocwheel.binary.code_objects import Place, parse_target_id
+from rocwheel.binary.elf.header import ElfBytes, read_header, read_section_table
+from rocwheel.binary.kpack.archive import KpackError, decode_map, decode_value, value_end
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, quoted
+from rocwheel.core.reading import load
+from rocwheel.core.workers import raise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.binary.bundles.wrappers import CodeSection, Wrapper
+    from rocwheel.core.reading import Data
+
+
+MARKER_SECTION = ".rocm_kpack_ref"
+PLACEHOLDER = "@GFXARCH@"
+"""What stands for a target in a search path."""
+
+_LARGEST = 64 << 10
+_MOST_PATHS = 32
+_LONGEST_PATH = 4096
+_LONGEST_NAME = 1024 - len("#4294967295")
+_NAME, _PATHS, _OTHERS = "kernel_name", "kpack_search_paths", "other_markers"
+_ENTRIES, _CHECKS, _COMPRESSED = "bundle_entries", "code_checks", "bundle_compressed"
+_TEXT = msgspec.msgpack.Decoder(str)
+_TEXTS = msgspec.msgpack.Decoder(list[str])
+_NUMBERS = msgspec.msgpack.Decoder(list[int])
+_TRUTH = msgspec.msgpack.Decoder(bool)
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """The name of a host file in archives, and where these are.
+
+    Paths are relative to the file's folder or absolute; `PLACEHOLDER` stands for a target.
+    """
+
+    kernel_name: str
+    search_paths: tuple[str, ...]
+    entries: tuple[str, ...] = ()
+    """The ids of the bundle's entries before the code was split off, in their order; empty if nobody kept them."""
+    checks: tuple[int, ...] = ()
+    """What `check_sizes` says of the code of each of these entries; empty if nobody kept it."""
+    compressed: bool = False
+    """Whether the bundle was a compressed one; not so if nobody kept it."""
+
+
+def check_sizes(sizes: Iterable[tuple[int, int]]) -> int:
+    """Return a checksum of the indices of units, and of how many bytes of code each has for one entry of its bundle."""
+    return zlib.crc32(b"".join(struct.pack("<IQ", *pair) for pair in sorted(sizes)))
+
+
+def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
+    """Return the contents of a section with all ``markers``, at least one, and where in it each begins.
+
+    Raises `KpackError` for what some reader refuses: no search path, more than 32 of them, long ones, and markers of
+    more than 64 KiB together.
+    """
+    raise_all("markers", list(_find_problems(markers)))
+    first, *others = markers
+    parts = [msgspec.msgpack.encode(_fields(marker)) for marker in others]
+    fields = _fields(first)
+    if parts:
+        fields[_OTHERS] = [msgspec.Raw(part) for part in parts]
+    section = msgspec.msgpack.encode(fields)
+    if len(section) > _LARGEST:
+        found = f"{count(len(markers), 'marker')} of {len(section)} bytes"
+        raise KpackError(Place(first.kernel_name), found, expected=f"at most {_LARGEST}: readers look no further")
+    starts, position = [0], len(section) - sum(map(len, parts))
+    for part in parts:
+        starts.append(position)
+        position += len(part)
+    return section, tuple(starts)
+
+
+def _fields(marker: Marker) -> dict[str, object]:
+    fields: dict[str, object] = {_NAME: marker.kernel_name, _PATHS: list(marker.search_paths)}
+    kept = {_ENTRIES: list(marker.entries), _CHECKS: list(marker.checks), _COMPRESSED: marker.compressed}
+    return {**fields, **{key: value for key, value in kept.items() if value}}
+
+
+def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
+    for marker in markers:
+        place, length = Place(marker.kernel_name), len(marker.kernel_name.encode("utf-8", "surrogateescape"))
+        if any("\ud800" <= letter <= "\udfff" for letter in marker.kernel_name):
+            yield KpackError(place, f"the kernel name {quoted(marker.kernel_name)}", expected="UTF-8: a marker is text")
+        elif not 0 < length <= _LONGEST_NAME:
+            found = f"a kernel name of {count(length, 'byte')}"
+            yield KpackError(place, found, expected=f"1 to {_LONGEST_NAME}")
+        if not 0 < len(marker.search_paths) <= _MOST_PATHS:
+            found = f"a marker with {count(len(marker.search_paths), 'search path')}"
+            yield KpackError(place, found, expected=f"1 to {_MOST_PATHS}")
+        for path in marker.search_paths:
+            if not 0 < len(path.encode()) <= _LONGEST_PATH:
+                yield KpackError(place, f"the search path {quoted(path)}", expected=f"1 to {_LONGEST_PATH} bytes")
+
+
+def read_marker(data: Data, *, place: Place) -> Marker:
+    """Return the marker at the start of ``data``, which is what follows a wrapper's pointer up to its section's end.
+
+    Raises `KpackError` for what is no such map, or goes on beyond 64 KiB.
+    """
+    head = bytes(load(data[:_LARGEST]))
+    fields = decode_map(head[: value_end(head, 0, place)], "a marker", place)
+    missing = sorted({_NAME, _PATHS} - fields.keys())
+    if missing:
+        raise KpackError(place, f"a marker without {' and '.join(missing)}")
+    name = decode_value(_TEXT, fields[_NAME], f"a marker's {_NAME}", place)
+    paths = decode_value(_TEXTS, fields[_PATHS], f"a marker's {_PATHS}", place)
+    if not paths:
+        raise KpackError(place, "a marker without any search path", expected="at least one")
+    entries = decode_value(_TEXTS, fields[_ENTRIES], f"a marker's {_ENTRIES}", place) if _ENTRIES in fields else ()
+    checks = decode_value(_NUMBERS, fields[_CHECKS], f"a marker's {_CHECKS}", place) if _CHECKS in fields else ()
+    compressed = _COMPRESSED in fields and decode_value(_TRUTH, fields[_COMPRESSED], f"a marker's {_COMPRESSED}", place)
+    checks = checks if len(checks) == len(entries) else ()
+    return Marker(name, tuple(paths), tuple(entries), tuple(checks), compressed)
+
+
+class FoundFile(NamedTuple):
+    """A file that a search path leads to, and the target that stands for the placeholder; empty without one."""
+
+    path: Path
+    target: str
+
+
+def find_archives(folder: Path, search_path: str) -> tuple[FoundFile, ...]:
+    """Return the files that a search path of a library in ``folder`` leads to, whatever their targets; in order.
+
+    A path is relative to the folder that the library really is in, or absolute. The first `PLACEHOLDER` stands for any
+    target id, with features or without; AMD's runtime takes a second one for what it is.
+    """
+    place = str(folder.resolve() / search_path)
+    if PLACEHOLDER not in search_path:
+        return (FoundFile(Path(place).resolve(), ""),) if Path(place).is_file() else ()
+    found = glob.iglob("*".join(glob.escape(part) for part in place.split(PLACEHOLDER, 1)))  # noqa: PTH207
+    matches = sorted((target, path) for path in found if (target := target_at(place, path)))
+    return tuple(FoundFile(Path(path).resolve(), target) for target, path in matches if Path(path).is_file())
+
+
+def leads_to(place: str, path: str) -> bool:
+    """Return whether ``place`` stands for ``path``, with a target in its `PLACEHOLDER`."""
+    return target_at(place, path) is not None
+
+
+def target_at(place: str, path: str) -> str | None:
+    """Return the target that makes ``path`` of ``place``, empty if it has no `PLACEHOLDER`; none for another path."""
+    before, placeholder, behind = place.partition(PLACEHOLDER)
+    if not placeholder:
+        return "" if place == path else None
+    match = re.fullmatch(f"{re.escape(before)}([^/]+){re.escape(behind)}", path)
+    return match[1] if match and _is_target(match[1]) else None
+
+
+def _is_target(text: str) -> bool:
+    try:
+        return parse_target_id(text).processor.startswith("gfx")
+    except InputError:
+        return False
+
+
+Unit = TypeVar("Unit", bound="Hashable")
+
+
+def match_units(
+    kernels: Mapping[Unit, frozenset[str]], reference: Mapping[Unit, frozenset[str]]
+) -> dict[Unit, Unit] | None:
+    """Return the unit that each code object really is of, by the one that it is stored as; none if that is not clear.
+
+    ``kernels`` are the names of the kernels in each, ``reference`` those of all units, for a target that lacks none. It
+    is not clear where two units have the same kernels, or a code object has those of no unit.
+    """
+    units: dict[frozenset[str], Unit] = {}
+    for unit, names in reference.items():
+        if names in units:
+            return None
+        units[names] = unit
+    if not kernels or any(names not in units for names in kernels.values()):
+        return None
+    return {unit: units[names] for unit, names in kernels.items()}
+
+
+class SplitUnit(msgspec.Struct, frozen=True):
+    """A wrapper of a split library: where it is in the file, and what a runtime looks up for it."""
+
+    offset: int
+    index: int
+    marker: Marker
+
+
+class SplitLibrary(msgspec.Struct, frozen=True):
+    """A host file whose code is in archives, wrapper by wrapper; of ``units``, those of one bundle are equal."""
+
+    name: str
+    units: tuple[SplitUnit, ...]
+
+
+def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
+    """Return what the wrappers of ``data`` say of archives; none for a file that has all its code, or none at all.
+
+    A file of debug information has wrappers' sections without bytes, and so none. Raises `KpackError` for wrappers of
+    both kinds, and for pointers and markers that no runtime can use; `ElfError` for damaged files.
+    """
+    fat = read_fat_binary(data, name=name)
+    if fat is None or not any(wrapper.is_kpack for wrapper in fat.wrappers):
+        return None
+    rest = [wrapper for wrapper in fat.wrappers if not wrapper.is_kpack]
+    if rest:
+        found = f"{count(len(rest), 'wrapper')} of a bundle beside {len(fat.wrappers) - len(rest)} of a kpack archive"
+        raise KpackError(Place(name, rest[0].offset), found, expected="wrappers of one kind")
+    section = _find_section(data, name)
+    markers: dict[int, Marker] = {}
+    for wrapper in fat.wrappers:
+        if wrapper.pointer.target not in markers:
+            markers[wrapper.pointer.target] = _read_marker(data, wrapper, section, name)
+    units = (SplitUnit(one.offset, one.index, markers[one.pointer.target]) for one in fat.wrappers)
+    return SplitLibrary(name, tuple(units))
+
+
+def _find_section(data: Data, name: str) -> CodeSection:
+    section = find_pe_section(data, PE_MARKER_NAMES, name=name) if is_pe64(data) else _find_elf_section(data, name)
+    if section is None:
+        shown = ".kpackrf" if is_pe64(data) else MARKER_SECTION
+        raise KpackError(Place(name), f"wrappers of a kpack archive, but no {shown} section")
+    return section
+
+
+def _find_elf_section(data: Data, name: str) -> CodeSection | None:
+    source = ElfBytes(data, name)
+    for section in read_section_table(source, read_header(source)):
+        if section.name == MARKER_SECTION and section.has_bytes:
+            source.require(section.offset, section.size, MARKER_SECTION)
+            return as_code_section(section)
+    return None
+
+
+def _read_marker(data: Data, wrapper: Wrapper, section: CodeSection, name: str) -> Marker:
+    start = wrapper.pointer.target - section.address
+    if not 0 <= start < section.size:
+        found = f"a wrapper that points to {wrapper.leads_to}"
+        expected = f"one in {section.name}, {count(section.size, 'byte')} from {section.address:#x}"
+        raise KpackError(Place(name, wrapper.offset), found, expected=expected)
+    place = Place(name, section.offset + start)
+    return read_marker(data[section.offset + start : section.offset + section.size], place=place)

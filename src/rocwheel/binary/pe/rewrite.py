@@ -1,0 +1,276 @@
+"""Changes DLLs and programs of Windows: in place, and with sections of other sizes.
+
+Nothing moves in memory. What in a file says where something else in it is: section headers, the COFF header for
+symbols, entries of the debug directory, and the data directory for certificates. A file with certificates is refused:
+any change makes them void, and who signed it can do so again.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from struct import Struct
+from typing import IO, TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.pe.facts import CHECKSUM, OFFSET_AT, RunningChecksum, iter_debug_entries, with_checksum
+from rocwheel.binary.pe.header import SECTION_LAYOUT, Directory, PeBytes, PeError, PeSection, read_header
+from rocwheel.binary.pe.layout import find_loader_faults
+from rocwheel.core.patch import FilePatch, Replacement, write_patched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.binary.pe.facts import DebugEntry
+    from rocwheel.binary.pe.header import Image, PeHeader
+    from rocwheel.core.reading import Data
+
+
+_SHORT: Final = Struct("<H")
+_NUMBER: Final = Struct("<I")
+_COFF_SIZE, _SECTION_COUNT_AT, _SYMBOLS_AT = 20, 2, 8
+_INITIALIZED_AT, _IMAGE_SIZE_AT = 8, 56
+"""In the optional header: ``SizeOfInitializedData``, ``SizeOfImage``."""
+_IS_INITIALIZED = 0x40
+_LARGEST_NUMBER = (1 << 32) - 1
+_HIGHEST_BASE = (1 << 64) - (1 << 33)
+"""Leaves room for all that an image with addresses of 32 bits can have, and for a section behind that."""
+_RELOCATIONS_AT = 24
+"""In a section header: where four fields about relocations and line numbers begin, which images don't have."""
+_RELOCATIONS_SIZE = 12
+_STEP = 1 << 20
+
+
+class FixedFileError(PeError):
+    """A file that is sound, but whose parts can't be moved without the risk to make it worse."""
+
+
+class SignedFileError(FixedFileError):
+    """A file with certificates, which no edit keeps valid."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            name,
+            "is signed, and any change makes the signature void",
+            expected="a file without certificates",
+            remedy="Remove the signature first, and sign the result.",
+        )
+
+
+class PeRewrite(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of an image; all file offsets are those of the old file, where nothing else is said."""
+
+    sections: tuple[PeSection, ...]
+    """All sections as they become, in the order of their headers, still with the offsets that they had."""
+    changes: tuple[tuple[int, int], ...] = ()
+    """How many bytes are put in or, negative, taken out before which offset; multiples of the file alignment."""
+    content: tuple[Replacement, ...] = ()
+    """What stands in the place of all that is put in, at new offsets."""
+    writes: tuple[Replacement, ...] = ()
+    placed: tuple[tuple[str, int], ...] = ()
+    """New offsets of sections, by their names, whose place is not where their old offset has moved."""
+
+
+def require_unsigned(name: str, header: PeHeader) -> None:
+    """Raise `SignedFileError` for a file with certificates."""
+    if header.directory(Directory.CERTIFICATES) is not None:
+        raise SignedFileError(name)
+
+
+def has_room_for_section(image: Image) -> bool:
+    """Return whether one more section header fits between the last one and the first section.
+
+    Some linkers have a table of bound imports there.
+    """
+    start = image.header.sections_offset + image.header.section_count * SECTION_LAYOUT.size
+    begins = (section.offset for section in image.sections if section.file_size)
+    stop = min([image.header.headers_size, image.source.size, *begins])
+    if start + SECTION_LAYOUT.size > stop:
+        return False
+    return not any(image.source.read(start, SECTION_LAYOUT.size, "the place of a section header"))
+
+
+def require_movable(image: Image) -> None:
+    """Raise `FixedFileError` for a file whose parts can't be moved: nobody would know what counts on their places.
+
+    Such files are signed, have headers that the loader would refuse or fields that images don't have, begin at the end
+    of memory, have bytes behind the last section that no header mentions, such as an archive, or have debug
+    information that isn't in them. Raises `PeError` for damage.
+    """
+    name, header = image.source.name, image.header
+    require_unsigned(name, header)
+    for fault in find_loader_faults(image):
+        raise FixedFileError(name, fault, expected="a file that Windows loads")
+    if header.image_base > _HIGHEST_BASE:
+        found = f"an image base of {header.image_base:#x}"
+        raise FixedFileError(name, found, expected=f"{_HIGHEST_BASE:#x} at most, so that each address has 64 bits")
+    for number, section in enumerate(image.sections):
+        row = header.sections_offset + number * SECTION_LAYOUT.size
+        if any(image.source.read(row + _RELOCATIONS_AT, _RELOCATIONS_SIZE, "a section header")):
+            found = f"relocations or line numbers of the section {section.name}"
+            raise FixedFileError(name, found, expected="an image without them, as linkers make it")
+    for entry in iter_debug_entries(image):
+        _require_in_file(image, entry)
+    _require_known_end(image)
+
+
+def _require_in_file(image: Image, entry: DebugEntry) -> None:
+    """Raise `FixedFileError` for debug information outside of the file: other bytes might come to its address."""
+    try:
+        image.source.require(entry.offset, entry.size, "debug information")
+        if entry.address:
+            image.offset_of(entry.address, "debug information")
+    except PeError as e:
+        raise FixedFileError(image.source.name, e.found, expected=e.expected, remedy=e.remedy) from e
+
+
+def _require_known_end(image: Image) -> None:
+    source, end = image.source, sections_end(image)
+    if image.header.strings_offset:
+        symbols_at, end_of_strings = _symbol_tables(image)
+        if symbols_at < end:
+            found = f"symbols at {symbols_at:#x}, inside of sections"
+            raise FixedFileError(source.name, found, expected="them behind the last section")
+        end = end_of_strings
+    steps = range(end, source.size, _STEP)
+    if any(any(source.read(at, min(_STEP, source.size - at), "the end")) for at in steps):
+        raise FixedFileError(
+            source.name,
+            f"{source.size - end} bytes behind what its headers tell of, at {end:#x}",
+            expected="sections and symbols only",
+            remedy="Take off what was appended to it, such as an archive.",
+        )
+
+
+def sections_end(image: Image) -> int:
+    """Return the file offset behind the last bytes of any section."""
+    return max([image.header.headers_size, *(section.end for section in image.sections if section.file_size)])
+
+
+def _symbol_tables(image: Image) -> tuple[int, int]:
+    """Return where symbols begin, and where the strings behind them end: their first four bytes tell their size."""
+    source, strings_at = image.source, image.header.strings_offset
+    (symbols_at,) = source.unpack(_NUMBER, image.header.optional_offset - _COFF_SIZE + _SYMBOLS_AT, "the COFF header")
+    if strings_at == source.size:
+        return symbols_at, strings_at
+    (size,) = source.unpack(_NUMBER, strings_at, "the size of the string table")
+    source.require(strings_at, max(size, _NUMBER.size), "the string table")
+    return symbols_at, strings_at + max(size, _NUMBER.size)
+
+
+def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
+    """Return the patch that makes ``rewrite`` of ``image``, whose bytes are ``data``, and sets the checksum right.
+
+    Whoever asks for it has seen to `require_movable`, and to `has_room_for_section` for each section that comes.
+    Raises `PeError` for a damaged debug directory, and for tables that overlap.
+    """
+    moves = Moves.of(rewrite.changes)
+    moved = sorted([*rewrite.content, *moves.iter_moved(image.source.size)], key=lambda piece: piece.start)
+    new_size = moves.offset(image.source.size)
+    writes = (
+        msgspec.structs.replace(one, start=moves.offset(one.start), stop=moves.offset(one.start) + one.stop - one.start)
+        for one in rewrite.writes
+    )
+    edits = sorted([*writes, *_iter_edits(image, rewrite, moves)], key=lambda one: one.start)
+    if any(one.stop > other.start for one, other in pairwise(edits)):
+        raise PeError(image.source.name, "tables that overlap", expected="a place of its own for each")
+    patch = FilePatch(new_size, tuple(moved)).then(FilePatch(new_size, tuple(edits)))
+    return with_checksum(data, image.header, patch)
+
+
+def _iter_edits(image: Image, rewrite: PeRewrite, moves: Moves) -> Iterator[Replacement]:
+    """Yield what changes in the headers, which stay where they are, and in the debug directory."""
+    header, sections = image.header, rewrite.sections
+    coff = header.optional_offset - _COFF_SIZE
+    yield Replacement.of(coff + _SECTION_COUNT_AT, _SHORT.pack(len(sections)))
+    if header.strings_offset:
+        symbols_at, _ = _symbol_tables(image)
+        yield Replacement.of(coff + _SYMBOLS_AT, _NUMBER.pack(moves.offset(symbols_at)))
+    by = _initialized(sections) - _initialized(image.sections)
+    (old,) = image.source.unpack(_NUMBER, header.optional_offset + _INITIALIZED_AT, "the optional header")
+    initialized = min(max(old + by, 0), _LARGEST_NUMBER)
+    yield Replacement.of(header.optional_offset + _INITIALIZED_AT, _NUMBER.pack(initialized))
+    yield Replacement.of(header.optional_offset + _IMAGE_SIZE_AT, _NUMBER.pack(_image_size(header, sections)))
+    yield Replacement.of(header.sections_offset, _table(image, rewrite, moves))
+    yield from _debug_offsets(image, moves)
+
+
+def _initialized(sections: Sequence[PeSection]) -> int:
+    return sum(section.file_size for section in sections if section.traits & _IS_INITIALIZED)
+
+
+def _image_size(header: PeHeader, sections: Sequence[PeSection]) -> int:
+    end = max((section.memory_end for section in sections), default=header.headers_size)
+    return -(-end // max(header.section_alignment, 1)) * max(header.section_alignment, 1)
+
+
+def _table(image: Image, rewrite: PeRewrite, moves: Moves) -> bytes:
+    """Return all section headers, and zeros where there were more of them."""
+    placed = dict(rewrite.placed)
+    old = image.source.read(
+        image.header.sections_offset, len(image.sections) * SECTION_LAYOUT.size, "the section table"
+    )
+    names = {section: old[at * SECTION_LAYOUT.size :][:8] for at, section in enumerate(image.sections)}
+    by_place = {(section.name, section.address): name for section, name in names.items()}
+    rows = []
+    for section in rewrite.sections:
+        at = placed.get(section.name, moves.offset(section.offset)) if section.file_size else section.offset
+        name = by_place.get((section.name, section.address), section.name.encode())
+        rows.append(
+            SECTION_LAYOUT.pack(
+                name, section.memory_size, section.address, section.file_size, at, 0, 0, 0, 0, section.traits
+            )
+        )
+    return b"".join(rows).ljust(len(old), b"\0")
+
+
+def _debug_offsets(image: Image, moves: Moves) -> Iterator[Replacement]:
+    """Yield the new places of debug information, which its directory names by file offsets."""
+    for entry in iter_debug_entries(image):
+        at, _ = image.offset_of(entry.place, "an entry of the debug directory")
+        if entry.offset and moves.offset(entry.offset) != entry.offset:
+            yield Replacement.of(moves.offset(at) + OFFSET_AT, _NUMBER.pack(moves.offset(entry.offset)))
+
+
+def edited_image(data: Data, patch: FilePatch, *, name: str) -> FilePatch:
+    """Return ``patch``, which changes the file ``data`` in place, with the right checksum.
+
+    Raises `SignedFileError` where a signature would become void.
+    """
+    header = read_header(PeBytes(data, name))
+    if not patch.is_identity:
+        require_unsigned(name, header)
+    return with_checksum(data, header, patch)
+
+
+def write_edited_image(file: IO[bytes], data: Data, replacements: Iterable[Replacement], *, name: str) -> None:
+    """Write the image ``data`` with ``replacements``, which leave its size as it is, into ``file`` from its start.
+
+    Each is released once it is written; the checksum is written last. Raises as `edited_image` does.
+    """
+    header = read_header(PeBytes(data, name))
+    checksum = RunningChecksum(data, header.checksum_offset) if header.checksum else None
+    changes = _Changes(header, name, checksum)
+    write_patched(file, data, changes.noted(replacements))
+    if checksum is not None and changes.number:
+        end = file.tell()
+        file.seek(header.checksum_offset)
+        file.write(CHECKSUM.pack(checksum.value(len(data))))
+        file.seek(end)
+
+
+class _Changes:
+    """Counts changes as they pass through, and takes them into account for the checksum."""
+
+    def __init__(self, header: PeHeader, name: str, checksum: RunningChecksum | None) -> None:
+        self._header, self._name, self._checksum = header, name, checksum
+        self.number = 0
+
+    def noted(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
+        for replacement in replacements:
+            require_unsigned(self._name, self._header)
+            self.number += 1
+            if self._checksum is not None:
+                self._checksum.change(replacement)
+            yield replacement

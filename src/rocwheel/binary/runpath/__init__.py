@@ -1,1 +1,0 @@
-"""Editing the run path of an ELF file."""

@@ -1,0 +1,243 @@
+"""Small files that rocwheel writes: exec stubs and relays stand in for programs, forwarding libraries for libraries.
+
+``dlopen("libx.so")`` finds nothing where a library ships as ``libx.so.1`` alone. A second copy under the plain name
+would be loaded next to the first. A forwarding library is a few hundred bytes that name ``libx.so.1`` as NEEDED, with
+the run path ``$ORIGIN``: opening it loads the one real library, and ``dlsym`` finds the symbols of its dependencies
+(gABI, chapter 5).
+
+Windows' builds hold copies where those of Linux hold links: ``clang++.exe`` is ``clang.exe`` once more, of a hundred
+megabytes. A wheel can hold neither links nor one file under two names. See ``relays/x86_64.c`` for what a relay does.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from rocwheel.binary.elf.dynamic import (
+    DT_HASH,
+    DT_NEEDED,
+    DT_NULL,
+    DT_SONAME,
+    DT_STRSZ,
+    DT_STRTAB,
+    DT_SYMTAB,
+    ENTRY_LAYOUT,
+    RUN_PATH_TAGS,
+)
+from rocwheel.binary.elf.header import (
+    EM_AARCH64,
+    EM_X86_64,
+    ET_DYN,
+    ET_EXEC,
+    HEADER_SIZE,
+    PF_R,
+    PF_W,
+    PF_X,
+    PT_DYNAMIC,
+    PT_LOAD,
+    SEGMENT_LAYOUT,
+    Segment,
+    pack_header,
+)
+from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
+from rocwheel.binary.pe.facts import CHECKSUM, Pe, checksum_of, read_pe
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.names import name_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.binary.elf.dynamic import RunpathTag
+
+
+EXEC_STUB_MACHINES = {EM_X86_64: "x86_64", EM_AARCH64: "aarch64"}
+"""ELF ``e_machine`` values that stubs exist for, and the names of their templates."""
+
+_PATH_MAX = 4096
+_BASE_ADDRESS = 0x400000
+_PT_GNU_STACK = 0x6474E551
+_CODE_OFFSET = HEADER_SIZE + 2 * SEGMENT_LAYOUT.size
+
+# The largest page of any Linux kernel on the machine.
+_PAGE_SIZES = {EM_X86_64: 0x1000, EM_AARCH64: 0x10000}
+
+
+def make_exec_stub(machine: int, target: str) -> bytes:
+    """Return a program that replaces itself by the program at ``target``, a path relative to the stub's own folder.
+
+    ``machine`` is an ELF ``e_machine``, one of `EXEC_STUB_MACHINES`. The stub finds its folder through
+    ``/proc/self/exe``, so symlinks to it, ``PATH`` and the working directory play no part; arguments, ``argv[0]``
+    among them, and environment pass on untouched. The target may be a script. When it can't be run, the stub writes
+    ``ARGV0: cannot run PATH: errno N`` to standard error and exits with 126 for EACCES, else with 127.
+
+    Layout: ELF header, one read-only executable segment over the whole file, a stack that isn't executable, the code,
+    the target with a final NUL. No libc, no dynamic section, no section headers.
+
+    Raises `InputError` for a machine without a template and for a target that no symlink of a package could have.
+    """
+    path = _encode_target(target)
+    template = _read_template(machine)
+    size = _CODE_OFFSET + len(template) + len(path)
+    entry = _BASE_ADDRESS + _CODE_OFFSET
+    header = pack_header(ET_EXEC, machine, entry=entry, segment_count=2)
+    load = Segment(PT_LOAD, PF_R | PF_X, 0, _BASE_ADDRESS, _BASE_ADDRESS, size, size, _PAGE_SIZES[machine])
+    stack = Segment(_PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16)
+    return header + load.pack() + stack.pack() + template + path
+
+
+@cache
+def _read_template(machine: int) -> bytes:
+    name = EXEC_STUB_MACHINES.get(machine)
+    if name is None:
+        source, found = "exec stub", f"no template for ELF machine {machine}"
+        raise InputError(source, found, expected=f"one of {sorted(EXEC_STUB_MACHINES)}")
+    return (files(__package__) / "exec_stubs" / f"{name}.bin").read_bytes()
+
+
+def _encode_target(target: str) -> bytes:
+    encoded = target.encode("utf-8", "surrogateescape")
+    if problem := _find_problem(encoded):
+        source = f"exec stub for {target[:80]!r}"
+        raise InputError(source, problem, expected="a path relative to the folder of the stub")
+    return encoded + b"\0"
+
+
+def _find_problem(target: bytes) -> str:
+    if not target:
+        return "the target is empty"
+    if b"\0" in target:
+        return "the target holds a NUL byte"
+    if target.startswith(b"/"):
+        return "the target is absolute"
+    # One byte of PATH_MAX is the final NUL, one the slash of the shortest folder.
+    if len(target) > _PATH_MAX - 2:
+        return f"the target is {count(len(target), 'byte')} long, more than the {_PATH_MAX - 2} that Linux can open"
+    return ""
+
+
+_DT_SYMENT = 11
+_PAGE = 0x1000
+# One bucket, one symbol, which is the undefined one: nothing to find here.
+_HASH = struct.pack("<4I", 1, 1, 0, 0)
+
+
+def forwarding_name(soname: str) -> str:
+    """Return the name of a SONAME without its version: ``libx.so`` for ``libx.so.1``."""
+    return re.sub(r"\.so\.[0-9.]+$", ".so", soname)
+
+
+def make_forwarding_library(soname: str, machine: int, tag: RunpathTag) -> bytes:
+    """Return an ELF shared library for ``machine`` whose only content is that it needs ``soname``.
+
+    Its run path, under ``tag``, is its own folder.
+
+    Layout: ELF header, three program headers (a readable and writable segment over the whole file, the dynamic section,
+    a stack that is not executable), hash table, symbol table, strings, dynamic section. No section headers.
+    """
+    names = [soname.encode(), forwarding_name(soname).encode(), b"$ORIGIN"]
+    strings = b"\0" + b"\0".join(names) + b"\0"
+    needed, own = 1, 2 + len(names[0])
+    run_path = own + len(names[1]) + 1
+    hash_at = HEADER_SIZE + 3 * SEGMENT_LAYOUT.size
+    symbols_at = hash_at + len(_HASH)
+    strings_at = symbols_at + SYMBOL_LAYOUT.size
+    dynamic_at = -(-(strings_at + len(strings)) // 8) * 8
+    rows = [
+        (DT_NEEDED, needed), (DT_SONAME, own), (RUN_PATH_TAGS[tag], run_path), (DT_HASH, hash_at),
+        (DT_STRTAB, strings_at), (DT_SYMTAB, symbols_at), (DT_STRSZ, len(strings)), (_DT_SYMENT, SYMBOL_LAYOUT.size),
+        (DT_NULL, 0),
+    ]  # fmt: skip
+    dynamic = b"".join(ENTRY_LAYOUT.pack(*row) for row in rows)
+    size = dynamic_at + len(dynamic)
+    segments = [
+        Segment(PT_LOAD, PF_R | PF_W, 0, 0, 0, size, size, _PAGE),
+        Segment(PT_DYNAMIC, PF_R | PF_W, dynamic_at, dynamic_at, dynamic_at, len(dynamic), len(dynamic), 8),
+        Segment(_PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16),
+    ]
+    head = pack_header(ET_DYN, machine, segment_count=len(segments)) + b"".join(s.pack() for s in segments)
+    return (head + _HASH + bytes(SYMBOL_LAYOUT.size) + strings).ljust(dynamic_at, b"\0") + dynamic
+
+
+RELAY_SIZE: Final = 5120
+"""Bytes of each relay."""
+
+_SECTION: Final = ".relay"
+_TARGET_UNITS: Final = 260
+"""UTF-16 units, with the final NUL: no program whose path is longer starts (``MAX_PATH``)."""
+_ARGUMENT_UNITS: Final = 252
+_UNIT: Final = 2
+
+
+def make_relay(target: str, arguments: Sequence[str] = ()) -> bytes:
+    """Return a program for x86-64 that starts ``target``, a path relative to its own folder, with slashes.
+
+    The program gets the relay's command line as it is, ``argv[0]`` included, and ``arguments`` put in behind
+    ``argv[0]``. Those are for programs that know their task by their name: LLVM's look at the name of the file that
+    runs, not at ``argv[0]``, so that a relay ``clang++.exe`` has to pass ``--driver-mode=g++`` to ``clang.exe``.
+
+    The relay waits and ends with the program's exit code. Where that can't be started, it writes
+    ``RELAY: cannot run PATH: error N`` to standard error and exits with 126 for an access that is denied (5), else
+    with 127.
+
+    The bytes are those of a template, of `RELAY_SIZE`, with its section ``.relay`` filled in: the target in 260 units
+    of UTF-16, arguments in 252; the checksum is right.
+
+    Raises `InputError` for a target that no wheel could hold, or that is no program, and for arguments too long.
+    """
+    source = f"relay for {target[:80]!r}"
+    if problem := _target_problem(target):
+        raise InputError(source, problem, expected="the path of an .exe file, relative to the folder of the relay")
+    line = subprocess.list2cmdline(arguments)
+    if problem := _argument_problem(line):
+        raise InputError(source, problem, expected="a few short arguments")
+    setting = _units(target.replace("/", "\\"), _TARGET_UNITS) + _units(line, _ARGUMENT_UNITS)
+    template, facts = _template()
+    start = next(section.offset for section in facts.sections if section.name == _SECTION)
+    filled = template[:start] + setting + template[start + len(setting) :]
+    at = facts.header.checksum_offset
+    return filled[:at] + CHECKSUM.pack(checksum_of(memoryview(filled), at)) + filled[at + CHECKSUM.size :]
+
+
+@cache
+def _template() -> tuple[bytes, Pe]:
+    data = (files(__package__) / "relays" / "x86_64.bin").read_bytes()
+    return data, read_pe(data, name="the template of relays")
+
+
+def _units(text: str, size: int) -> bytes:
+    return text.encode("utf-16-le").ljust(size * _UNIT, b"\0")
+
+
+def _target_problem(target: str) -> str:
+    if not target.lower().endswith(".exe"):
+        return "the target is no program" if target else "the target is empty"
+    if target.startswith("/") or "\\" in target:
+        return "the target is absolute, or has backslashes"
+    names = target.split("/")
+    while names[0] == "..":
+        names = names[1:]
+    for name in names:
+        if fault := name_fault(name):
+            return f"the target has the name {name[:80]!r}, which {fault}"
+    return _length_problem("the target", target, _TARGET_UNITS)
+
+
+def _argument_problem(line: str) -> str:
+    if any(character in line for character in "\0\r\n"):
+        return "an argument has a line break or a NUL"
+    return _length_problem("the command line of the arguments", line, _ARGUMENT_UNITS)
+
+
+def _length_problem(what: str, text: str, units: int) -> str:
+    try:
+        length = len(text.encode("utf-16-le")) // _UNIT
+    except UnicodeEncodeError:
+        return f"{what} is not Unicode"
+    most = units - 1
+    return f"{what} has {count(length, 'unit')} of UTF-16, more than {most}" if length > most else ""

@@ -1,1 +1,0 @@
-"""Small ELF files that rocwheel writes: programs and libraries that stand in for others."""
