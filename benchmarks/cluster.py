@@ -20,10 +20,10 @@ from rich.filesize import decimal
 from benchmarks.cluster_simulation import Costs, JobCost, repeated, simulate
 from benchmarks.measure import CACHE, folder_size, machine, markdown_table
 from benchmarks.tree import make_tree
-from rocwheel.build.cluster.build_wheels import Build, build_wheels
-from rocwheel.build.cluster.job import SharedFolder
+from rocwheel.build.cluster.job import SharedFolder, build_wheels
 from rocwheel.build.cluster.readers import connected
-from rocwheel.build.cluster.workers import Job, do_jobs
+from rocwheel.build.cluster.tasks import Settings
+from rocwheel.build.cluster.workers import Job, do_jobs, worker_facts
 from rocwheel.build.job import PlanJob
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.progress import SILENT
@@ -128,18 +128,18 @@ def _measure(tree: Path, workers: int) -> _Measured:
     shutil.rmtree(_OUTPUT, ignore_errors=True)
     with (
         _open_local(n_workers=workers, processes=True, threads_per_worker=1, dashboard_address=None) as local,
-        connected(local.scheduler_address) as connection,
+        connected(local.scheduler_address, lambda _: None, "the build") as connection,
         open_workers() as executor,
         PlanJob(tree, options=PlanOptions(version="7.0")).opened(executor, SILENT, source_date=SourceDate()) as opened,
     ):
         plan = opened.plan
-        dispatch = _measure_dispatch(connection.cluster)
-        cluster, place = _Recorder(connection.cluster), SharedFolder(_OUTPUT)
+        dispatch = _measure_dispatch(connection)
+        cluster, place = _Recorder(connection), SharedFolder(_OUTPUT)
         place.prepare()
         with place.exchange() as exchange:
-            build = Build(exchange, place.dist, _LEVEL, SourceDate(), stage_all=False)
+            settings = Settings(exchange, place.dist, _LEVEL, SourceDate(), worker_facts())
             begun = time.monotonic()
-            build_wheels(plan, build, cluster, SILENT)
+            build_wheels(plan, settings, cluster, SILENT)
             return _Measured(time.monotonic() - begun, cluster.in_order(), dispatch)
 
 

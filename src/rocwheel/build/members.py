@@ -23,6 +23,7 @@ from rocwheel.build.plan import (
     StubMember,
     TarMember,
     TextMember,
+    member_files,
 )
 from rocwheel.core.patch import patched_view
 from rocwheel.core.python import source_hash
@@ -195,24 +196,21 @@ def add_member(
         target.add(placed.name, placed.mode, edited)
         return
     content = member_content(member, mtime=mtime, executor=executor)
-    if isinstance(member, TarMember) and member.compression != "none":
-        target.add_encoded(placed.name, placed.mode, content, member.compression)
+    if encoding := stream_format(member):
+        target.add_encoded(placed.name, placed.mode, content, encoding)
     else:
         add = target.add_stored if is_compressed(member) else target.add
         add(placed.name, placed.mode, content)
 
 
+def stream_format(member: Member) -> StreamFormat | None:
+    """Return the format of the compressed stream that a member holds; none for one that holds a file itself."""
+    return member.compression if isinstance(member, TarMember) and member.compression != "none" else None
+
+
 def planned_size(members: Sequence[Member]) -> int:
     """Return the number of bytes that members come from, before edits."""
-    return sum(_source_size(member) for member in members)
-
-
-def _source_size(member: Member) -> int:
-    if isinstance(member, FileMember):
-        return member.source.size
-    if isinstance(member, TarMember):
-        return sum(entry.file.source.size for entry in member.entries if entry.file)
-    return 0
+    return sum(file.source.size for member in members for file in member_files(member))
 
 
 def wheel_metadata(wheel: PlannedWheel) -> dict[str, bytes]:

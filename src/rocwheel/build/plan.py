@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -14,22 +14,8 @@ from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.wheels.metadata import CoreMetadata
 from rocwheel.wheels.writing import WheelName
 
-__all__ = [
-    "Dropped",
-    "FileMember",
-    "ForwardingMember",
-    "Member",
-    "Plan",
-    "PlanWarning",
-    "PlannedComponent",
-    "PlannedSdist",
-    "PlannedWheel",
-    "RelayMember",
-    "StubMember",
-    "TarEntry",
-    "TarMember",
-    "TextMember",
-]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class FileMember(msgspec.Struct, frozen=True, tag="file"):
@@ -107,6 +93,14 @@ class TarMember(msgspec.Struct, frozen=True, tag="tar"):
 
 
 Member = FileMember | StubMember | RelayMember | ForwardingMember | TextMember | TarMember
+
+
+def member_files(member: Member) -> Iterator[FileMember]:
+    """Yield the files of artifacts that a member has the bytes of: itself, or those in a tar."""
+    if isinstance(member, FileMember):
+        yield member
+    elif isinstance(member, TarMember):
+        yield from (entry.file for entry in member.entries if entry.file is not None)
 
 
 class PlannedComponent(msgspec.Struct, frozen=True):

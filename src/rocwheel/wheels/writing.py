@@ -18,7 +18,7 @@ from rocwheel.core.reading import FileStamp
 from rocwheel.core.writing import AtomicFile
 from rocwheel.wheels.compression import STORED, pack_whole
 from rocwheel.wheels.content import BytesContent
-from rocwheel.wheels.delivery import PackedCount
+from rocwheel.wheels.delivery import PackedCount, Sink
 from rocwheel.wheels.names import with_label
 from rocwheel.wheels.packing import Packer
 from rocwheel.wheels.record import RecordRow, render_record
@@ -272,7 +272,7 @@ class OpenWheel:
     """A wheel that takes members, which appear in it in the order in which they are added."""
 
     def __init__(
-        self, writer: WheelWriter, packer: Packer, progress: Progress, close: Callable[[Mapping[str, bytes]], None]
+        self, writer: Sink, packer: Packer, progress: Progress, close: Callable[[Mapping[str, bytes]], None]
     ) -> None:
         self._writer = writer
         self._packer = packer

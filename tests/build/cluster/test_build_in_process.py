@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.build.cluster.build_wheels import Build, build_wheels
-from rocwheel.build.cluster.exchange import check_access
-from rocwheel.build.cluster.job import SharedFolder
+from rocwheel.build.cluster.job import SharedFolder, build_wheels
+from rocwheel.build.cluster.tasks import Settings
+from rocwheel.build.cluster.workers import worker_facts
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.core.errors import WorkError
+from rocwheel.core.errors import ProblemsError, WorkError
 from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import ChangedFileError
 from rocwheel.core.workers import open_workers
@@ -53,8 +53,8 @@ def build(tree: Path, dest: Path, cluster: PlainCluster, *, stage_all: bool = Fa
         place = SharedFolder(dest)
         place.prepare()
         with place.exchange() as exchange:
-            how = Build(exchange, place.dist, 6, SourceDate(), stage_all)
-            return [one.path for one in build_wheels(found.plan, how, cluster, SILENT).values()]
+            settings = Settings(exchange, place.dist, 6, SourceDate(), worker_facts())
+            return [one.path for one in build_wheels(found.plan, settings, cluster, SILENT, stage_all=stage_all)]
 
 
 @pytest.mark.parametrize("stage_all", [False, True])
@@ -152,20 +152,21 @@ def test_a_piece_that_was_cut_short_ends_the_build(tree: Path, tmp_path: Path) -
         build(tree, tmp_path / "there", Between(cut))
 
 
-class ElsewhereExchange(PlainCluster):
-    """A cluster whose second worker has another folder under the path of the exchange."""
+def test_a_worker_that_cannot_write_where_packed_bytes_go_is_named_before_anything_is_built(
+    tree: Path, tmp_path: Path
+) -> None:
+    cluster = PlainCluster()
+    ask = cluster.ask
 
-    def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """Let the second worker claim to have written."""
-        return {"tcp://one": function(*arguments), "tcp://two": "probes/elsewhere"}
+    def take_folder_away(function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
+        for pieces in (tmp_path / "there/dist").glob(".exchange.*/pieces"):
+            pieces.rename(pieces.with_name("away"))
+        return ask(function, *arguments)
 
-
-def test_a_worker_that_writes_elsewhere_is_named(tmp_path: Path) -> None:
-    place = SharedFolder(tmp_path / "there")
-    place.prepare()
-    with place.exchange() as exchange, pytest.raises(WorkError) as caught:
-        check_access(ElsewhereExchange(), exchange, {})
-    assert str(caught.value).startswith(f"tcp://two: writes to another {exchange.place} than this machine reads ")
+    cluster.ask = take_folder_away  # type: ignore[method-assign]
+    with pytest.raises(ProblemsError, match=r"(?s)one: can't use .*/\.exchange\.\w+\.rocwheel \(.*two: can't"):
+        build(tree, tmp_path / "there", cluster)
+    assert cluster.submitted == []
 
 
 def test_a_file_that_changes_while_it_is_sent_is_named(tree: Path, tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import WorkError
 from rocwheel.demo.demo import SAMPLE_SDK, SAMPLE_WINDOWS
 from rocwheel.stores.open import open_store
 from tests.support.artifacts import artifact
@@ -124,6 +126,11 @@ def wait_for(find: Callable[[], object], process: subprocess.Popen[str]) -> None
     assert process.poll() is None, "it has ended too early"
 
 
+def has_pieces(dest: Path) -> bool:
+    """Return whether workers have packed something; they have also made empty pieces, to see whether they can."""
+    return any(path.stat().st_size for path in dest.glob("dist/.exchange.*/pieces/*"))
+
+
 def test_a_cluster_makes_the_same_packages_for_windows_too(dask_cluster: DaskCluster, tmp_path: Path) -> None:
     words = ["build", "--artifact-dir", str(SAMPLE_WINDOWS), "--device-code", "compress", "--dest-dir"]
     assert rocwheel(*words, tmp_path / "local").returncode == 0
@@ -148,7 +155,7 @@ def test_a_worker_killed_in_the_middle_changes_no_byte(
     tree: Path, local: dict[str, str], dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
     process = build(tree, tmp_path, dask_cluster.address)
-    wait_for(lambda: list(tmp_path.glob("dist/.exchange.*/pieces/*")), process)
+    wait_for(lambda: has_pieces(tmp_path), process)
     dask_cluster.kill_a_worker()
     _, told = process.communicate()
     assert (process.returncode, digests(tmp_path / "dist")) == (0, local), told
@@ -158,7 +165,7 @@ def test_a_killed_build_leaves_nothing_that_the_next_does_not_remove(
     tree: Path, local: dict[str, str], dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
     process = build(tree, tmp_path, dask_cluster.address)
-    wait_for(lambda: list(tmp_path.glob("dist/.exchange.*/pieces/*")), process)
+    wait_for(lambda: has_pieces(tmp_path), process)
     process.kill()
     process.communicate()
     assert list(tmp_path.glob("dist/*.whl")) == []
@@ -175,7 +182,7 @@ def test_a_store_is_all_that_machines_have_to_share(
     with started_cluster(tmp_path / "cluster", [{**s3.environ, **alone} for _ in range(3)]) as cluster:
         process = build(tree, f"s3://{BUCKET}/rocm", cluster.address)
         store = open_store(f"s3://{BUCKET}/rocm")
-        wait_for(lambda: [file for file in store.list() if "/pieces/" in file.name], process)
+        wait_for(lambda: [file for file in store.list() if "/pieces/" in file.name and file.size], process)
         cluster.kill_a_worker()
         out, told = process.communicate()
     assert process.returncode == 0, told
@@ -296,13 +303,26 @@ def test_a_worker_lost_while_versions_are_compared_ends_no_build(tmp_path: Path)
 def test_a_scheduler_lost_in_the_middle_is_told_in_one_line(tree: Path, tmp_path: Path) -> None:
     with started_cluster(tmp_path / "cluster", [{}]) as cluster:
         process = build(tree, tmp_path, cluster.address)
-        wait_for(lambda: list(tmp_path.glob("dist/.exchange.*/pieces/*")), process)
+        wait_for(lambda: has_pieces(tmp_path), process)
         cluster.kill_the_scheduler()
         _, told = process.communicate()
     assert process.returncode == 1, told
     assert told.splitlines()[-1].startswith(f"error: {cluster.address}: is gone, or has forgotten the work. "), told
     assert "Traceback" not in told
     assert "distributed" not in told
+
+
+def test_a_scheduler_lost_while_workers_are_asked_is_told() -> None:
+    class LostClient:
+        scheduler = SimpleNamespace(address="tcp://lost:1")
+
+        def run(self, *_: object, **__: object) -> None:
+            message = "in <rpc>: Stream is closed"
+            raise OSError(message)
+
+    module = pytest.importorskip("rocwheel.build.cluster.dask_cluster")
+    with pytest.raises(WorkError, match=r"^tcp://lost:1: is gone, or has forgotten the work"):
+        module.DaskCluster(LostClient()).ask(len)
 
 
 def test_a_scheduler_without_workers_is_refused(tmp_path: Path) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.build.cluster.exchange import AT_ONCE, CHUNK, Exchange, Staging, _put_file, attach_exchanges, sending
-from rocwheel.build.cluster.tasks import open_spool
+from rocwheel.build.cluster.exchange import CHUNK, Exchange, Staging, attach_exchanges
 from rocwheel.build.members import PlacedMember
 from rocwheel.build.plan import FileMember, TarEntry, TarMember, TextMember
 from rocwheel.core import remote_placeholders
@@ -17,7 +16,6 @@ from rocwheel.core.errors import WorkError
 from rocwheel.core.reading import ChangedFileError, FileRange, FileStamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from rocwheel.build.plan import Member
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def exchange(tmp_path: Path) -> Exchange:
-    (tmp_path / "exchange").mkdir()
+    (tmp_path / "exchange/pieces").mkdir(parents=True)
     made = Exchange(str(tmp_path / "exchange"))
     attach_exchanges()
     return made
@@ -72,7 +70,7 @@ def test_a_file_that_workers_share_keeps_its_path_and_loses_what_machines_number
     original = make(tmp_path / "file", b"data")
     (member,) = Staging(exchange, all_files=False).place((placed(original),))
     assert source_of(member) == original.for_any_machine()
-    assert list((tmp_path / "exchange").iterdir()) == []
+    assert not (tmp_path / "exchange/inputs").exists()
 
 
 def test_a_range_of_a_nameless_file_goes_through_the_exchange(exchange: Exchange, tmp_path: Path) -> None:
@@ -119,18 +117,8 @@ def test_a_copy_with_the_same_size_and_time_is_the_same_on_any_machine(tmp_path:
 
 def test_a_worker_makes_no_folder_anew_that_went_with_its_build(exchange: Exchange, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "exchange")
-    with open_spool() as spool:
-        spool.write(b"late")
-        with pytest.raises(WorkError, match="is gone: the build has ended"):
-            spool.store(exchange)
-    assert not (tmp_path / "exchange").exists()
-
-
-def test_a_late_worker_makes_no_folder_anew_that_went_while_it_wrote(exchange: Exchange, tmp_path: Path) -> None:
-    """As where the build removes its exchange between a worker's look and its writing."""
-    shutil.rmtree(tmp_path / "exchange")
-    with pytest.raises(WorkError, match="No such file or directory"):
-        _put_file(tmp_path / "exchange/pieces/late", b"late")
+    with pytest.raises(WorkError, match="No such file or directory"), exchange.new_piece():
+        pass
     assert list(tmp_path.iterdir()) == []
 
 
@@ -149,35 +137,20 @@ def test_a_worker_keeps_nothing_of_the_builds_that_it_took_part_in(
 
 def test_small_files_are_staged_in_time_that_grows_with_their_number_alone(exchange: Exchange, tmp_path: Path) -> None:
     file = make(tmp_path / "file", bytes(20_000))
-    staging = Staging(exchange, all_files=True)
-    looks = 0
-
-    class Looked(list[Any]):
-        def __iter__(self) -> Iterator[Any]:
-            nonlocal looks
-            looks += 1
-            return super().__iter__()
-
-    staging._bundle = Looked()
-    staging.place(tuple(placed(file.part(start, start + 10)) for start in range(0, 20_000, 10)))
-    assert looks <= 4
+    parts = [file.part(start, start + 10) for start in range(0, 20_000, 10)]
+    members = Staging(exchange, all_files=True).place(tuple(map(placed, parts)))
+    assert [source_of(member).offset for member in members] == list(range(0, 20_000, 10))
+    assert len(list((tmp_path / "exchange/inputs").glob("*/*"))) == 1
 
 
-def test_a_piece_too_large_for_memory_is_stored_all_the_same(exchange: Exchange) -> None:
-    with open_spool() as spool:
-        for number in range(66):
-            spool.write(bytes([number]) * (1 << 20))
-        stored = spool.store(exchange)
-    data = exchange.store().read(stored.name)
-    assert (len(data), stored.size, data[:: 1 << 20]) == (66 << 20, 66 << 20, bytes(range(66)))
-
-
-def test_several_are_on_their_way_at_a_time_and_never_more_than_a_few() -> None:
-    """All wait for one another: fewer at a time would wait for ever."""
-    together = threading.Barrier(AT_ONCE)
+def test_two_chunks_are_on_their_way_at_a_time_and_never_more(
+    exchange: Exchange, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both wait for one another: one at a time would wait for ever."""
+    together = threading.Barrier(2)
     lock, now, most = threading.Lock(), 0, 0
 
-    def put() -> None:
+    def put(*_: object) -> None:
         nonlocal now, most
         with lock:
             now += 1
@@ -186,16 +159,18 @@ def test_several_are_on_their_way_at_a_time_and_never_more_than_a_few() -> None:
         with lock:
             now -= 1
 
-    with sending() as send:
-        for _ in range(3 * AT_ONCE):
-            send(put)
-    assert (most, now) == (AT_ONCE, 0)
+    monkeypatch.setattr(Exchange, "put_chunk", put)
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(6 * CHUNK)
+    Staging(exchange, all_files=True).place((placed(FileRange.whole(tmp_path / "file")),))
+    assert (most, now) == (2, 0)
 
 
-def test_what_fails_on_its_way_is_told() -> None:
-    def fail() -> None:
-        msg = "the store is full"
-        raise ValueError(msg)
+def test_what_fails_on_its_way_is_told(exchange: Exchange, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        source, found = "s3://bucket", "is full"
+        raise WorkError(source, found)
 
-    with pytest.raises(ValueError, match="the store is full"), sending() as send:
-        send(fail)
+    monkeypatch.setattr(Exchange, "put_chunk", fail)
+    with pytest.raises(WorkError, match="s3://bucket: is full"):
+        Staging(exchange, all_files=True).place((placed(make(tmp_path / "file", b"data")),))

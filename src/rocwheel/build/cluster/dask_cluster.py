@@ -52,8 +52,17 @@ def opened(scheduler: str) -> Iterator[DaskCluster]:
     """
     address = read_address(scheduler)
     _check_address(scheduler, address)
-    with _quiet(), _connected(scheduler, address) as cluster:
-        yield cluster
+    with _quiet():
+        try:
+            client = _open_client(address, timeout=_TIMEOUT, set_as_default=False, name="rocwheel")
+        except (OSError, ValueError, TypeError, KeyError, ImportError) as e:
+            raise InputError(scheduler, f"can't be reached ({_reason(e)})", expected=EXPECTED) from e
+        cluster = DaskCluster(client)
+        try:
+            cluster.check_pythons()
+            yield cluster
+        finally:
+            cluster.close()
 
 
 @contextmanager
@@ -76,20 +85,6 @@ def _is_chatty(logger: str) -> bool:
 
 def _is_of_others(record: logging.LogRecord) -> bool:
     return not _is_chatty(record.name)
-
-
-@contextmanager
-def _connected(scheduler: str, address: str) -> Iterator[DaskCluster]:
-    try:
-        client = _open_client(address, timeout=_TIMEOUT, set_as_default=False, name="rocwheel")
-    except (OSError, ValueError, TypeError, KeyError, ImportError) as e:
-        raise InputError(scheduler, f"can't be reached ({_reason(e)})", expected=EXPECTED) from e
-    cluster = DaskCluster(client)
-    try:
-        cluster.check_pythons()
-        yield cluster
-    finally:
-        cluster.close()
 
 
 def _check_address(scheduler: str, address: str) -> None:
@@ -127,14 +122,8 @@ class DaskCluster:
         self._client = client
         self._done: SimpleQueue[Any] = SimpleQueue()
         self._jobs: dict[Any, Job] = {}
-        self._capacity = 1
+        self.capacity = 1
         self.address = str(client.scheduler.address)
-        self._waited = 0
-
-    @property
-    def capacity(self) -> int:
-        """How many jobs keep all workers busy, with a few that wait."""
-        return self._capacity
 
     @property
     def under_way(self) -> int:
@@ -150,20 +139,21 @@ class DaskCluster:
             remedy = "Start workers, such as by 'dask worker ADDRESS'."
             raise InputError(self.address, "has no workers", remedy=remedy)
         here = platform.python_version_tuple()[:2]
+        told = self._client.get_versions()["workers"]
+        pythons = {worker: facts["host"]["python"] for worker, facts in told.items() if facts}
         problems = [
             InputError(worker, f"runs Python {there}", expected=f"Python {'.'.join(here)}")
-            for worker, there in sorted(self._pythons().items())
+            for worker, there in sorted(pythons.items())
             if tuple(there.split(".")[:2]) != here
         ]
         raise_all(self.address, problems)
 
-    def _pythons(self) -> dict[str, str]:
-        found = self._client.get_versions()["workers"]
-        return {worker: facts["host"]["python"] for worker, facts in found.items() if facts}
-
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
         """Call a function on every worker; return what it returned or raised, by worker, for all that are not lost."""
-        told: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
+        try:
+            told: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
+        except OSError as e:
+            raise self._lost() from e
         # A worker that was lost meanwhile is no hindrance: each job compares versions, too.
         answers = {worker: answer for worker, answer in told.items() if not isinstance(answer, CommClosedError)}
         if not answers:
@@ -179,18 +169,15 @@ class DaskCluster:
 
     def take(self) -> Answer:
         """Wait for the next job that is done, and return its answer."""
-        while True:
-            future = self._next()
-            job = self._jobs[future]
-            answer = self._answer(future, job)
-            if answer is not None:
-                del self._jobs[future]
-                future.release()
-                return answer
+        while (answer := self._answer(future := self._next())) is None:
             future.add_done_callback(self._done.put)
+        del self._jobs[future]
+        future.release()
+        return answer
 
-    def _answer(self, future: Any, job: Job) -> Answer | None:
+    def _answer(self, future: Any) -> Answer | None:
         """Return the answer of a job that was done, none where the worker was lost that had it: it is done again."""
+        job = self._jobs[future]
         try:
             if future.status == "finished":
                 return Answer(job, future.result(timeout=_PATIENCE))
@@ -201,11 +188,9 @@ class DaskCluster:
             error = e
         if isinstance(error, KilledWorker):
             return Answer(job, error=error, has_lost_workers=True)
-        if error is None and future.status != "cancelled":
-            return None
         if future.status == "cancelled":
             raise self._lost() from error
-        return Answer(job, error=error)
+        return Answer(job, error=error) if error else None
 
     def _next(self) -> Any:
         waited = 0
@@ -221,7 +206,7 @@ class DaskCluster:
             threads: int = sum(self._client.nthreads().values())
         except Exception as e:
             raise self._lost() from e
-        self._capacity = max(threads, 1) * _JOBS_PER_THREAD
+        self.capacity = max(threads, 1) * _JOBS_PER_THREAD
         return threads
 
     def _lost(self) -> WorkError:

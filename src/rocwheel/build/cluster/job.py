@@ -1,4 +1,7 @@
-"""A whole run on a cluster: a plan made here, and distributions made by workers in a shared folder or a store."""
+"""A whole build on a cluster: a plan made here, packed in pieces and put together by workers in a folder or a store.
+
+This process sees only the records of pieces.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import tempfile
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import msgspec
@@ -15,16 +18,22 @@ from rocwheel.build.building import (
     BuildResult,
     BuiltDistribution,
     find_leftovers,
+    largest_first,
     remove_unfinished,
     write_planned_sdist,
 )
-from rocwheel.build.cluster.build_wheels import Build, build_wheels
-from rocwheel.build.cluster.exchange import Exchange
+from rocwheel.build.cluster.exchange import Exchange, Staging, check_machines, require_same, shared_inputs
 from rocwheel.build.cluster.readers import connected
+from rocwheel.build.cluster.tasks import Hashed, Piece, Settings, assemble, hash_member, pack_cut, pack_group
+from rocwheel.build.cluster.workers import Job, do_jobs, worker_facts
 from rocwheel.build.job import PlanJob, check_level
 from rocwheel.build.manifest import make_manifest
+from rocwheel.build.members import PlacedMember, planned_size, stream_format, wheel_members
+from rocwheel.build.plan import FileMember
 from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import ChangedFileError
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import open_workers
 from rocwheel.core.writing import check_destination
@@ -40,65 +49,79 @@ from rocwheel.wheels.build_manifest import (
     render_sums,
     write_manifest,
 )
+from rocwheel.wheels.compression import STREAM_PIECE
+from rocwheel.wheels.packing import CUT_FROM, Span
 from rocwheel.wheels.writing import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rocwheel.build.cluster.tasks import WrittenWheel
     from rocwheel.build.cluster.workers import Cluster
-    from rocwheel.build.plan import Plan, PlanWarning
+    from rocwheel.build.plan import Plan, PlannedWheel
     from rocwheel.wheels.build_manifest import BuildManifest
+    from rocwheel.wheels.content import Digest
     from rocwheel.wheels.sdist import SourceDate
 
 
-EXCHANGES = ".rocwheel-exchange"
-"""The folder of a store that holds the exchanges of builds."""
+class ClusterJob(msgspec.Struct, frozen=True):
+    """What a plan is made from, and how a cluster builds it."""
+
+    inputs: PlanJob
+    dest: str
+    """A folder that all machines share, or an ``s3://`` URL; distributions go to ``dist`` below it."""
+    scheduler: str
+    """The address of the scheduler, or the file that it wrote it to."""
+    level: int = DEFAULT_LEVEL
+
+    def run(self, warn: Callable[[str], object], *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
+        """Build, and return the plan and what was written; ``warn`` gets what the user should know.
+
+        Raises what `rocwheel.build.job.BuildJob.run`, `rocwheel.build.cluster.readers.connected` and `build_wheels`
+        raise.
+        """
+        place = _open_place(self.dest)
+        place.check()
+        check_level(self.level)
+        source_date = self.inputs.source_date()
+        with (
+            connected(self.scheduler, warn, "the build") as cluster,
+            open_workers() as executor,
+            self.inputs.opened(executor, progress, source_date=source_date) as opened,
+        ):
+            plan = opened.plan
+            removed = place.prepare()
+            with place.exchange() as exchange:
+                settings = Settings(exchange, place.dist, self.level, source_date, worker_facts())
+                built = build_wheels(plan, settings, cluster, progress)
+            built += place.write_sdists(plan, source_date)
+        manifest = make_manifest(opened.ingredients, plan, built, place.folder, self.level, source_date.seconds)
+        written_to = place.write_manifest(manifest)
+        if self.inputs.repeats:
+            self.inputs.repeats.check_outputs(manifest.outputs)
+        # What a bucket holds beside is for those who publish from it.
+        leftovers = find_leftovers(Path(place.dist), [one.path for one in built]) if place.folder else ()
+        warnings = plan.warnings + leftovers
+        return plan, BuildResult(plan.version, plan.targets, built, warnings, removed, manifest=written_to)
 
 
-class Place(Protocol):
-    """A destination. Its methods raise `WorkError` where it can't be written to, `StoreError` where that is a store."""
-
-    @property
-    def is_store(self) -> bool:
-        """Whether it is no folder: inputs are not taken to be shared then, either."""
-
-    @property
-    def dist(self) -> str:
-        """The path or URL of what distributions go to."""
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of the manifest; none for a store."""
-
-    def check(self) -> None:
-        """Raise `InputError` for what stands in the place of the manifest, or of its checksums, and is no build's."""
-
-    def prepare(self) -> tuple[str, ...]:
-        """Make it ready, and return the paths of what killed builds have left and is removed now."""
-
-    def write_manifest(self, manifest: BuildManifest) -> str:
-        """Write the manifest and the checksums, when all else is there; return the manifest's path or URL."""
-
-    def exchange(self) -> AbstractContextManager[Exchange]:
-        """Yield an exchange, which goes with the block."""
-
-    def write_sdists(self, plan: Plan, source_date: SourceDate) -> tuple[BuiltDistribution, ...]:
-        """Write the source distributions of a plan, which are small, from this process."""
-
-    def find_leftovers(self, built: Sequence[str]) -> tuple[PlanWarning, ...]:
-        """Return a warning about distributions there that are not among the built ones, if any."""
+def _open_place(dest: str) -> SharedFolder | SharedStore:
+    if not is_url(dest):
+        return SharedFolder(Path(dest))
+    scheme, _, path = parse_url(dest)
+    if scheme == "file":
+        return SharedFolder(Path("/", unquote(path)))
+    if scheme != "s3":
+        raise InputError(shown_url(dest), "can't be written to", expected="a folder, or s3://BUCKET/PREFIX")
+    return SharedStore(dest.rstrip("/"))
 
 
 class SharedFolder:
-    """A folder that every machine has under the same path."""
-
-    is_store = False
+    """A folder that every machine has under the same path. Methods raise `WorkError` where it can't be written to."""
 
     def __init__(self, dest_dir: Path) -> None:
         """Raise `InputError` if something at or above the folder is not a folder."""
         self.folder = dest_dir
+        """That of the manifest."""
         self._dist_dir = dest_dir / "dist"
         check_destination(self._dist_dir)
 
@@ -110,10 +133,6 @@ class SharedFolder:
     def check(self) -> None:
         """Raise `InputError` for what stands in the place of the manifest, or of its checksums, and is no build's."""
         check_manifest_place(self.folder)
-
-    def write_manifest(self, manifest: BuildManifest) -> str:
-        """Write the manifest and the checksums into the folder."""
-        return str(write_manifest(self.folder, manifest))
 
     def prepare(self) -> tuple[str, ...]:
         """Make the folder, and return the paths of what killed builds have left and is removed now."""
@@ -130,23 +149,26 @@ class SharedFolder:
         with ExitStack() as stack:
             try:
                 folder = stack.enter_context(scratch_folder(Path(self.dist, "exchange")))
+                (folder / "pieces").mkdir()
             except OSError as e:
                 raise write_error(self._dist_dir, e) from e
             yield Exchange(str(folder))
 
     def write_sdists(self, plan: Plan, source_date: SourceDate) -> tuple[BuiltDistribution, ...]:
-        """Write the source distributions of a plan."""
+        """Write the source distributions of a plan, which are small, from this process."""
         return tuple(write_planned_sdist(sdist, Path(self.dist), source_date) for sdist in plan.sdists)
 
-    def find_leftovers(self, built: Sequence[str]) -> tuple[PlanWarning, ...]:
-        """Return a warning about other distributions in the folder, if any."""
-        return find_leftovers(Path(self.dist), built)
+    def write_manifest(self, manifest: BuildManifest) -> str:
+        """Write the manifest and the checksums, when all else is there; return the manifest's path."""
+        return str(write_manifest(self.folder, manifest))
 
 
 class SharedStore:
-    """A store that every machine reaches; what is in it stays unless a build writes a file of the same name."""
+    """A store that every machine reaches; what is in it stays unless a build writes a file of the same name.
 
-    is_store = True
+    Methods raise `StoreError` where it can't be written to.
+    """
+
     folder = None
 
     def __init__(self, url: str) -> None:
@@ -163,103 +185,237 @@ class SharedStore:
 
     def prepare(self) -> tuple[str, ...]:
         """Remove the manifest of an earlier build; a store makes its folders."""
-        store = Exchange(self._url).store()
         for name in (MANIFEST_NAME, SUMS_NAME):
-            store.delete(name)
+            Exchange(self._url).store().delete(name)
         return ()
 
+    @contextmanager
+    def exchange(self) -> Iterator[Exchange]:
+        """Yield a part of the store; what a killed build leaves of it is for a rule of the bucket to remove."""
+        exchange = Exchange(f"{self._url}/.rocwheel-exchange/{uuid.uuid4().hex}")
+        try:
+            yield exchange
+        finally:
+            with suppress(StoreError):  # which must not hide why the build failed
+                for stored in exchange.store().list():
+                    exchange.store().delete(stored.name)
+
+    def write_sdists(self, plan: Plan, source_date: SourceDate) -> tuple[BuiltDistribution, ...]:
+        """Write the source distributions of a plan, which are small, from this process."""
+        store = Exchange(self.dist).store()
+        with tempfile.TemporaryDirectory(prefix="rocwheel-") as folder:
+            written = [write_planned_sdist(sdist, Path(folder), source_date) for sdist in plan.sdists]
+            names = [Path(one.path).relative_to(folder).as_posix() for one in written]
+            for name in names:
+                store.put(name, Path(folder, name), create=False)
+        both = zip(written, names, strict=True)
+        return tuple(msgspec.structs.replace(one, path=store.place(name)) for one, name in both)
+
     def write_manifest(self, manifest: BuildManifest) -> str:
-        """Put the manifest and the checksums on the store, the manifest last."""
+        """Put the manifest and the checksums on the store, the manifest last; return its URL."""
         store = Exchange(self._url).store()
         store.put(SUMS_NAME, render_sums(manifest), create=False)
         store.put(MANIFEST_NAME, render_manifest(manifest), create=False)
         return store.place(MANIFEST_NAME)
 
-    @contextmanager
-    def exchange(self) -> Iterator[Exchange]:
-        """Yield a part of the store; what a killed build leaves of it is for a rule of the bucket to remove."""
-        exchange = Exchange(f"{self._url}/{EXCHANGES}/{uuid.uuid4().hex}")
-        try:
-            yield exchange
-        finally:
-            with suppress(StoreError):  # which must not hide why the build failed
-                store = exchange.store()
-                for stored in store.list():
-                    store.delete(stored.name)
 
-    def write_sdists(self, plan: Plan, source_date: SourceDate) -> tuple[BuiltDistribution, ...]:
-        """Write the source distributions of a plan."""
-        with tempfile.TemporaryDirectory(prefix="rocwheel-") as folder:
-            written = [write_planned_sdist(sdist, Path(folder), source_date) for sdist in plan.sdists]
-            return tuple(self._put(one, Path(one.path).relative_to(folder).as_posix()) for one in written)
+def build_wheels(
+    plan: Plan, settings: Settings, cluster: Cluster, progress: Progress, *, stage_all: bool | None = None
+) -> tuple[BuiltDistribution, ...]:
+    """Write the wheels of a plan, and return what was written, in its order.
 
-    def _put(self, written: BuiltDistribution, name: str) -> BuiltDistribution:
-        store = Exchange(self.dist).store()
-        store.put(name, Path(written.path), create=False)
-        return msgspec.structs.replace(written, path=store.place(name))
+    With ``stage_all``, inputs go through the exchange, even those that workers might be able to read by their path; by
+    default where the destination is a store, as machines share no folder then.
 
-    def find_leftovers(self, built: Sequence[str]) -> tuple[PlanWarning, ...]:
-        """Return nothing: what a bucket holds beside is for those who publish from it."""
-        del built
-        return ()
+    The bytes are those that `rocwheel.build.building.build` writes. Raises `AccessError` for a worker that can't read
+    an input, `ChangedFileError` for an input that changed before its wheel was put together, `PoisonedJobError` for one
+    that ends workers, and `WorkError` when the cluster, the exchange or the destination fails.
+    """
+    staging = Staging(settings.exchange, all_files=is_url(settings.destination) if stage_all is None else stage_all)
+    check_machines(cluster, settings.exchange, shared_inputs(plan.wheels, staging))
+    jobs = _WheelJobs(plan.wheels, settings, staging, progress)
+    progress.begin("building", sum(planned_size(wheel.members) for wheel in plan.wheels))
+    do_jobs(cluster, jobs.packing(), jobs.take)
+    progress.end()
+    return tuple(jobs.written[_key(wheel)] for wheel in plan.wheels)
 
 
-class ClusterJob(msgspec.Struct, frozen=True):
-    """What a plan is made from, and how a cluster builds it."""
+def _key(wheel: PlannedWheel) -> tuple[str, str]:
+    return wheel.folder, wheel.name.file_name
 
-    inputs: PlanJob
-    dest: str
-    """A folder that all machines share, or an ``s3://`` URL; distributions go to ``dist`` below it."""
-    scheduler: str
-    """The address of the scheduler, or the file that it wrote it to."""
-    level: int = DEFAULT_LEVEL
 
-    def run(self, warn: Callable[[str], object], *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
-        """Build, and return the plan and what was written; ``warn`` gets what the user should know.
+class JobTag(msgspec.Struct, frozen=True):
+    """Which wheel and unit the record of a job belongs to, and how many bytes it is about."""
 
-        Raises what `rocwheel.build.job.BuildJob.run`, `rocwheel.build.cluster.readers.connected` and
-        `rocwheel.build.cluster.build_wheels.build_wheels` raise.
+    wheel: int
+    unit: int = -1
+    """-1 for the job that puts the wheel together."""
+    size: int = 0
+
+
+class _WheelJobs:
+    """Makes jobs for wheels, the largest first, and takes their records."""
+
+    def __init__(
+        self, wheels: Sequence[PlannedWheel], settings: Settings, staging: Staging, progress: Progress
+    ) -> None:
+        self.written: dict[tuple[str, str], BuiltDistribution] = {}
+        self._wheels = largest_first(wheels)
+        self._settings = settings
+        self._staging = staging
+        self._progress = progress
+        self._records: dict[int, list[tuple[int, Piece | Hashed]]] = {}
+        self._left: dict[int, int] = {}
+        """How many members, or parts of members and their digests, are not there yet."""
+
+    def packing(self) -> Iterator[Job]:
+        """Yield the jobs that pack, each when its input is where workers read it."""
+        for number, wheel in enumerate(self._wheels):
+            units = list(divide_wheel(wheel_members(wheel), self._settings.level))
+            self._records[number] = []
+            self._left[number] = sum(map(_record_count, units))
+            for place, unit in enumerate(units):
+                tag = JobTag(number, place)
+                members = self._staging.place(unit.members)
+                if unit.spans:
+                    yield from self._cut_jobs(tag, members[0], unit.spans)
+                else:
+                    yield self._group_job(tag, 0, members)
+            if not units:
+                yield self._assembly(number)
+
+    def _group_job(self, tag: JobTag, first: int, members: tuple[PlacedMember, ...]) -> Job:
+        size = planned_size([placed.member for placed in members])
+        parts: tuple[Job, ...] = ()
+        if len(members) > 1:
+            parts = tuple(self._group_job(tag, first + index, (one,)) for index, one in enumerate(members))
+        tag = msgspec.structs.replace(tag, size=size)
+        return Job(_name(members), pack_group, (self._settings, first, members), tag, parts)
+
+    def _cut_jobs(self, tag: JobTag, placed: PlacedMember, spans: Sequence[Span]) -> Iterator[Job]:
+        name, settings = _name((placed,)), self._settings
+        stored = settings.exchange.put_member(tag.wheel, tag.unit, placed)
+        if stream_format(placed.member) is None:
+            # The longest one goes first.
+            yield Job(name, hash_member, (settings, stored, spans), tag)
+        whole = planned_size([placed.member])
+        for span in spans:
+            size = (whole if span.stop is None else span.stop) - span.start
+            yield Job(name, pack_cut, (settings, stored, span), msgspec.structs.replace(tag, size=size))
+
+    def take(self, job: Job, value: Piece | Hashed | BuiltDistribution) -> list[Job]:
+        """Take what a job returned; return the job that puts the wheel together if that was the last.
+
+        Raises `ChangedFileError` where an input of the wheel has changed: it gets no name then.
         """
-        place = _open_place(self.dest)
-        place.check()
-        check_level(self.level)
-        source_date = self.inputs.source_date()
-        with connected(self.scheduler) as connection:
-            if connection.is_here:
-                warn("All workers run on this machine: the build would be faster without --scheduler.")
-            with open_workers() as executor, self.inputs.opened(executor, progress, source_date=source_date) as opened:
-                plan = opened.plan
-                removed = place.prepare()
-                built = self._build(place, plan, connection.cluster, source_date, progress)
-        epoch = source_date.seconds
-        manifest = make_manifest(opened.ingredients, plan, built, place.folder, self.level, epoch)
-        written_to = place.write_manifest(manifest)
-        if self.inputs.repeats:
-            self.inputs.repeats.check_outputs(manifest.outputs)
-        warnings = plan.warnings + place.find_leftovers([one.path for one in built])
-        return plan, BuildResult(plan.version, plan.targets, built, warnings, removed, manifest=written_to)
+        tag: JobTag = job.tag
+        self._progress.advance(tag.size)
+        if isinstance(value, BuiltDistribution):
+            self.written[_key(self._wheels[tag.wheel])] = value
+            return []
+        self._records[tag.wheel].append((tag.unit, value))
+        self._left[tag.wheel] -= len(value.sections) if isinstance(value, Piece) else 1
+        return [] if self._left[tag.wheel] else [self._assembly(tag.wheel)]
 
-    def _build(
-        self, place: Place, plan: Plan, cluster: Cluster, source_date: SourceDate, progress: Progress
-    ) -> tuple[BuiltDistribution, ...]:
-        """Let the workers write the wheels, in the order of the plan, and write the sdists here."""
-        with place.exchange() as exchange:
-            build = Build(exchange, place.dist, self.level, source_date, stage_all=place.is_store)
-            written = build_wheels(plan, build, cluster, progress)
-        built = tuple(BuiltDistribution(one.path, one.size, one.sha256) for one in _in_order(plan, written))
-        return built + place.write_sdists(plan, source_date)
+    def _assembly(self, number: int) -> Job:
+        wheel = self._wheels[number]
+        require_same(wheel, self._staging)
+        bare = msgspec.structs.replace(wheel, members=(), licenses=())
+        arguments = (self._settings, bare, *_in_order(self._records.pop(number)))
+        return Job(wheel.name.file_name, assemble, arguments, JobTag(number))
 
 
-def _open_place(dest: str) -> Place:
-    if not is_url(dest):
-        return SharedFolder(Path(dest))
-    scheme, _, path = parse_url(dest)
-    if scheme == "file":
-        return SharedFolder(Path("/", unquote(path)))
-    if scheme != "s3":
-        raise InputError(shown_url(dest), "can't be written to", expected="a folder, or s3://BUCKET/PREFIX")
-    return SharedStore(dest.rstrip("/"))
+def _in_order(records: Iterable[tuple[int, Piece | Hashed]]) -> tuple[list[Piece], dict[str, Digest]]:
+    """Return the pieces of a wheel, and the digests of members that were packed in parts, by name.
+
+    Raises `ChangedFileError` for a file that was written to meanwhile.
+    """
+    units: dict[int, list[Piece]] = {}
+    hashes: dict[int, Hashed] = {}
+    for unit, record in records:
+        if isinstance(record, Hashed):
+            hashes[unit] = record
+        else:
+            units.setdefault(unit, []).append(record)
+    ordered = {unit: sorted(units[unit], key=lambda piece: piece.start) for unit in sorted(units)}
+    digests = {}
+    for unit, hashed in hashes.items():
+        opening = ordered[unit][0].sections[0].opening
+        assert opening is not None, "the first part of a member begins it"
+        if hashed.crc32s != tuple(piece.crc32 for piece in ordered[unit]):
+            raise ChangedFileError(opening[0], "was written to while it was being packed")
+        digests[opening[0]] = hashed.digest
+    return [piece for pieces in ordered.values() for piece in pieces], digests
 
 
-def _in_order(plan: Plan, written: dict[str, WrittenWheel]) -> Iterator[WrittenWheel]:
-    return (written[f"{wheel.folder}/{wheel.name.file_name}"] for wheel in plan.wheels)
+def _name(members: Sequence[PlacedMember]) -> str:
+    """Return how messages name members: by the file of an artifact, where there is one."""
+    first = members[0]
+    name = first.name
+    if isinstance(first.member, FileMember):
+        name = f"{first.member.artifact}: {first.member.origin}"
+    return f"{name} and {count(len(members) - 1, 'more file')}" if len(members) > 1 else name
+
+
+_TASK = 32 << 20
+"""Bytes that one worker deflates in about a second: what a task costs beside its work, some milliseconds, is little."""
+_STORED_TASK = 128 << 20
+"""The same where nothing is deflated."""
+_LEAST = 64 << 10
+"""What a file counts at least: many small ones take time, too."""
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """Members that follow one another in their wheel and are packed in one task; or one that is packed by spans."""
+
+    members: tuple[PlacedMember, ...]
+    spans: tuple[Span, ...] = ()
+    """Those of a single member, a task for each; none for members that are packed whole."""
+
+
+def _record_count(unit: Unit) -> int:
+    """Return how many records of members, or of parts and their digest, make a unit complete."""
+    if not unit.spans:
+        return len(unit.members)
+    return len(unit.spans) + (stream_format(unit.members[0].member) is None)
+
+
+def divide_wheel(members: Iterable[PlacedMember], level: int) -> Iterator[Unit]:
+    """Yield units for the members of a wheel, in their order in it; ``level`` is that of deflate, 0 stores.
+
+    Small members are grouped, and large ones cut, into tasks of about as many bytes.
+    """
+    task = _TASK if level else _STORED_TASK
+    group: list[PlacedMember] = []
+    size = 0
+    for placed in members:
+        counted = max(planned_size([placed.member]), _LEAST)
+        spans = _spans(placed, task)
+        if group and (spans or size + counted > task):
+            yield Unit(tuple(group))
+            group, size = [], 0
+        if spans:
+            yield Unit((placed,), spans)
+        else:
+            group.append(placed)
+            size += counted
+    if group:
+        yield Unit(tuple(group))
+
+
+def _spans(placed: PlacedMember, task: int) -> tuple[Span, ...]:
+    """Return the spans that a member is cut into, none where it is packed as a whole.
+
+    Its size after edits is not known yet. So the last span has no end.
+    """
+    member, size = placed.member, planned_size([placed.member])
+    encoding = stream_format(member)
+    if encoding:
+        step = STREAM_PIECE if encoding == "xz" else max(task, STREAM_PIECE)
+    elif size < CUT_FROM or (isinstance(member, FileMember) and member.compress_for is not None):
+        return ()  # what becomes of device code that is compressed is known to nobody before
+    else:
+        step = task
+    starts = [*range(0, size, step)]
+    stops = [*starts[1:], None]
+    return tuple(Span(start, stop) for start, stop in zip(starts, stops, strict=True)) if size > step else ()

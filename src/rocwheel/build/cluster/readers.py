@@ -11,7 +11,7 @@ from rocwheel.build.cluster.workers import (
     Job,
     WorkerFacts,
     are_all_here,
-    check_files,
+    check_access,
     check_workers,
     do_jobs,
     require_like,
@@ -21,6 +21,7 @@ from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileStamp
 from rocwheel.core.remote_placeholders import shown, source_at
+from rocwheel.core.workers import iter_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,21 +33,13 @@ if TYPE_CHECKING:
 _DASK = ("dask", "distributed", "tornado")
 
 
-class Connection:
-    """A cluster that was checked."""
-
-    def __init__(self, cluster: Cluster, *, is_here: bool) -> None:
-        self.cluster = cluster
-        self.is_here = is_here
-        """Whether all workers run on this machine."""
-
-
 @contextmanager
-def connected(scheduler: str) -> Iterator[Connection]:
+def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Iterator[Cluster]:
     """Yield the cluster of a Dask scheduler: its address, or the file that it wrote it to.
 
-    What is under way at the end of the block is cancelled. Raises `InputError` when it can't be reached or has no
-    workers, `VersionError` or `ProblemsError` for workers that differ, and `WorkError` without Dask.
+    What is under way at the end of the block is cancelled. ``warn`` is told where this machine would do the ``work``
+    faster alone. Raises `InputError` when the cluster can't be reached or has no workers, `VersionError` or
+    `ProblemsError` for workers that differ, and `WorkError` without Dask.
     """
     try:
         module = import_module("rocwheel.build.cluster.dask_cluster")
@@ -58,7 +51,30 @@ def connected(scheduler: str) -> Iterator[Connection]:
     with module.opened(scheduler) as cluster:
         answers = cluster.ask(worker_facts)
         check_workers(answers)
-        yield Connection(cluster, is_here=are_all_here(answers))
+        if are_all_here(answers):
+            warn(f"All workers run on this machine: {work} would be faster without --scheduler.")
+        yield cluster
+
+
+def shared_paths(scheduler: str | None, paths: Iterable[Path]) -> list[Path]:
+    """Return paths as they lead to the same files on other machines, as they are where no scheduler is given.
+
+    Workers stand in folders of their own, so that a relative path would lead elsewhere.
+    """
+    return [path if scheduler is None else path.absolute() for path in paths]
+
+
+@contextmanager
+def reading(scheduler: str | None, warn: Callable[[str], object]) -> Iterator[Readers | None]:
+    """Yield the workers of a scheduler as readers of files, none where no scheduler is given.
+
+    ``warn`` gets what the user should know. Raises as `connected` does.
+    """
+    if scheduler is None:
+        yield None
+        return
+    with connected(scheduler, warn, "reading") as cluster:
+        yield ClusterReaders(cluster)
 
 
 Item = TypeVar("Item")
@@ -91,7 +107,7 @@ class ClusterReaders:
             results.update(enumerate(values, job.tag))
             return ()
 
-        do_jobs(self._cluster, self._jobs(function, items, told), take)
+        do_jobs(self._cluster, _jobs(function, items, told), take)
         return (results[number] for number in range(len(items)))
 
     def _check(self, paths: set[str]) -> None:
@@ -100,58 +116,20 @@ class ClusterReaders:
                 found, remedy = "is at a URL, which workers don't read", "Leave --scheduler out, or fetch it first."
                 raise InputError(shown(path), found, remedy=remedy)
         stamps = {path: FileStamp.at(Path(path)) for path in paths}
-        check_files(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
-
-    def _jobs(self, function: Callable[[Item], Result], items: Sequence[Item], told: Sequence[Told]) -> Iterator[Job]:
-        facts = worker_facts()
-        for first, stop in _groups([one.size for one in told]):
-            parts = tuple(
-                Job(told[number].name, _read, (facts, function, (items[number],)), number)
-                for number in range(first, stop)
-            )
-            if len(parts) == 1:
-                yield parts[0]
-            else:
-                name = f"{told[first].name} and {count(len(parts) - 1, 'more file')}"
-                yield Job(name, _read, (facts, function, tuple(items[first:stop])), first, parts)
+        check_access(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
 
 
-def _groups(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield where the items of each job begin and end."""
-    first = total = 0
-    for number, size in enumerate(sizes):
-        counted = max(size, _LEAST)
-        if number > first and total + counted > _JOB:
-            yield first, number
-            first, total = number, 0
-        total += counted
-    if sizes:
-        yield first, len(sizes)
+def _jobs(function: Callable[[Item], Result], items: Sequence[Item], told: Sequence[Told]) -> Iterator[Job]:
+    facts = worker_facts()
+    for group in iter_batches(range(len(items)), lambda number: max(told[number].size, _LEAST), _JOB):
+        parts = tuple(Job(told[number].name, _read, (facts, function, (items[number],)), number) for number in group)
+        if len(parts) == 1:
+            yield parts[0]
+        else:
+            name = f"{parts[0].name} and {count(len(parts) - 1, 'more file')}"
+            yield Job(name, _read, (facts, function, tuple(items[number] for number in group)), group[0], parts)
 
 
 def _read(facts: WorkerFacts, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     require_like(facts)
     return [function(item) for item in items]
-
-
-def shared_paths(scheduler: str | None, paths: Iterable[Path]) -> list[Path]:
-    """Return paths as they lead to the same files on other machines, as they are where no scheduler is given.
-
-    Workers stand in folders of their own, so that a relative path would lead elsewhere.
-    """
-    return [path if scheduler is None else path.absolute() for path in paths]
-
-
-@contextmanager
-def reading(scheduler: str | None, warn: Callable[[str], object]) -> Iterator[Readers | None]:
-    """Yield the workers of a scheduler as readers of files, none where no scheduler is given.
-
-    ``warn`` gets what the user should know. Raises as `connected` does.
-    """
-    if scheduler is None:
-        yield None
-        return
-    with connected(scheduler) as connection:
-        if connection.is_here:
-            warn("All workers run on this machine: reading would be faster without --scheduler.")
-        yield ClusterReaders(connection.cluster)

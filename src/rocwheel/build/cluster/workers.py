@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -110,9 +110,11 @@ def do_jobs(cluster: Cluster, jobs: Iterable[Job], take: Callable[[Job, Any], It
 def _settle(
     cluster: Cluster, answer: Answer, take: Callable[[Job, Any], Iterable[Job]], suspects: deque[Job] | None
 ) -> None:
-    if answer.has_lost_workers:
-        if suspects is None:
-            _refuse(cluster, answer.job)
+    if answer.has_lost_workers and suspects is None:
+        found = f"ends every worker of {cluster.address} that works on it"
+        remedy = "Look into the workers' logs, and give them more memory or take the file out."
+        raise PoisonedJobError(answer.job.name, found, remedy=remedy)
+    if answer.has_lost_workers and suspects is not None:
         suspects += answer.job.parts or (answer.job,)
     elif answer.error is not None:
         raise _as_error(answer.job, answer.error)
@@ -127,12 +129,6 @@ def _as_error(job: Job, error: BaseException) -> BaseException:
         return error
     found = f"can't be worked on by a worker ({type(error).__name__}: {error})"
     return WorkError(job.name, found, remedy=limit_remedy(error) or "See the worker's log.")
-
-
-def _refuse(cluster: Cluster, job: Job) -> NoReturn:
-    found = f"ends every worker of {cluster.address} that works on it"
-    remedy = "Look into the workers' logs, and give them more memory or take the file out."
-    raise PoisonedJobError(job.name, found, remedy=remedy)
 
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -160,14 +156,11 @@ def worker_facts() -> WorkerFacts:
     versions = {"rocwheel": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
     versions["code of rocwheel"] = source_hash(Path(rocwheel.__file__).parent).hex()[:16]
     versions |= codec_tools() | {"msgspec": library_version("msgspec")}
-    return WorkerFacts(versions, codec_samples(), _machine())
-
-
-def _machine() -> str:
     try:
-        return _BOOT_ID.read_text().strip()
+        machine = _BOOT_ID.read_text().strip()
     except OSError:
-        return platform.node()
+        machine = platform.node()
+    return WorkerFacts(versions, codec_samples(), machine)
 
 
 def check_workers(answers: Mapping[str, Any]) -> None:
@@ -182,10 +175,11 @@ def check_workers(answers: Mapping[str, Any]) -> None:
 
 def _problems(worker: str, answer: object, here: WorkerFacts, when: str = "") -> Iterator[VersionError]:
     if not isinstance(answer, WorkerFacts):
-        lacks = isinstance(answer, ModuleNotFoundError)
-        found = f"lacks the module {answer.name}" if isinstance(answer, ModuleNotFoundError) else f"answers {answer!r}"
+        found, remedy = f"answers {answer!r}", ""
+        if isinstance(answer, ModuleNotFoundError):
+            found, remedy = f"lacks the module {answer.name}", _REMEDY
         expected = f"rocwheel {__version__} for Python {sys.version_info[0]}.{sys.version_info[1]}"
-        yield VersionError(worker, found, expected=expected, remedy=_REMEDY if lacks else "")
+        yield VersionError(worker, found, expected=expected, remedy=remedy)
         return
     if others := [*_differences(answer.versions, here.versions)]:
         found = ", ".join(f"{name} {there}" for name, there, _ in others)
@@ -202,10 +196,8 @@ def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterable[
 
 def require_like(facts: WorkerFacts) -> None:
     """Raise `VersionError` where this process would make other bytes, as a worker may that joins during the work."""
-    if problems := [
-        *_problems(f"a worker on {platform.node()}", worker_facts(), facts, "joined during the work, and ")
-    ]:
-        raise problems[0]
+    for problem in _problems(f"a worker on {platform.node()}", worker_facts(), facts, "joined during the work, and "):
+        raise problem
 
 
 def are_all_here(answers: Mapping[str, WorkerFacts]) -> bool:
@@ -217,20 +209,35 @@ class AccessError(WorkError):
     """A worker that can't read a file, or can't write where it has to."""
 
 
-class Unread(msgspec.Struct, frozen=True):
-    """A file that a worker can't use, and why."""
+def check_access(
+    cluster: Cluster,
+    files: Mapping[str, FileStamp],
+    *,
+    remedy: str,
+    find: Callable[[Sequence[tuple[str, FileStamp]]], list[str]] | None = None,
+) -> None:
+    """Ask every worker what it can't use of files, by `find_unusable` or what ``find`` does besides.
 
-    path: str
-    why: str
+    Raises `AccessError` for a worker that can't use all, or failed; `ProblemsError` for several.
+    """
+    shared = [(path, stamp.for_any_machine()) for path, stamp in sorted(files.items())]
+    answers = cluster.ask(find or find_unusable, shared)
+    told = ((worker, _told(answer)) for worker, answer in sorted(answers.items()))
+    raise_all(cluster.address, [AccessError(worker, found, remedy=remedy) for worker, found in told if found])
 
 
-def find_unread(files: Sequence[tuple[str, FileStamp]]) -> list[Unread]:
-    """Return what this process can't read of files, which come with their stamps for any machine."""
-    found = ((path, _why_unread(Path(path), stamp)) for path, stamp in files)
-    return [Unread(path, why) for path, why in found if why]
+def _told(answer: object) -> str:
+    if isinstance(answer, list):
+        return f"can't use {first_of(answer)}" if answer else ""
+    return f"failed to look at the files ({answer!r})"
 
 
-def _why_unread(path: Path, stamp: FileStamp) -> str:
+def find_unusable(files: Sequence[tuple[str, FileStamp]]) -> list[str]:
+    """Return what this process can't read of files, with the reason; these come with their stamps for any machine."""
+    return [f"{path} ({why})" for path, stamp in files if (why := _why_unusable(Path(path), stamp))]
+
+
+def _why_unusable(path: Path, stamp: FileStamp) -> str:
     try:
         with path.open("rb"):
             there = FileStamp.at(path).for_any_machine()
@@ -239,26 +246,6 @@ def _why_unread(path: Path, stamp: FileStamp) -> str:
     except RocwheelError as e:
         return str(e)
     return "" if there == stamp else "is another file, by its size or time, than on this machine"
-
-
-def check_files(cluster: Cluster, files: Mapping[str, FileStamp], *, remedy: str) -> None:
-    """Ask every worker for files; raise `AccessError` for one that lacks some, `ProblemsError` for several."""
-    shared = [(path, stamp.for_any_machine()) for path, stamp in sorted(files.items())]
-    require_access(cluster, cluster.ask(find_unread, shared), remedy=remedy)
-
-
-def require_access(cluster: Cluster, answers: Mapping[str, object], *, remedy: str) -> None:
-    """Raise `AccessError` for a worker whose answer names files, or is an error; `ProblemsError` for several."""
-    told = ((worker, _told(answer)) for worker, answer in sorted(answers.items()))
-    raise_all(cluster.address, [AccessError(worker, found, remedy=remedy) for worker, found in told if found])
-
-
-def _told(answer: object) -> str:
-    if isinstance(answer, BaseException):
-        return f"failed to look at the files ({answer!r})"
-    if isinstance(answer, list) and answer:
-        return f"can't use {first_of([f'{unread.path} ({unread.why})' for unread in answer])}"
-    return ""
 
 
 EXPECTED = "the address of a Dask scheduler, such as tcp://HOST:8786, or the file it wrote"
@@ -282,21 +269,13 @@ def read_address(scheduler: str) -> str:
     try:
         data = Path(scheduler).read_bytes()
     except FileNotFoundError as e:
-        if _is_named_like_a_file(scheduler):
+        if "/" in scheduler or scheduler.endswith(".json"):
             raise InputError(scheduler, "does not exist", expected=EXPECTED) from e
         return scheduler
     except OSError as e:
         raise read_error(scheduler, e) from e
-    return _parse(scheduler, data)
-
-
-def _is_named_like_a_file(scheduler: str) -> bool:
-    return "/" in scheduler or scheduler.endswith(".json")
-
-
-def _parse(path: str, data: bytes) -> str:
     try:
         return decode_json(data, _SchedulerFile).address
     except msgspec.DecodeError as e:
         expected = "the file that 'dask scheduler --scheduler-file' writes"
-        raise InputError(path, f"is not a scheduler file ({e})", expected=expected) from e
+        raise InputError(scheduler, f"is not a scheduler file ({e})", expected=expected) from e

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.build.cluster.build_wheels`."""
+"""Tests of `rocwheel.build.cluster.job`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.build.cluster.build_wheels import CutMember, Group, divide_wheel
+from rocwheel.build.cluster.job import divide_wheel
 from rocwheel.build.members import PlacedMember
 from rocwheel.build.plan import FileMember, TarEntry, TarMember, TextMember
 from rocwheel.core.reading import FileRange
@@ -31,9 +31,9 @@ def tar(compression: str, size: int) -> PlacedMember:
 def shape(members: list[PlacedMember], level: int = 6) -> list[object]:
     """Return the names of each group, and name and starts of each cut member."""
     return [
-        [placed.name for placed in unit.members]
-        if isinstance(unit, Group)
-        else (unit.placed.name, [span.start // MIB for span in unit.spans])
+        (unit.members[0].name, [span.start // MIB for span in unit.spans])
+        if unit.spans
+        else [placed.name for placed in unit.members]
         for unit in divide_wheel(members, level)
     ]
 
@@ -59,7 +59,6 @@ def test_a_member_that_is_packed_whole_is_a_task_of_its_own() -> None:
 
 def test_a_larger_member_is_cut_and_its_last_span_has_no_end() -> None:
     (unit,) = divide_wheel([file("a", 150 * MIB)], 6)
-    assert isinstance(unit, CutMember)
     assert unit.spans == (
         Span(0, 32 * MIB),
         Span(32 * MIB, 64 * MIB),
@@ -91,15 +90,13 @@ def test_a_compressed_tar_is_cut_by_what_its_codec_costs(compression: str, expec
 @given(st.lists(st.integers(0, 400 * MIB)), st.sampled_from([0, 1, 6]))
 def test_every_member_is_in_one_unit_in_the_order_of_the_wheel(sizes: list[int], level: int) -> None:
     members = [file(str(number), size) for number, size in enumerate(sizes)]
-    units = divide_wheel(members, level)
-    found = [placed for unit in units for placed in (unit.members if isinstance(unit, Group) else (unit.placed,))]
-    assert found == members
+    assert [placed for unit in divide_wheel(members, level) for placed in unit.members] == members
 
 
 @given(st.integers(1, 5000 * MIB), st.sampled_from([0, 6]))
 def test_the_spans_of_a_member_meet(size: int, level: int) -> None:
     for unit in divide_wheel([file("a", size)], level):
-        spans = unit.spans if isinstance(unit, CutMember) else (Span(0),)
+        spans = unit.spans or (Span(0),)
         assert spans[0].start == 0
         assert [span.stop for span in spans[:-1]] == [span.start for span in spans[1:]]
         assert spans[-1].stop is None
