@@ -39,6 +39,7 @@ __all__ = [
     "VersionGap",
     "absent_versioned",
     "has_init_function",
+    "is_of_interpreter",
     "unmet_references",
     "version_gaps",
 ]
@@ -99,6 +100,11 @@ def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def unmet_references(linkage: Linkage, scope: Scope) -> list[SymbolReference]:
     """Return the references of a file that nothing in the process defines, sorted."""
     return sorted(reference for reference in linkage.references if not scope.has(reference))
+
+
+def is_of_interpreter(reference: SymbolReference) -> bool:
+    """Return whether the Python interpreter defines a symbol."""
+    return not reference.version and _expression(interpreter_symbols()).match(reference.name) is not None
 
 
 def has_init_function(file: InstalledFile) -> bool:

@@ -18,7 +18,8 @@ BREACHES = {
             library("demo/libc.so", defines=("g",)),
         ),
         "demo/a.so",
-        "has 1 undefined symbol that nothing it loads defines: g (demo/libc.so defines 1 of them)",
+        "has 1 undefined symbol that nothing it loads defines: g; it works only where demo/libc.so, which defines it, "
+        "is loaded before with RTLD_GLOBAL",
     ),
     "version-of-unneeded": Breach(
         one(library("demo/a.so", "libm.so.6", versions_of=("libm.so.6", "libb.so")), library("demo/libb.so")),
@@ -101,6 +102,23 @@ def test_what_nothing_loads_is_a_warning_and_says_so() -> None:
     assert (finding.severity.value, finding.found) == (
         "warning",
         "has 1 undefined symbol that nothing it loads defines: f; nothing in the given packages loads that file",
+    )
+
+
+def test_a_library_that_defines_some_of_the_symbols_is_named() -> None:
+    files = (library("demo/a.so", references=(F, SymbolReference("g"))), library("demo/libc.so", defines=("g",)))
+    (finding,) = find(one(*files))
+    assert finding.found.endswith(" that nothing it loads defines: f, g (demo/libc.so defines 1 of them)")
+
+
+def test_what_leaves_symbols_to_the_interpreter_and_nothing_loads_is_a_note() -> None:
+    references = (SymbolReference("PyLong_FromLong"), SymbolReference("_Py_NoneStruct"))
+    files = (library("demo/a.so", exports=("PyInit_a",)), library("demo/lib_caster.so", references=references))
+    (finding,) = find(one(*files))
+    assert finding.severity.value == "note"
+    assert finding.found == (
+        "has 2 undefined symbols that nothing it loads defines: PyLong_FromLong, _Py_NoneStruct; it works only in a "
+        "process of Python, whose interpreter defines them; nothing in the given packages loads that file"
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
-from rocwheel.audit.symbol_scopes import Scopes, absent_versioned, unmet_references, version_gaps
+from rocwheel.audit.symbol_scopes import Scopes, absent_versioned, is_of_interpreter, unmet_references, version_gaps
 from rocwheel.core.messages import count, first_of
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ def _underlinked(subject: Subject) -> Iterator[Evidence]:
         unmet = unmet_references(process.file.traits.linkage, scopes.of(process))
         if unmet:
             found = f"has {count(len(unmet), 'undefined symbol')} that nothing it loads defines: {_shown(unmet)}"
-            found += _holder(subject, unmet)
+            is_pythons = all(map(is_of_interpreter, unmet))
+            found += _IN_PYTHON if is_pythons else _holder(subject, unmet)
             is_loaded = process.file.path in loaded
-            severity = None if is_loaded else Severity.WARNING
+            severity = None if is_loaded else Severity.NOTE if is_pythons else Severity.WARNING
             found += "" if is_loaded else UNLOADED
-            yield Evidence(process.file.source, found, facts=tuple(map(str, unmet)), severity=severity)
+            remedy = _EMBED if is_pythons else ""
+            yield Evidence(process.file.source, found, remedy, tuple(map(str, unmet)), severity)
 
 
 def _undefined(subject: Subject) -> Iterator[Evidence]:
@@ -61,16 +63,21 @@ def _shown(unmet: Sequence[SymbolReference]) -> str:
 
 
 def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
-    """Return which library of the packages defines most of them, in brackets; empty if none does."""
+    """Return which library of the packages defines most of them, or what it takes to use that; empty if none does."""
     counts = {
         file.path: sum(map(file.traits.linkage.defines, unmet))
         for file in subject.tree.files
         if file.is_loadable and file.traits is not None
     }
     best = max(counts, key=lambda path: counts[path], default="")
+    if best and counts[best] == len(unmet):
+        return _AFTER.format(best, "it" if len(unmet) == 1 else "them")
     return f" ({best} defines {counts[best]} of them)" if best and counts[best] else ""
 
 
+_AFTER = "; it works only where {}, which defines {}, is loaded before with RTLD_GLOBAL"
+_EMBED = "If a program that is not Python loads it, link it with libpython."
+_IN_PYTHON = "; it works only in a process of Python, whose interpreter defines them"
 _UNVERSIONED = "has no symbol versions: the loader aborts"
 _RELINK = "Link both files again: one of them was built with a version script."
 
