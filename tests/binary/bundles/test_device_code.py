@@ -40,6 +40,20 @@ def test_names_are_as_long_as_paths() -> None:
     assert names(archive) == ["n" * 4093 + ".o", "short.o"]
 
 
+@pytest.mark.parametrize(
+    ("cut", "found"),
+    [
+        (1, "offset 0x5e: the member 'long name of an object.o' of 4 bytes, of which 3 are there"),
+        (5, "offset 0x5e: 59 bytes where an archive member should start"),
+    ],
+)
+def test_an_archive_that_is_cut_is_refused_by_member_and_offset(cut: int, found: str) -> None:
+    archive = b"!<arch>\n" + member("//", b"long name of an object.o/\n") + member("/0", b"code")
+    assert names(archive + b"\n") == ["long name of an object.o"]
+    with pytest.raises(DeviceCodeError, match=f"x.a: {found}"):
+        names(archive[:-cut])
+
+
 @pytest.mark.parametrize("form", ["bsd", "darwin"])
 def test_device_code_is_found_behind_the_long_names_of_bsd_and_darwin(
     form: str, run_tool: RunTool, tmp_path: Path, fixture: Fixture
@@ -205,9 +219,8 @@ def test_code_only_for_other_gpus_is_not_edited(fixture: Fixture) -> None:
 
 def test_damaged_static_library_is_refused() -> None:
     data = memoryview(b"!<arch>\n" + b"x.o/".ljust(48) + b"99".ljust(10) + b"`\n" + b"short")
-    message = (
-        "libx.a: offset 0x8: a member of 99 bytes, of which 5 are there; expected a whole archive. Build it again."
-    )
+    found = "the member 'x.o' of 99 bytes, of which 5 are there"
+    message = f"libx.a: offset 0x8: {found}; expected a whole archive. Build it again."
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         list(iter_ar_members(data, name="libx.a"))
     data = memoryview(b"!<arch>\n" + b"x.o/".ljust(60) + b"short")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.binary.bundles.runtimes import find_faults, find_runtime, release_of, releases
+from rocwheel.binary.bundles.runtimes import find_faults, find_runtime, known_release, release_of, releases
 from rocwheel.core.errors import InputError
 
 
@@ -28,28 +28,43 @@ def test_a_runtime_is_known_by_its_soname_or_file_name(needed: list[str], first:
 
 
 @pytest.mark.parametrize(
-    ("rocm", "since", "compressed", "code_objects", "generics"),
+    ("rocm", "since", "compressed", "code_objects", "others"),
     [
-        ("5.2.3", "4.0", (), (3, 4), "none"),
-        ("6.1", "5.6", (), (3, 4, 5), "none"),
-        ("6.2.4", "6.2", (2,), (3, 4, 5, 6), "none"),
-        ("6.4.3", "6.4", (2,), (2, 3, 4, 5, 6), "any"),
-        ("7.1.1", "7.1", (2, 3), (2, 3, 4, 5, 6), "any"),
-        ("7.2.4", "7.2", (2, 3), (4, 5, 6), "same-features"),
-        ("10.0", "7.2", (2, 3), (4, 5, 6), "same-features"),
+        ("5.2.3", "4.0", (), (3, 4), ("none", "none")),
+        ("6.1", "5.6", (), (3, 4, 5), ("none", "none")),
+        ("6.2.4", "6.2", (2,), (3, 4, 5, 6), ("none", "none")),
+        ("6.4.3", "6.4", (2,), (2, 3, 4, 5, 6), ("any", "none")),
+        ("7.1.1", "7.1", (2, 3), (2, 3, 4, 5, 6), ("any", "none")),
+        ("7.2.4", "7.2", (2, 3), (4, 5, 6), ("same-features", "none")),
+        ("7.14.0", "7.14", (2, 3), (4, 5, 6), ("same-features", "first")),
+        ("10.0", "7.15", (2, 3), (4, 5, 6), ("same-features", "all")),
     ],
 )
 def test_what_a_release_reads_is_that_of_the_last_row_before_it(
-    rocm: str, since: str, compressed: tuple[int, ...], code_objects: tuple[int, ...], generics: str
+    rocm: str, since: str, compressed: tuple[int, ...], code_objects: tuple[int, ...], others: tuple[str, str]
 ) -> None:
     row = release_of(rocm)
-    assert (row.since, row.compressed, row.code_objects, row.generics.value) == (
-        since,
-        compressed,
-        code_objects,
-        generics,
-    )
+    assert (row.since, row.compressed, row.code_objects) == (since, compressed, code_objects)
+    assert (row.generics.value, row.archives.value) == others
     assert row.kinds == ("hipv4", "hip", "hcc")
+
+
+@pytest.mark.parametrize(
+    ("rocm", "known"),
+    [
+        ("6.4.3", "6.4"),
+        ("7", "7.0"),
+        ("6.9", "6.4"),
+        ("7.5", "7.2"),
+        ("7.99.0", "7.15"),
+        ("9.0", "7.15"),
+        ("10.1", "10.1"),
+        ("99", "10.1"),
+        ("3.9", ""),
+    ],
+)
+def test_a_release_that_is_not_known_is_taken_for_the_newest_before_it(rocm: str, known: str) -> None:
+    assert known_release(rocm) == known
 
 
 def test_releases_before_the_table_are_refused() -> None:
@@ -65,7 +80,9 @@ def test_each_row_ends_before_the_next_begins() -> None:
         ("6.2", "6.3"),
         ("6.4", "7.0"),
         ("7.1", "7.1"),
-        ("7.2", ""),
+        ("7.2", "7.13"),
+        ("7.14", "7.14"),
+        ("7.15", ""),
     ]
 
 

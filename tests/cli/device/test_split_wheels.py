@@ -46,16 +46,20 @@ def test_a_gpu_runs_what_the_given_device_wheels_bring(run: Run, tmp_path: Path)
     status, text, err = run("targets", "runs-on", "gfx1030", host, device)
     assert (status, err) == (0, "")
     assert (
-        text.splitlines()[0] == f"{host}!demo/libtwo.so: gfx1030 on a stock runtime: uses gfx1030 in 2 bundles {same}"
+        text.splitlines()[0]
+        == f"{host}!demo/libtwo.so: gfx1030 on a stock runtime from ROCm 7.14 on: uses gfx1030 in 2 bundles {same}"
     )
     status, text, err = run("targets", "runs-on", "gfx906", host, device)
     assert (status, err) == (1, "")
     assert text.splitlines()[0].startswith(
-        f"{host}!demo/libtwo.so: gfx906 on a stock runtime: finds nothing in 2 bundles"
+        f"{host}!demo/libtwo.so: gfx906 on a stock runtime from ROCm 7.14 on: finds nothing in 2 bundles"
     )
     status, text, err = run("targets", "runs-on", "gfx906", host)
     why = "finds nothing in 2 bundles (no archive at .kpack/libtwo.so_@GFXARCH@.kpack)"
-    assert (status, text.splitlines()[0]) == (1, f"{host}!demo/libtwo.so: gfx906 on a stock runtime: {why}")
+    assert (status, text.splitlines()[0]) == (
+        1,
+        f"{host}!demo/libtwo.so: gfx906 on a stock runtime from ROCm 7.14 on: {why}",
+    )
 
 
 def test_the_document_tells_all(run: Run, tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.kpack.markers import Marker
+from tests.artifacts.conftest import ar_archive
 from tests.support.bundles import bundle_of
-from tests.support.kpack_files import split_two
+from tests.support.debs import write_deb
+from tests.support.kpack_files import build_split_library, make_kpack, split_two
 from tests.support.libraries import needs_compiler
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
@@ -254,10 +257,10 @@ def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
     assert (finished.status, lines) == (
         1,
         [
-            f"{first}: uses gfx906:xnack- in 2 bundles (the same processor with the same features)",
-            f"{first} up to ROCm 7.14: finds nothing in 2 bundles (beside gfx1030: {hand})",
-            f"{second}: uses gfx1030 in 2 bundles (the same processor with the same features)",
-            f"{second} up to ROCm 7.14: finds nothing in 2 bundles (beside gfx906:xnack-: {hand})",
+            f"{first} of ROCm 7.14: finds nothing in 2 bundles (beside gfx1030: {hand})",
+            f"{first} from ROCm 7.15 on: uses gfx906:xnack- in 2 bundles (the same processor with the same features)",
+            f"{second} of ROCm 7.14: finds nothing in 2 bundles (beside gfx906:xnack-: {hand})",
+            f"{second} from ROCm 7.15 on: uses gfx1030 in 2 bundles (the same processor with the same features)",
         ],
     )
     assert run_targets("runs-on", "gfx906:xnack-,gfx1030", library).status == 0
@@ -425,6 +428,101 @@ def test_without_a_release_the_newest_that_a_package_names_counts(
     assert run_targets("runs-on", "gfx906", tmp_path, "--rocm", "7.2").status == 1
 
 
+@pytest.mark.parametrize(
+    ("rocm", "why", "judged"),
+    [
+        ("99", "is newer than the releases that are known", "10.1"),
+        ("7.5", "is none of the releases that are known", "7.2"),
+        ("7", "", ""),
+        ("10.1.0", "", ""),
+    ],
+)
+def test_a_release_that_is_not_known_is_judged_as_one_that_is_and_that_is_said(
+    run_targets: Run, tmp_path: Path, rocm: str, why: str, judged: str
+) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
+    lines = run_targets("runs-on", "gfx906", tmp_path, "--rocm", rocm).stdout.splitlines()
+    assert lines[2:] == ([f"ROCm {rocm} {why}: judged as {judged}"] if judged else [])
+    document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--rocm", rocm, "--json").stdout)
+    assert (document["rocm"], document["judged_as"]) == (rocm, judged)
+
+
+@pytest.mark.parametrize(
+    ("package", "fields", "release", "source"),
+    [
+        ("librocblas5", "", "6.4.3", "librocblas5 6.4.3-1"),
+        ("mine", "Depends: libamdhip64-6 (>= 6.4.1)\n", "6.4.1", "mine 6.4.3-1, by libamdhip64-6 (>= 6.4.1),"),
+    ],
+)
+def test_the_release_that_a_debian_package_names_counts(
+    run_targets: Run, tmp_path: Path, package: str, fields: str, release: str, source: str
+) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
+    write_deb(tmp_path, package, {"./usr/share/doc/x": b""}, fields=fields)
+    finished = run_targets("runs-on", "gfx906", tmp_path)
+    assert (finished.status, finished.stdout.splitlines()[-1]) == (0, f"judged by ROCm {release}, which {source} names")
+
+
+def test_a_file_of_an_environment_is_judged_by_the_release_of_its_packages(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "lib/python3.12/site-packages/torch/lib/a.hipfb"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bundle_of("gfx9-generic"))
+    (path.parents[2] / "rocm_sdk_core-7.1.0.dist-info").mkdir()
+    named = "judged by ROCm 7.1.0, which rocm_sdk_core-7.1.0 names"
+    for given in (path, path.parent, tmp_path):
+        assert run_targets("runs-on", "gfx906", given).stdout.splitlines()[-1] == named
+
+
+def test_archives_are_judged_by_release_as_bundles_are(run_targets: Run, tmp_path: Path) -> None:
+    code = (FIXTURES / "v16/vadd.cov3.hipfb").read_bytes()[4096:]
+    archive = tmp_path / "x_gfx906.kpack"
+    archive.write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): code}))
+    lead = f"{archive}: gfx906:sramecc+:xnack+ on a stock runtime of ROCm"
+    for rocm, why in (
+        ("7.2", "in kpack archives, which ROCm 7.14 and later read"),
+        ("7.14", "gfx906: a code object of version 3, which only ROCm 4.0 to 7.1 loads"),
+    ):
+        finished = run_targets("runs-on", "gfx906:sramecc+:xnack+", archive, "--rocm", rocm)
+        assert (finished.status, finished.stdout.splitlines()[0]) == (
+            1,
+            f"{lead} {rocm}: finds nothing in 1 bundle ({why})",
+        )
+
+
+@needs_compiler
+def test_a_split_library_is_judged_by_the_code_objects_in_its_archives(run_targets: Run, tmp_path: Path) -> None:
+    code = (FIXTURES / "v16/vadd.cov3.hipfb").read_bytes()[4096:]
+    marker = Marker("lib/libx.so", ("x_@GFXARCH@.kpack",))
+    library = build_split_library(tmp_path / "libx.so", [marker], [(0, 0)])
+    (tmp_path / "x_gfx906.kpack").write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): code}))
+    finished = run_targets("runs-on", "gfx906:sramecc+:xnack+", library, "--rocm", "10.0")
+    why = "gfx906: a code object of version 3, which only ROCm 4.0 to 7.1 loads"
+    assert (finished.status, finished.stdout.splitlines()[0]) == (
+        1,
+        f"{library}: gfx906:sramecc+:xnack+ on a stock runtime of ROCm 10.0: finds nothing in 1 bundle ({why})",
+    )
+
+
+@pytest.mark.parametrize("gpu", ["gfx906", "gfx1100"])
+def test_a_static_library_is_judged_by_its_members(run_targets: Run, tmp_path: Path, gpu: str) -> None:
+    archive = tmp_path / "libx.a"
+    archive.write_bytes(ar_archive({"a.o": (FIXTURES / "v19/vadd.plain.o").read_bytes()}))
+    finished = run_targets("runs-on", gpu, archive)
+    found = "uses gfx906 in 1 bundle" if gpu == "gfx906" else "finds nothing in 1 bundle"
+    assert (finished.status, found in finished.stdout) == (0 if gpu == "gfx906" else 1, True)
+
+
+def test_a_damaged_static_library_is_refused_by_member_and_offset(run_targets: Run, tmp_path: Path) -> None:
+    archive = tmp_path / "libx.a"
+    archive.write_bytes(ar_archive({"a.o": (FIXTURES / "v19/vadd.plain.o").read_bytes()})[:-9])
+    finished = run_targets("runs-on", "gfx906", archive)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr == (
+        f"error: {archive}: offset 0x8: the member 'a.o' of 23584 bytes, of which 23575 are there; "
+        "expected a whole archive. Build it again.\n"
+    )
+
+
 def test_a_release_that_is_too_old_to_be_known_is_passed_over(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     (tmp_path / "torch-1.7.1+rocm3.8.dist-info").mkdir()
@@ -485,9 +583,9 @@ def test_archives_count_as_part_of_the_library_that_opens_them(run_targets: Run,
     assert (finished.status, finished.stdout) == (
         0,
         (
-            f"{tmp_path}/lib/libtwo.so: gfx1030 on a stock runtime: uses gfx1030 in 2 bundles "
+            f"{tmp_path}/lib/libtwo.so: gfx1030 on a stock runtime from ROCm 7.14 on: uses gfx1030 in 2 bundles "
             "(the same processor with the same features)\n"
-            f"{tmp_path}/lib/libtwo.so: gfx1030 on an extended runtime: uses gfx1030 in 2 bundles "
+            f"{tmp_path}/lib/libtwo.so: gfx1030 on an extended runtime from ROCm 7.14 on: uses gfx1030 in 2 bundles "
             "(the same processor with the same features)\n"
         ),
     )

@@ -114,9 +114,10 @@ class ArPart(msgspec.Struct, frozen=True):
 def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
     """Yield everything in the archive ``data``, its symbol and name tables included.
 
-    Raises `DeviceCodeError` for damaged headers, for members past the end, and for names that don't fit in the member.
+    Raises `DeviceCodeError` for damaged headers, for members and headers that are cut, and for names that don't fit in
+    the member.
     """
-    position = len(AR_MAGIC)
+    position, names = len(AR_MAGIC), b""
     while position + AR_HEADER_SIZE <= len(data):
         start = position + AR_HEADER_SIZE
         header = parse_ar_header(bytes(data[position:start]))
@@ -124,11 +125,16 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
             found = f"{bytes(data[position : position + 16])!r} where an archive member should start"
             raise DeviceCodeError(Place(name, position), found)
         if header.size > len(data) - start:
-            found = f"a member of {count(header.size, 'byte')}, of which {len(data) - start} are there"
+            label = _member_name(header.name, names, Place(name, position))
+            found = f"the member {label!r} of {count(header.size, 'byte')}, of which {len(data) - start} are there"
             raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
+        names = bytes(data[start : start + header.size]) if header.name == b"//" else names
         part_name, used = _name_before(data, position, header, name)
         yield ArPart(position, part_name, start + used, header.size - used)
         position = start + header.padded_size
+    if rest := bytes(data[position:]).strip(b"\n"):
+        found = f"{count(len(rest), 'byte')} where an archive member should start"
+        raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
 
 
 def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tuple[bytes, int]:

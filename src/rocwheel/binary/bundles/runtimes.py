@@ -1,7 +1,7 @@
 """What each release of ROCm's HIP runtime reads of device code, from ``runtimes.toml``.
 
-The kinds of bundle entries, the versions of compressed bundles and of code objects, and generic targets; which runtime
-a library needs by name; which packages of a runtime have a fault.
+The kinds of bundle entries, the versions of compressed bundles and of code objects, generic targets, and kpack
+archives; which runtime a library needs by name; which packages of a runtime have a fault.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "Archives",
     "Generics",
     "HipRuntime",
     "Release",
@@ -29,11 +30,15 @@ __all__ = [
     "find_faults",
     "find_runtime",
     "first_reader",
+    "first_with_archives",
     "is_read_by",
+    "known_release",
+    "last_stopping_release",
     "other_readers",
     "parse_rocm",
     "release_of",
     "releases",
+    "series_of",
 ]
 
 _VERSION_2_LIMIT = 1 << 32
@@ -48,6 +53,15 @@ class Generics(str, Enum):
     """That for a target which has each feature that the GPU has."""
 
 
+class Archives(str, Enum):
+    """Which code in kpack archives a release finds."""
+
+    NONE = "none"
+    FIRST = "first"
+    """It looks into no further archive than the first that lists a target, and hands the code for one GPU to all."""
+    ALL = "all"
+
+
 class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the releases of ROCm from ``since`` to ``last`` read; no last one yet if empty."""
 
@@ -56,6 +70,7 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compressed: tuple[int, ...]
     code_objects: tuple[int, ...]
     generics: Generics
+    archives: Archives
     evidence: str
     last: str = ""
 
@@ -102,6 +117,7 @@ class RuntimeFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Table(msgspec.Struct, frozen=True):
+    known: tuple[str, ...]
     release: tuple[Release, ...]
     runtime: tuple[HipRuntime, ...]
     build: tuple[RuntimeBuild, ...]
@@ -125,6 +141,29 @@ def release_of(rocm: str, *, source: str = "ROCm version") -> Release:
     if not rows:
         raise InputError(source, f"{rocm!r}", expected=f"{oldest} or later")
     return rows[-1]
+
+
+def known_release(rocm: str) -> str:
+    """Return the newest known release up to that of ``rocm``, as two numbers; empty where all are later."""
+    asked = series_of(rocm)
+    spans = [tuple(map(series_of, span.split("-"))) for span in _table().known]
+    return ".".join(map(str, max((min(asked, last) for first, last in spans if first <= asked), default=())))
+
+
+def series_of(rocm: str) -> tuple[int, int]:
+    """Return the first two numbers of a release."""
+    major, minor, *_ = (*parse_rocm(rocm).release, 0)
+    return major, minor
+
+
+def last_stopping_release() -> str:
+    """Return the last release that looks into no further archive than the first that lists a target."""
+    return next(row.last for row in reversed(releases()) if row.archives is Archives.FIRST)
+
+
+def first_with_archives() -> str:
+    """Return the first release that reads kpack archives."""
+    return next(row.since for row in releases() if row.archives is not Archives.NONE)
 
 
 def find_runtime(needed: Iterable[str]) -> HipRuntime | None:

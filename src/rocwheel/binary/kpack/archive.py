@@ -311,18 +311,18 @@ def _frame_size(data: Data, offset: int) -> int:
     return int(SIZE.unpack(bytes(data[offset : offset + SIZE.size]))[0])
 
 
-def iter_frame(frame: Data, size: int, *, place: Place) -> Iterator[bytes]:
-    """Yield what is in a zstd frame, in pieces; never more than ``size`` bytes.
+def iter_frame(frame: Data, size: int, *, place: Place, step: int = _OUTPUT) -> Iterator[bytes]:
+    """Yield what is in a zstd frame, in pieces of at most ``step`` bytes; never more than ``size`` in all.
 
     Raises `KpackError` when it is damaged, or holds another number of bytes.
     """
     try:
-        yield from _iter_frame(frame, size, place)
+        yield from _iter_frame(frame, size, place, step)
     except zstd.ZstdError as e:
         raise KpackError(place, f"a damaged zstd frame ({e})") from e
 
 
-def _iter_frame(frame: Data, size: int, place: Place) -> Iterator[bytes]:
+def _iter_frame(frame: Data, size: int, place: Place, step: int) -> Iterator[bytes]:
     decoder = zstd.ZstdDecompressor(options=_OPTIONS)
     position = produced = 0
     while not decoder.eof:
@@ -330,7 +330,7 @@ def _iter_frame(frame: Data, size: int, place: Place) -> Iterator[bytes]:
         if decoder.needs_input and not chunk:
             raise KpackError(place, f"a zstd frame that ends early, after {count(produced, 'byte')} of {size}")
         position += len(chunk)
-        piece = decoder.decompress(chunk, max_length=_OUTPUT)
+        piece = decoder.decompress(chunk, max_length=step)
         produced += len(piece)
         if produced > size:
             raise KpackError(place, f"a zstd frame of more than {count(size, 'byte')}", expected="as many as declared")
@@ -517,6 +517,19 @@ def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: 
         found = f"{entry.key} for {entry.target} takes {count(entry.stored_size, 'byte')}"
         raise KpackError(place, found, expected=f"{entry.size}, its declared size")
     yield from iter_pieces(stored)
+
+
+def read_kernel_head(data: Data, archive: KpackArchive, entry: KpackEntry, size: int) -> bytes:
+    """Return the first ``size`` bytes of a code object, fewer of a shorter one; raises `KpackError` for damage."""
+    stored = data[entry.offset : entry.offset + entry.stored_size]
+    if archive.scheme is not Scheme.ZSTD:
+        return bytes(stored[:size])
+    place, head = Place(archive.name, entry.offset), b""
+    for piece in iter_frame(stored, entry.size, place=place, step=size):
+        head += piece
+        if len(head) >= size:
+            break
+    return head[:size]
 
 
 def read_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int = KERNEL_LIMIT) -> memoryview:

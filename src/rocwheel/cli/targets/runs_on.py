@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from rocwheel.binary.bundles.runtimes import release_of, releases
+from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
@@ -134,6 +134,7 @@ class _Answer:
         return {
             "rocm": self._named.release if self._named else "",
             "rocm_named_by": self._named.source if self._named else "",
+            "judged_as": self._judged_as,
             "verdicts": rows,
             "settings": settings,
             "without_code": self._without_code(),
@@ -158,7 +159,19 @@ class _Answer:
         if old:
             known = f"the rules are known from ROCm {releases()[0].since} on"
             by = [f"not judged by ROCm {old.release}, which {old.source} names: {known}"]
+        if named and self._judged_as:
+            is_newest = self._judged_as == known_release("9999")
+            why = "is newer than the releases that are known" if is_newest else "is none of the releases that are known"
+            by.append(f"ROCm {named.release} {why}: judged as {self._judged_as}")
         return [*by, *self._faults()]
+
+    @property
+    def _judged_as(self) -> str:
+        """The release whose rules were taken for those of one that is not known; empty for a known one."""
+        if self._named is None:
+            return ""
+        known = known_release(self._named.release)
+        return known if series_of(known) != series_of(self._named.release) else ""
 
     def _faults(self) -> list[str]:
         return list(dict.fromkeys(fault for verdict in self._opened for fault in verdict.faults))

@@ -6,31 +6,35 @@ import glob
 import os
 from collections import Counter
 from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
-from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.runtimes import (
+    Archives,
     HipRuntime,
     find_faults,
     find_runtime,
     other_readers,
-    parse_rocm,
     release_of,
     releases,
 )
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects import (
     FIRST_WITH_OPEN_FEATURES,
+    Place,
     TargetId,
     is_code_object,
     parse_target_id,
+    read_code_object,
     read_loaded_header,
 )
 from rocwheel.binary.elf.facts import read_elf, read_soname
 from rocwheel.binary.elf.header import HEADER_SIZE
 from rocwheel.binary.kind import is_elf
+from rocwheel.binary.kpack.archive import KpackError
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError
@@ -38,9 +42,9 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
-from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
+from rocwheel.device.reading.kpack.lookup import Lookup, SearchedArchive
 from rocwheel.device.reading.surroundings import completeness_of
-from rocwheel.device.reading.use import BundleCode, EntryCode, Use, load_use, look_up_old_use, look_up_use, use_of
+from rocwheel.device.reading.use import BundleCode, EntryCode, Use, load_use, look_up_use
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_files.table import Without
@@ -51,7 +55,6 @@ from rocwheel.wheels.binaries import Binary, find_all_binaries, find_places, ins
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.runtimes import Release
     from rocwheel.binary.bundles.sequence import Bundle
@@ -67,7 +70,6 @@ __all__ = [
     "Use",
     "judge_file",
     "judge_files",
-    "judge_targets",
     "opened_verdicts",
 ]
 
@@ -161,21 +163,7 @@ def judge_files(
     kept = [(found, code, _opened(found, openers[found.name], folders)) for found, code in _together(read)]
     files = [(found, code) for found, code, _ in kept if code is not None]
     settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
-    verdicts = (verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, rocm))
-    return tuple(_of_release(verdicts, rocm) if rocm else verdicts)
-
-
-def _of_release(verdicts: Iterable[FileVerdict], rocm: str) -> list[FileVerdict]:
-    """Return the verdicts of one release: where there are two on a split library, that of runtimes of its time."""
-    found = list(verdicts)
-    is_old = parse_rocm(rocm).release[:2] <= parse_rocm(LAST_STOPPING_RELEASE).release
-    old = {(v.path, v.gpu) for v in found if v.up_to} if is_old else set()
-    kept = [
-        v
-        for v in found
-        if (v.up_to and is_old) or not (v.up_to or (v.runtime is Runtime.STOCK and (v.path, v.gpu) in old))
-    ]
-    return [msgspec.structs.replace(verdict, up_to="") for verdict in kept]
+    return tuple(verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, rocm))
 
 
 _Read: TypeAlias = "tuple[Binary, _Code | None, Opener | None]"
@@ -197,16 +185,23 @@ def _together(read: Sequence[_Read]) -> Iterator[tuple[Binary, _Code | None]]:
     """
     lookups = [lookup for _, code, _ in read if code is not None for lookup in code.lookups]
     opened = {searched.archive.name for lookup in lookups for searched in lookup.archives}
-    units: dict[tuple[str, str], dict[TargetId, None]] = {}
+    units: dict[tuple[str, str], dict[EntryCode, None]] = {}
     for found, code, _ in read:
-        for key, targets in zip(code.keys, code.bundles, strict=True) if code and code.keys else ():
-            units.setdefault((without_targets(found.place or found.name), key), {}).update(dict.fromkeys(targets))
+        for key, bundle in zip(code.keys, code.loaded, strict=True) if code and code.keys else ():
+            units.setdefault((without_targets(found.place or found.name), key), {}).update(
+                dict.fromkeys(bundle.entries)
+            )
     for found, code, _ in read:
         if code is None or not code.keys:
             yield found, code
         elif found.name not in opened and (found.member or str(Path(found.name).resolve()) not in opened):
             alike = without_targets(found.place or found.name)
-            yield found, code._replace(bundles=[tuple(units[alike, key]) for key in code.keys])
+            yield found, code._replace(loaded=tuple(_archived(units[alike, key]) for key in code.keys))
+
+
+def _archived(entries: Iterable[EntryCode]) -> BundleCode:
+    """Return what archives have under one key."""
+    return BundleCode(tuple(entries), is_bundle=False, is_archived=True)
 
 
 class _Opened(NamedTuple):
@@ -253,7 +248,7 @@ def _judge_with_folder(
     rocm: str,
 ) -> Iterator[FileVerdict]:
     """Yield the verdicts on a file; on a library without code of its own, only those whose folder lacks kernels."""
-    for verdict in _judge(found, code or _Code([]), settings, is_machine, rocm):
+    for verdict in _judge(found, code or _Code(), settings, is_machine, rocm):
         lacking = opened.folder.find_lack(verdict.gpu, verdict.runtime) if opened else ""
         if opened and lacking and (opened.is_given or code is not None):
             compiles = opened.folder.opener.without is Without.COMPILES
@@ -274,38 +269,45 @@ def _judge(
         beside = [gpu for other, others in settings.items() if other != agent for gpu in others] if is_machine else []
         for gpu in gpus:
             for runtime in Runtime:
-                if code.loaded:
-                    verdict = FileVerdict(found.name, found.place, gpu, runtime, ())
-                    yield from _verdicts_by_release(verdict, code, rocm)
-                    continue
-                uses = _uses(code, gpu, runtime, beside)
-                yield FileVerdict(found.name, found.place, gpu, runtime, uses, code.is_elsewhere)
-            old = _old_uses(code, gpu, beside)
-            if old is not None:
-                yield FileVerdict(found.name, found.place, gpu, Runtime.STOCK, old, up_to=LAST_STOPPING_RELEASE)
+                verdict = FileVerdict(found.name, found.place, gpu, runtime, (), code.is_elsewhere)
+                yield from _verdicts_by_release(verdict, code, beside, rocm)
 
 
 class _Code(NamedTuple):
-    """The targets of each bundle of a file, in order."""
+    """The code of a file: its own, that of an archive, or that which a split library finds in archives."""
 
-    bundles: Sequence[Sequence[TargetId]]
-    lookups: tuple[Lookup, ...] = ()
-    """Of a split library: the archives of each bundle."""
-    is_archived: bool = False
-    """Whether it is in kpack archives, in which every runtime looks for a GPU's own target and a generic one alone."""
+    loaded: tuple[BundleCode, ...] = ()
+    """What runtimes take into account of each bundle, or of what an archive has under each key."""
     keys: tuple[str, ...] = ()
     """Of an archive: what the code of each bundle is looked up by."""
-    loaded: tuple[BundleCode, ...] = ()
-    """Of a file that holds its code: what runtimes take into account of each bundle."""
+    lookups: tuple[Lookup, ...] = ()
+    """Of a split library: the archives of each bundle."""
+    headers: Mapping[tuple[str, int], LoadedHeader] = MappingProxyType({})
+    """Of a split library: those of the code objects, by the name of their archive and their ordinal."""
     hip: HipRuntime | None = None
     """The HIP runtime that a library needs."""
+
+    def uses(self, gpu: TargetId, runtime: Runtime, release: Release, beside: Sequence[TargetId]) -> tuple[Use, ...]:
+        """Return what a release uses of each bundle."""
+        own = (load_use(bundle, gpu, runtime, release) for bundle in self.loaded)
+        found = (look_up_use(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
+        return _counted((*own, *found))
+
+    def is_read_by(self, release: Release) -> bool:
+        """Return whether a release reads all of the code, whichever GPU asks."""
+        if self.lookups and release.archives is Archives.NONE:
+            return False
+        versions = {header.version for header in self.headers.values()}
+        return versions <= {*release.code_objects} and all(bundle.is_read_by(release) for bundle in self.loaded)
 
     @property
     def listed(self) -> Sequence[Sequence[TargetId]]:
         """The targets of each bundle, those that its archives only list, and those by the flags of code objects."""
-        headers = (entry.header for bundle in self.loaded for entry in bundle.entries)
+        own = [[entry.target for entry in bundle.entries] for bundle in self.loaded]
+        headers = [*(entry.header for bundle in self.loaded for entry in bundle.entries), *self.headers.values()]
         flags = tuple({header.target for header in headers if header is not None and header.target is not None})
-        return [*self.bundles, *(lookup.listed for lookup in self.lookups), flags]
+        found = (targets for lookup in self.lookups for targets in (lookup.targets, lookup.listed))
+        return [*own, *found, flags]
 
     @property
     def is_elsewhere(self) -> bool:
@@ -318,17 +320,27 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
         if kpack is not None and kpack.is_library:
             problems = zip(kpack.unreadable, kpack.problems, strict=True)
             raise_all(found.name, [InputError(found.name, text) for name, text in problems if not given.holds(name)])
-            lookups = tuple(_look_up(kpack))
-            return _Code([lookup.targets for lookup in lookups], lookups, is_archived=True)
+            headers = _stored_headers(kpack, given)
+            return _Code(lookups=tuple(_look_up(kpack)), headers=headers, hip=_hip_of(data, found.name))
         if kpack is not None:
-            stored = [_unit_targets(unit, found.name) for unit in kpack.units]
-            return _Code(stored, is_archived=True, keys=tuple(unit.key for unit in kpack.units))
-    code = read_device_code(data, name=found.name)
-    if code is None:
-        return None
-    loaded = tuple(_loaded(code, data))
-    bundles = [[entry.target for entry in bundle.entries] for bundle in loaded]
-    return _Code(bundles, loaded=loaded, hip=_hip_of(data, found.name))
+            headers = _stored_headers(kpack)
+            loaded = tuple(_archived(_unit_entries(unit, headers, found.name)) for unit in kpack.units)
+            return _Code(loaded, keys=tuple(unit.key for unit in kpack.units))
+    loaded = tuple(_loaded(data, found.name))
+    return _Code(loaded, hip=_hip_of(data, found.name)) if loaded else None
+
+
+def _stored_headers(kpack: KpackCode, given: GivenArchives | None = None) -> dict[tuple[str, int], LoadedHeader]:
+    """Return the headers of the code objects in archives; those that are ``given`` report their damage themselves."""
+    found: dict[tuple[str, int], LoadedHeader | None] = {}
+    for stored in (stored for unit in kpack.units for stored in unit.codes):
+        if stored.identity not in found:
+            try:
+                found[stored.identity] = read_loaded_header(stored.head(HEADER_SIZE))
+            except KpackError:
+                if given is None or not given.holds(stored.archive.name):
+                    raise
+    return {identity: header for identity, header in found.items() if header is not None}
 
 
 def _hip_of(data: Data, name: str) -> HipRuntime | None:
@@ -345,22 +357,11 @@ def _look_up(kpack: KpackCode) -> Iterator[Lookup]:
             yield Lookup(unit.wrapper, tuple(ways))
 
 
-def _unit_targets(unit: CodeUnit, name: str) -> tuple[TargetId, ...]:
-    targets = (parse_target_id(target, source=name) for target in unit.targets)
-    return tuple(target for target in targets if target.processor.startswith("gfx"))
-
-
-def _uses(code: _Code, gpu: TargetId, runtime: Runtime, beside: Sequence[TargetId]) -> tuple[Use, ...]:
-    if code.lookups:
-        return _counted(look_up_use(lookup, gpu, beside) for lookup in code.lookups)
-    return judge_targets(code.bundles, gpu, Runtime.STOCK if code.is_archived else runtime)
-
-
-def _old_uses(code: _Code, gpu: TargetId, beside: Sequence[TargetId]) -> tuple[Use, ...] | None:
-    """Return what old runtimes use of a split library, if that is less than what later ones do."""
-    new = [look_up_use(lookup, gpu, beside) for lookup in code.lookups]
-    old = [look_up_old_use(lookup, gpu, beside) for lookup in code.lookups]
-    return _counted(old) if any(one.code != other.code for one, other in zip(new, old, strict=True)) else None
+def _unit_entries(unit: CodeUnit, headers: Mapping[tuple[str, int], LoadedHeader], name: str) -> Iterator[EntryCode]:
+    for stored in unit.codes:
+        target = parse_target_id(stored.entry.target, source=name)
+        if target.processor.startswith("gfx"):
+            yield EntryCode(target, "hipv4", headers.get(stored.identity))
 
 
 def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
@@ -400,26 +401,22 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
     return not named or any(fit(target, verdict.gpu, runtime) is not Fit.NONE for target in named)
 
 
-def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
-    """Return which code is taken from ``bundles``, each given by its targets in order; equal ones count together."""
-    return _counted(use_of(targets, agent, runtime) for targets in bundles)
-
-
 def _counted(uses: Iterable[Use]) -> tuple[Use, ...]:
     counts = Counter(uses)
     return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
 
 
-def _verdicts_by_release(verdict: FileVerdict, code: _Code, rocm: str) -> Iterator[FileVerdict]:
+def _verdicts_by_release(
+    verdict: FileVerdict, code: _Code, beside: Sequence[TargetId], rocm: str
+) -> Iterator[FileVerdict]:
     """Yield the verdict of a release, or of each span of releases that use the same for the same reasons."""
     rows = [release_of(rocm)] if rocm else [row for row in releases() if not code.hip or code.hip.is_of(row)]
     spans: list[tuple[tuple[Use, ...], int, int]] = []
     for number, row in enumerate(rows):
-        uses = _counted(load_use(bundle, verdict.gpu, verdict.runtime, row) for bundle in code.loaded)
+        uses = code.uses(verdict.gpu, verdict.runtime, row, beside)
         begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number
         spans.append((uses, begin, number))
-    reading = (number for number, row in enumerate(rows) if all(bundle.is_read_by(row) for bundle in code.loaded))
-    floor, last = next(reading, 0), len(rows) - 1
+    floor, last = next((number for number, row in enumerate(rows) if code.is_read_by(row)), 0), len(rows) - 1
     faults = _faults(verdict, code, rows, rocm)
     for uses, begin, end in spans:
         if end >= floor:
@@ -440,18 +437,18 @@ def _loads_compressed(verdict: FileVerdict, code: _Code, row: Release) -> bool:
     return any(load_use(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
 
 
-def _loaded(code: DeviceCode, data: Data) -> Iterator[BundleCode]:
-    """Yield what runtimes take into account of each bundle, or of a code object by itself."""
-    if code.code_object is not None:
+def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
+    """Yield what runtimes take into account of each bundle, of a code object by itself, of what is to be linked."""
+    if is_code_object(data):
         header = read_loaded_header(bytes(data[:HEADER_SIZE]))
-        target = code.code_object.target
+        target = read_code_object(data, place=Place(name)).target
         yield BundleCode((EntryCode(target, "hipv4", header),) if target else (), is_bundle=False)
         return
-    view = code.view(data)
-    for bundle in code.iter_bundles(data):
+    for source in iter_code_sources(data, name=name):
+        bundle = source.bundle
         entries = [entry for entry in bundle.plain.device_entries if entry.size]
-        headers = _headers(view, bundle, entries)
-        found = ((entry.target, entry.id.kind, headers.get(entry.offset)) for entry in entries)
+        headers = _headers(source.view, bundle, entries)
+        found = ((entry.target, entry.id.kind or "hipv4", headers.get(entry.offset)) for entry in entries)
         codes = tuple(EntryCode(target, kind, header) for target, kind, header in found if target is not None)
         yield BundleCode(codes, bundle.compressed.version if bundle.compressed else None)
 

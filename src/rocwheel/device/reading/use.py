@@ -6,19 +6,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.bundles.runtimes import Generics, first_reader, other_readers, releases
+from rocwheel.binary.bundles.runtimes import (
+    Archives,
+    Generics,
+    first_reader,
+    first_with_archives,
+    other_readers,
+    releases,
+)
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rocwheel.binary.bundles.runtimes import Release
     from rocwheel.binary.code_objects import LoadedHeader
     from rocwheel.device.reading.kpack.lookup import Found, Lookup
 
-__all__ = ["BundleCode", "EntryCode", "Use", "load_use", "look_up_old_use", "look_up_use", "use_of"]
+__all__ = ["BundleCode", "EntryCode", "Use", "load_use", "look_up_use"]
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -28,15 +35,6 @@ class Use(msgspec.Struct, frozen=True):
     fit: Fit
     reason: str
     bundles: int
-
-
-def use_of(targets: Sequence[TargetId], agent: TargetId, runtime: Runtime) -> Use:
-    """Return what is taken from a bundle with code for ``targets``."""
-    choice = choose(targets, agent, runtime)
-    if choice is not None:
-        return Use(choice.code, choice.fit, choice.reason, 1)
-    reasons = "; ".join(f"{target}: {explain(target, agent, runtime)}" for target in targets)
-    return _nothing(reasons or "no device code")
 
 
 class EntryCode(NamedTuple):
@@ -56,16 +54,19 @@ class EntryCode(NamedTuple):
 class BundleCode(NamedTuple):
     """The entries with code of a bundle, in order, and the header version of a compressed one.
 
-    A code object by itself is one entry that is found without a lookup.
+    A code object by itself is one entry that is found without a lookup. What an archive has under one key is one, too.
     """
 
     entries: tuple[EntryCode, ...]
     compressed: int | None = None
     is_bundle: bool = True
+    is_archived: bool = False
 
     def is_read_by(self, release: Release) -> bool:
         """Return whether the release reads all of it, whichever GPU asks."""
         is_opened = self.compressed is None or self.compressed in release.compressed
+        if self.is_archived and release.archives is Archives.NONE:
+            return False
         return is_opened and all(entry.loads_with(release) for entry in self.entries)
 
 
@@ -73,6 +74,9 @@ def load_use(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Rel
     """Return what a release of HIP loads from a bundle: the entry that it finds, if it loads the code object there."""
     if bundle.compressed is not None and bundle.compressed not in release.compressed:
         return _nothing(_unread_bundle(bundle.compressed))
+    if bundle.is_archived and release.archives is Archives.NONE:
+        return _nothing(_unread_archives())
+    runtime = Runtime.STOCK if bundle.is_archived else runtime
     passed = [_why_passed(entry, agent, release, is_looked_up=bundle.is_bundle) for entry in bundle.entries]
     found = [entry for entry, why in zip(bundle.entries, passed, strict=True) if not why]
     choice = choose([entry.target for entry in found], agent, runtime)
@@ -80,13 +84,22 @@ def load_use(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Rel
         each = zip(bundle.entries, passed, strict=True)
         reasons = (f"{entry.target}: {why or explain(entry.target, agent, runtime)}" for entry, why in each)
         return _nothing("; ".join(reasons) or "no device code")
-    header = found[choice.index].header
-    if header is not None and header.version not in release.code_objects:
-        return _nothing(f"{choice.code}: {_unread_code_object(header.version)}")
-    if header is not None and header.target is not None and fit(header.target, agent, runtime) is Fit.NONE:
+    refused = _why_refused(choice.code, found[choice.index].header, agent, runtime, release)
+    return _nothing(refused) if refused else Use(choice.code, choice.fit, choice.reason, 1)
+
+
+def _why_refused(
+    code: TargetId, header: LoadedHeader | None, agent: TargetId, runtime: Runtime, release: Release
+) -> str:
+    """Return why a release doesn't load the code object that it found for a target; empty if it does."""
+    if header is None:
+        return ""
+    if header.version not in release.code_objects:
+        return f"{code}: {_unread_code_object(header.version)}"
+    if header.target is not None and fit(header.target, agent, runtime) is Fit.NONE:
         reason = explain(header.target, agent, runtime)
-        return _nothing(f"{choice.code}: by its flags the code object is for {header.target}: {reason}")
-    return Use(choice.code, choice.fit, choice.reason, 1)
+        return f"{code}: by its flags the code object is for {header.target}: {reason}"
+    return ""
 
 
 def _why_passed(entry: EntryCode, agent: TargetId, release: Release, *, is_looked_up: bool) -> str:
@@ -131,36 +144,46 @@ def _unread_code_object(version: int) -> str:
     return f"a code object of version {version}, which {who}"
 
 
-def look_up_use(lookup: Lookup, gpu: TargetId, beside: Sequence[TargetId] = ()) -> Use:
+def look_up_use(
+    lookup: Lookup,
+    gpu: TargetId,
+    release: Release,
+    headers: Mapping[tuple[str, int], LoadedHeader],
+    beside: Sequence[TargetId] = (),
+) -> Use:
     """Return what ``gpu`` gets of the archives of a split library, in a machine with the GPUs ``beside`` it.
 
-    An archive that lists one of these and lacks the unit keeps it from all of them.
+    An archive that lists one of these and lacks the unit keeps it from all of them. ``headers`` are those of code
+    objects, by the name of their archive and their ordinal there.
     """
+    if release.archives is Archives.NONE:
+        return _nothing(_unread_archives())
     found = lookup.find(gpu)
-    others = {other: lookup.find(other) for other in beside}
     if found.lacking:
         return _nothing(f"{_lack(lookup, found)}: runtimes then give up on every GPU")
-    for other, theirs in others.items():
+    for other in beside:
+        theirs = lookup.find(other)
         if theirs.lacking:
             return _nothing(f"beside {other}: {_lack(lookup, theirs)}, and runtimes then give up on every GPU")
     if found.code is None:
         return _nothing(_why_nothing(lookup, gpu))
-    return Use(found.code, fit(found.code, gpu), explain(found.code, gpu), 1)
+    reason = _why_stopped(lookup, gpu, beside) if release.archives is Archives.FIRST else ""
+    header = headers.get(found.stored) if found.stored else None
+    reason = reason or _why_refused(found.code, header, gpu, Runtime.STOCK, release)
+    return _nothing(reason) if reason else Use(found.code, fit(found.code, gpu), explain(found.code, gpu), 1)
 
 
-def look_up_old_use(lookup: Lookup, gpu: TargetId, beside: Sequence[TargetId] = ()) -> Use:
-    """Return what `look_up_use` returns, by the rules of runtimes up to ROCm 7.14.
+def _unread_archives() -> str:
+    return f"in kpack archives, which ROCm {first_with_archives()} and later read"
 
-    They look into no further archive than the first that lists a target, and load code for one GPU of a machine alone.
-    """
-    use = look_up_use(lookup, gpu, beside)
-    found = lookup.find(gpu, old=True)
-    if use.code is None:
-        return use
+
+def _why_stopped(lookup: Lookup, gpu: TargetId, beside: Sequence[TargetId]) -> str:
+    """Return why runtimes don't load code that later ones find in archives; empty if they do."""
     others = sorted({str(other) for other in beside if other != gpu})
     if others:
-        return _nothing(f"beside {', '.join(others)}: they hand the code for one GPU of a machine to all")
-    return _nothing(f"{_lack(lookup, found)}, and no further archive is looked into") if found.lacking else use
+        return f"beside {', '.join(others)}: they hand the code for one GPU of a machine to all"
+    found = lookup.find(gpu, stops=True)
+    return f"{_lack(lookup, found)}, and no further archive is looked into" if found.lacking else ""
 
 
 def _lack(lookup: Lookup, found: Found) -> str:

@@ -9,7 +9,15 @@ import msgspec
 
 from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.kind import is_kpack
-from rocwheel.binary.kpack.archive import KERNEL_LIMIT, KpackArchive, KpackEntry, iter_kernel, read_archive, read_kernel
+from rocwheel.binary.kpack.archive import (
+    KERNEL_LIMIT,
+    KpackArchive,
+    KpackEntry,
+    iter_kernel,
+    read_archive,
+    read_kernel,
+    read_kernel_head,
+)
 from rocwheel.binary.kpack.markers import SplitUnit, find_archives, read_split_library
 from rocwheel.core.errors import RocwheelError
 from rocwheel.wheels.binaries import Binary
@@ -39,6 +47,10 @@ class StoredCode(NamedTuple):
     def pieces(self) -> Iterator[Data]:
         """Yield the code in pieces; raises `KpackError` for damage."""
         return iter_kernel(self.data, self.archive, self.entry)
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of the code; raises `KpackError` for damage."""
+        return read_kernel_head(self.data, self.archive, self.entry, size)
 
     def read(self, limit: int = KERNEL_LIMIT) -> memoryview:
         """Return the code; raises `KpackError` for damage, and for more than ``limit`` bytes."""

@@ -15,17 +15,10 @@ from rocwheel.targets.catalog.catalog import load_catalog
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.binary.kpack.archive import KpackArchive
+    from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
     from rocwheel.binary.kpack.markers import SplitUnit
 
-__all__ = ["LAST_STOPPING_RELEASE", "Found", "Lookup", "SearchedArchive"]
-
-LAST_STOPPING_RELEASE = "7.14"
-"""The last ROCm whose runtime looks into no further archive than the first that lists a target.
-
-Later ones have ROCm/rocm-systems#9953. It is also the last one that hands the code for one GPU of a machine to all,
-which ROCm/rocm-systems#9167 ended.
-"""
+__all__ = ["Found", "Lookup", "SearchedArchive"]
 
 
 class SearchedArchive(NamedTuple):
@@ -44,6 +37,8 @@ class Found(NamedTuple):
 
     target: TargetId | None = None
     lacking: KpackArchive | None = None
+    stored: tuple[str, int] | None = None
+    """The name of the archive with the code, and its ordinal there."""
 
     @property
     def code(self) -> TargetId | None:
@@ -69,7 +64,7 @@ class Lookup(NamedTuple):
             (target, searched)
             for searched in self.archives
             for target in searched.archive.targets
-            if self._has(searched.archive, target)
+            if self._entry(searched.archive, target) is not None
         )
 
     @property
@@ -77,10 +72,10 @@ class Lookup(NamedTuple):
         """The targets that the archives list or are named for, whether they have code for this wrapper or not."""
         return _read_targets((t, s) for s in self.archives for t in (*s.archive.targets, s.target) if t)
 
-    def find(self, gpu: TargetId, *, old: bool = False) -> Found:
+    def find(self, gpu: TargetId, *, stops: bool = False) -> Found:
         """Return what a runtime finds for ``gpu``, all of whose features are set as far as they matter.
 
-        ``old`` ones, up to `LAST_STOPPING_RELEASE`, end at the first archive that lists a target.
+        With ``stops``, it ends at the first archive that lists a target.
         """
         asked = tuple(_asked(gpu))
         opened = self._opened(asked)
@@ -89,10 +84,11 @@ class Lookup(NamedTuple):
             for archive in opened:
                 if str(target) not in archive.targets:
                     continue
-                if self._has(archive, str(target)):
-                    return Found(target)
+                entry = self._entry(archive, str(target))
+                if entry is not None:
+                    return Found(target, stored=(archive.name, entry.ordinal))
                 lacking = lacking if lacking.lacking else Found(target, archive)
-                if old:
+                if stops:
                     return lacking
         return lacking
 
@@ -103,8 +99,8 @@ class Lookup(NamedTuple):
         named.sort(key=lambda searched: (searched.path, order[searched.target]))
         return [searched.archive for searched in named]
 
-    def _has(self, archive: KpackArchive, target: str) -> bool:
-        return archive.find(self.wrapper.marker.kernel_name, self.wrapper.index, target) is not None
+    def _entry(self, archive: KpackArchive, target: str) -> KpackEntry | None:
+        return archive.find(self.wrapper.marker.kernel_name, self.wrapper.index, target)
 
 
 def _asked(gpu: TargetId) -> Iterator[TargetId]:

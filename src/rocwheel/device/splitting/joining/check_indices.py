@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.bundles.runtimes import last_stopping_release
 from rocwheel.binary.kpack.archive import split_key
 from rocwheel.core.messages import count, first_of
-from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE
 from rocwheel.device.reading.kpack.unit_faults import NamedArchive, UnitFault, find_unit_faults
 from rocwheel.device.splitting.joining.find_code import archives_of
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.joining.find_code import ArchiveFile
 
 __all__ = ["IndexCheck", "check_indices"]
-
-_OUTCOME = (
-    f"where it lists a GPU, runtimes up to {LAST_STOPPING_RELEASE} look no further, and give up on every GPU; "
-    "later ones do so unless another archive has them"
-)
 
 
 class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +51,12 @@ class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     def _text(self, fault: UnitFault) -> str:
         units = f"{count(len(fault.lacking), 'unit')} ({first_of([str(_index(key)) for key in fault.lacking])})"
-        text = f"{self.name}: {fault.archive} lacks {units}: {_OUTCOME}"
+        outcome = (
+            f"where it lists a GPU, runtimes up to {last_stopping_release()} look no further, and give up on every GPU"
+        )
+        text = (
+            f"{self.name}: {fault.archive} lacks {units}: {outcome}; later ones do so unless another archive has them"
+        )
         if fault.owners:
             wrong = [f"{_index(key)} is {_index(owner)}" for key, owner in fault.owners.items()]
             return f"{text}; others are under wrong indices ({first_of(wrong)})"
