@@ -20,7 +20,7 @@ from rocwheel.binary.elf.facts import read_compilers, read_elf, read_elf_traits
 from rocwheel.binary.elf.header import SHF_ALLOC, SHT_NOBITS, ElfError, read_sections
 from rocwheel.binary.platform import LINUX_HOSTS, Platform
 from rocwheel.binary.runpath import plan_runpath
-from rocwheel.build.layout.tree_platform import glance_platform
+from rocwheel.build.facts import glance_platform
 from rocwheel.core.reading import FileRange, join_data
 from rocwheel.linking.obstacles import find_obstacle
 

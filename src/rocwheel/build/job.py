@@ -13,8 +13,7 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.summary import digest_artifacts
 from rocwheel.build.building import BuildResult, build, find_leftovers, remove_unfinished
 from rocwheel.build.estimate import Estimate, estimate
-from rocwheel.build.layout.facts import read_facts
-from rocwheel.build.layout.tree_platform import check_one_platform, with_plain_bin
+from rocwheel.build.facts import check_one_platform, read_facts, with_plain_bin
 from rocwheel.build.manifest import Ingredients, Repetition, UsedArtifact, make_manifest
 from rocwheel.build.plan import Plan
 from rocwheel.build.planning.components import add_sboms

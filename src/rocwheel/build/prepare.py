@@ -17,7 +17,7 @@ from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import Scheme, read_archive
 from rocwheel.binary.kpack.write import Storing, recompress_archive, unnamed_remark, would_change
 from rocwheel.binary.pe.rewrite import SignedFileError
-from rocwheel.build.layout.tree_platform import glance_platform, is_windows_name
+from rocwheel.build.facts import glance_platform, is_windows_name
 from rocwheel.build.plan import PlanWarning
 from rocwheel.build.planning.options import common_targets, compress_for, retarget_pairs
 from rocwheel.build.recipe import recipe_for

@@ -15,8 +15,8 @@ import msgspec
 from rocwheel.artifacts.artifact import GENERIC, FileKind
 from rocwheel.artifacts.catalog import Catalog, Entry
 from rocwheel.artifacts.sdk_files import SPLIT_FLAG
-from rocwheel.build.layout.facts import read_facts
-from rocwheel.build.layout.selection import take_entries
+from rocwheel.build.facts import read_facts
+from rocwheel.build.placement import take_entries
 from rocwheel.build.plan import PlanWarning
 from rocwheel.core.errors import InputError
 from rocwheel.core.patch import write_patch

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from rocwheel.build.plan import Member, PlannedWheel, TarEntry, TarMember, TextMember
-from rocwheel.build.planning.checks import long_paths, windows_path_problems
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.binary.elf.symbols import VersionNeed
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.platform import Platform
+from rocwheel.build.plan import Member, PlannedWheel, PlanWarning, TarEntry, TarMember, TextMember
+from rocwheel.build.planning.checks import foreign_binaries, import_libraries, long_paths, windows_path_problems
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
+from rocwheel.build.recipe import Prefer, Recipe
 from rocwheel.build.recipe_file import load_recipe
 from rocwheel.core.errors import ProblemsError
 from rocwheel.wheels.metadata import CoreMetadata
 from rocwheel.wheels.writing import WheelName
-from tests.build.trees import file_entry, make_catalog, make_facts
+from tests.build.trees import file_entry, library, link_entry, make_catalog, make_facts, program
+from tests.support.pe_files import pe_file
 
 if TYPE_CHECKING:
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.binary.elf.facts import Elf
     from rocwheel.build.plan import Plan
 
 
@@ -122,3 +131,207 @@ def test_a_path_that_leaves_little_to_site_packages_is_a_warning() -> None:
     found = f"has 1 path that leave site-packages less than 80 characters; the longest leaves 62: {long}"
     assert warning.found == found
     assert list(long_paths([[wheel(long)]], 60)) == []
+
+
+HIPCC = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
+TEST = file_entry("bin/blas-test", "blas_dev_generic", mode=0o755)
+STUB = file_entry("lib/stubs/libcuda.so.1", "core-hip_dev_generic")
+REMEDY = (
+    "Add what is missing to the artifacts of a runtime package (from Debian: from-deb --bundle-sysdeps), or, if every "
+    "target system has it, to system-libraries under [audit] in the recipe."
+)
+
+
+def warnings(
+    elves: dict[Entry, Elf], *, options: PlanOptions | None = None, recipe: Recipe | None = None
+) -> tuple[PlanWarning, ...]:
+    catalog = make_catalog(HIP, BLAS, HIPCC, TEST, STUB)
+    facts = make_facts({HIP: library("libamdhip64.so.7"), BLAS: library("librocblas.so.5"), **elves})
+    return make_plan(catalog, recipe or load_recipe(), facts, options or PlanOptions()).warnings
+
+
+def test_a_library_that_no_package_has_is_reported_once_with_all_that_need_it() -> None:
+    found = warnings(
+        {
+            HIP: library("libamdhip64.so.7", "libnuma.so.1", "libc.so.6"),
+            BLAS: library("librocblas.so.5", "libnuma.so.1", "libamdhip64.so.7"),
+        }
+    )
+    assert found == (
+        PlanWarning(
+            "missing-library",
+            "libnuma.so.1",
+            "needed by _rocm_sdk_core/lib/libamdhip64.so.7 and 1 more, "
+            "but no package or allowed system library provides it",
+            REMEDY,
+            ("_rocm_sdk_core/lib/libamdhip64.so.7", "_rocm_sdk_libraries/lib/librocblas.so.5"),
+        ),
+    )
+
+
+def test_a_library_that_only_builds_get_is_missing_at_run_time() -> None:
+    (found,) = warnings({HIPCC: program("libcuda.so.1"), STUB: library("libcuda.so.1")})
+    assert (found.subject, found.found) == (
+        "libcuda.so.1",
+        "needed by _rocm_sdk_core/bin/hipcc, but only rocm-sdk-devel provides it",
+    )
+
+
+def test_development_files_may_need_their_neighbours() -> None:
+    assert warnings({TEST: program("libcuda.so.1", "librocblas.so.5"), STUB: library("libcuda.so.1")}) == ()
+
+
+def test_development_files_that_nothing_serves_are_reported() -> None:
+    (found,) = warnings({TEST: program("libgtest.so.1")})
+    assert found.files == ("_rocm_sdk_devel/bin/blas-test",)
+
+
+def test_the_recipe_says_what_every_system_has() -> None:
+    recipe = msgspec.structs.replace(load_recipe(), audit=AuditSettings(system_libraries=("libnuma.so.*",)))
+    assert warnings({HIP: library("libamdhip64.so.7", "libnuma.so.1")}, recipe=recipe) == ()
+
+
+@pytest.mark.parametrize(
+    ("tag", "found"),
+    [
+        pytest.param("manylinux_2_28_x86_64", None, id="newer"),
+        pytest.param("manylinux_2_17_x86_64", None, id="the same"),
+        pytest.param("manylinux2014_x86_64", None, id="old name"),
+        pytest.param("linux_x86_64", "has the tag linux_x86_64, which public indexes refuse", id="without a promise"),
+        pytest.param(
+            "manylinux_2_12_x86_64",
+            "promises glibc 2.12, but lib/libamdhip64.so.7: GLIBC_2.17 needs 2.17",
+            id="older",
+        ),
+        pytest.param(
+            "manylinux_2_28_x86_64.manylinux1_x86_64",
+            "promises glibc 2.5, but lib/libamdhip64.so.7: GLIBC_2.17 needs 2.17",
+            id="older among several",
+        ),
+    ],
+)
+def test_a_tag_that_promises_more_than_the_files_keep_is_reported(tag: str, found: str | None) -> None:
+    hip = msgspec.structs.replace(library("libamdhip64.so.7"), version_needs=(VersionNeed("libc.so.6", "GLIBC_2.17"),))
+    told = warnings({HIP: hip}, options=PlanOptions(platform_tag=tag))
+    core = [warning for warning in told if warning.subject.startswith("rocm_sdk_core-")]
+    remedy = "Build without a platform tag, or with manylinux_2_17_x86_64."
+    name = f"rocm_sdk_core-7.2.0-py3-none-{tag}.whl"
+    assert core == ([PlanWarning("platform-tag", name, found, remedy)] if found else [])
+
+
+@pytest.mark.parametrize("artifact", ["core-hip", "core-hip_lib_generic"])
+def test_a_preference_for_an_artifact_that_is_there_does_not_matter(artifact: str) -> None:
+    recipe = msgspec.structs.replace(load_recipe(), prefer=(Prefer("bin/**", artifact, "the newer one"),))
+    assert warnings({}, recipe=recipe) == ()
+
+
+def test_a_preference_for_an_artifact_that_is_not_there_is_reported() -> None:
+    recipe = msgspec.structs.replace(load_recipe(), prefer=(Prefer("bin/**", "core-hop", "the newer one"),))
+    assert warnings({}, recipe=recipe) == (
+        PlanWarning(
+            "unknown-artifact",
+            "[[prefer]] bin/**",
+            "prefers the artifact core-hop, which is not there",
+            "Correct or remove the row.",
+        ),
+    )
+
+
+def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:
+    links = [link_entry("bin/gone", "nowhere"), link_entry("loop", "loop"), link_entry("lib/one", "librocblas.so.5")]
+    catalog = make_catalog(HIP, BLAS, *links)
+    facts = make_facts({HIP: library("libamdhip64.so.7"), BLAS: library("librocblas.so.5")})
+    artifact = str(links[0].artifact)
+    (found,) = make_plan(catalog, load_recipe(), facts, PlanOptions()).warnings
+    assert (found.kind, found.subject, found.files) == ("broken-link", artifact, ("bin/gone", "loop"))
+    assert found.found == (
+        "bin/gone is a symlink to bin/nowhere, but no artifact contains it, and 1 more such symlink: left out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("paths", "subject", "found", "remedy"),
+    [
+        pytest.param(
+            ["lib/libhipblaslt.dll.a"],
+            "lib/libhipblaslt.dll.a",
+            "stands in the place of hipblaslt.lib, and has the name that GNU linkers alone look for",
+            "Have the build make hipblaslt.lib, which MSVC, clang-cl and CMake look for.",
+            id="instead",
+        ),
+        pytest.param(
+            ["lib/libx.dll.a", "lib/x.lib"],
+            "lib/libx.dll.a",
+            "stands beside lib/x.lib, and has the name that GNU linkers alone look for",
+            "Nothing needs to be done if both are of the same DLL.",
+            id="beside",
+        ),
+        pytest.param(
+            ["lib/x.dll.a", "bin/x.lib"],
+            "lib/x.dll.a",
+            "stands in the place of x.lib, and has the name that GNU linkers alone look for",
+            "Have the build make x.lib, which MSVC, clang-cl and CMake look for.",
+            id="another folder",
+        ),
+    ],
+)
+def test_import_libraries_of_gnu_linkers_are_told(paths: list[str], subject: str, found: str, remedy: str) -> None:
+    [warning] = import_libraries(paths)
+    assert (warning.kind, warning.subject, warning.found, warning.remedy) == ("import-library", subject, found, remedy)
+
+
+def test_import_libraries_of_msvc_are_fine() -> None:
+    assert list(import_libraries(["lib/amdhip64.lib", "lib/libz.a"])) == []
+
+
+def test_binaries_that_nothing_loads_are_one_warning() -> None:
+    facts = msgspec.structs.replace(make_facts(), foreign=("lib/python/t64.exe", "lib/python/w64.exe"))
+    [warning] = foreign_binaries(facts)
+    assert (warning.kind, warning.subject) == ("foreign-binary", "lib/python/t64.exe and 1 more")
+    assert warning.found == "ship as data: Linux on these packages' machine loads none of them"
+    assert warning.files == ("lib/python/t64.exe", "lib/python/w64.exe")
+    assert list(foreign_binaries(make_facts())) == []
+
+
+MISSING_DLLS_HIP = file_entry("bin/amdhip64_7.dll", "core-hip_lib_generic")
+MISSING_DLLS_BLAS = file_entry("bin/rocblas.dll", "blas_lib_generic")
+TOOL = file_entry("bin/tool.exe", "blas_dev_generic")
+
+
+def missing(*imports: str, delayed: tuple[str, ...] = (), system: tuple[str, ...] = ()) -> list[PlanWarning]:
+    """Return the warnings about what a DLL of the libraries loads."""
+    blas = read_pe(pe_file("rocblas.dll", *imports, delayed=delayed), name="rocblas.dll")
+    images = {entry.source: blas for entry in (MISSING_DLLS_BLAS,) if entry.source}
+    facts = msgspec.structs.replace(make_facts(), platform=Platform.WINDOWS, images=images)
+    recipe = load_recipe()
+    recipe = msgspec.structs.replace(recipe, audit=msgspec.structs.replace(recipe.audit, system_libraries=system))
+    plan = make_plan(make_catalog(MISSING_DLLS_HIP, MISSING_DLLS_BLAS, TOOL), recipe, facts, PlanOptions())
+    return [warning for warning in plan.warnings if warning.kind == "missing-library"]
+
+
+@pytest.mark.parametrize(
+    "name", ["AMDHIP64_7.dll", "KERNEL32.dll", "api-ms-win-crt-heap-l1-1-0.dll", "vcruntime140.dll"]
+)
+def test_dlls_of_packages_and_of_windows_are_there_in_any_case(name: str) -> None:
+    assert missing(name) == []
+
+
+@pytest.mark.parametrize("is_delayed", [False, True])
+def test_a_dll_that_nobody_brings_is_told(*, is_delayed: bool) -> None:
+    names = ("hipblaslt.dll",)
+    [warning] = missing(delayed=names) if is_delayed else missing(*names)
+    path = "_rocm_sdk_libraries/bin/rocblas.dll"
+    assert (warning.subject, warning.files) == ("hipblaslt.dll", (path,))
+    assert warning.found == f"needed by {path}, but no package has it, and Windows doesn't either"
+
+
+def test_a_debug_run_time_library_is_told_as_such() -> None:
+    [warning] = missing("VCRUNTIME140D.dll", "MSVCP140.dll")
+    path = "_rocm_sdk_libraries/bin/rocblas.dll"
+    assert (warning.subject, warning.files) == ("VCRUNTIME140D.dll", (path,))
+    assert warning.found == f"needed by {path}, which only machines with Visual Studio have"
+    assert warning.remedy == "Build for release (/MD instead of /MDd)."
+
+
+def test_the_recipe_may_say_that_systems_have_a_dll() -> None:
+    assert missing("vendor_1.dll", system=("Vendor_*.dll",)) == []

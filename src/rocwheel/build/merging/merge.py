@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.build.layout.selection import canonical_order
 from rocwheel.build.merging.selectors import Place, find_places, marker_of, read_selectors
+from rocwheel.build.placement import canonical_order
 from rocwheel.build.planning.selector import requires_txt
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, RocwheelError, write_error

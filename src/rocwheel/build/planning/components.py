@@ -13,7 +13,7 @@ import msgspec
 from packaging.licenses import canonicalize_license_expression
 
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.build.layout.selection import PrefixEntries
+from rocwheel.build.placement import PrefixEntries
 from rocwheel.build.plan import PlannedComponent
 from rocwheel.wheels.sbom import SBOM_NAME, BillItem, BillOfMaterials
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.artifacts.catalog import PrefixIndex
-    from rocwheel.build.layout.selection import PrefixEntries
+    from rocwheel.build.placement import PrefixEntries
     from rocwheel.build.plan import Member, PlannedWheel
     from rocwheel.build.planning.components import LicensedFiles
     from rocwheel.build.planning.packages import MemberMaker, PackageGroup, PlacedPackage

@@ -22,7 +22,7 @@ from rocwheel.targets.overlay_names import split_overlay_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.build.layout.placement import PlacedFile
+    from rocwheel.build.placement import PlacedFile
     from rocwheel.build.planning.selector_facts import SelectorFacts
     from rocwheel.build.recipe import PublicLibrary
 

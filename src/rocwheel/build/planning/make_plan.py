@@ -9,16 +9,15 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.catalog import PrefixIndex
 from rocwheel.binary.code_objects import parse_target_id, processor_of
-from rocwheel.build.layout.selection import Prefixes, canonical_order, leave_out, merge_prefixes, take_entries
+from rocwheel.build.placement import Prefixes, canonical_order, leave_out, merge_prefixes, take_entries
 from rocwheel.build.plan import Dropped, Plan, PlannedSdist, PlannedWheel
-from rocwheel.build.planning.checks import check_complete, check_names
+from rocwheel.build.planning.checks import check_complete, check_names, review_plan
 from rocwheel.build.planning.components import LicensedFiles, license_files
 from rocwheel.build.planning.devel import plan_devel_wheel
 from rocwheel.build.planning.options import PlanOptions, check_options, checked_version, compress_for, expected_targets
 from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis, place_packages
 from rocwheel.build.planning.selector import plan_selector_sdist, plan_selector_wheel
 from rocwheel.build.planning.selector_facts import make_selector_facts
-from rocwheel.build.planning.warnings import review_plan
 from rocwheel.build.planning.wheels import plan_device_wheel, plan_runtime_wheel
 from rocwheel.build.recipe import recipe_for
 from rocwheel.build.variants import plan_variants
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.catalog import Catalog, Entry
-    from rocwheel.build.layout.facts import Facts
+    from rocwheel.build.facts import Facts
     from rocwheel.build.recipe import Recipe
 
 

@@ -12,9 +12,8 @@ from rocwheel.artifacts.catalog import PrefixIndex
 from rocwheel.artifacts.sdk_files import SdkManifest
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.platform import Platform
-from rocwheel.build.layout.facts import Facts
-from rocwheel.build.layout.placement import Placement, place_runtime
-from rocwheel.build.layout.selection import take_entries
+from rocwheel.build.facts import Facts
+from rocwheel.build.placement import Placement, place_runtime, take_entries
 from rocwheel.build.plan import FileMember, StubMember
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.recipe import Layout, PackageNames, Recipe, is_per_family, name_package
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.artifacts.catalog import Entry
-    from rocwheel.build.layout.selection import Prefixes
+    from rocwheel.build.placement import Prefixes
     from rocwheel.build.recipe import Package
     from rocwheel.linking.run_path_choice import SetRunpath
 

@@ -24,8 +24,8 @@ from rocwheel.wheels.tags import parse_platforms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.build.layout.facts import Facts
-    from rocwheel.build.layout.placement import PlacedFile
+    from rocwheel.build.facts import Facts
+    from rocwheel.build.placement import PlacedFile
     from rocwheel.build.planning.packages import PackageGroup
     from rocwheel.build.recipe import Recipe
 

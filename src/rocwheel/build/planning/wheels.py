@@ -42,8 +42,8 @@ from rocwheel.wheels.writing import WheelName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.build.layout.facts import Facts
-    from rocwheel.build.layout.selection import PrefixEntries
+    from rocwheel.build.facts import Facts
+    from rocwheel.build.placement import PrefixEntries
     from rocwheel.build.plan import Member
     from rocwheel.build.planning.components import LicensedFiles
     from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.version import Version
 
-from rocwheel.build.layout.selection import canonical_order
+from rocwheel.build.placement import canonical_order
 from rocwheel.build.promoting.candidates import Candidate, SetInFolder, VersionChange, read_candidates
 from rocwheel.build.promoting.promotion import KeptTargets, Promotion, promote_set
 from rocwheel.core.errors import InputError, write_error

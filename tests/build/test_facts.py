@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.build.layout.tree_platform`."""
+"""Tests of `rocwheel.build.facts`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ import pytest
 from rocwheel.artifacts.artifact import ArtifactName, FileKind
 from rocwheel.artifacts.catalog import Catalog, Entry, open_catalog
 from rocwheel.binary.platform import Platform
+from rocwheel.build.facts import Facts, PlatformSign, decide_platform, glance_platform, read_facts, with_plain_bin
 from rocwheel.build.job import PlanJob
-from rocwheel.build.layout.facts import Facts, read_facts
-from rocwheel.build.layout.tree_platform import PlatformSign, decide_platform, glance_platform, with_plain_bin
 from rocwheel.build.plan import PlannedSdist
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from tests.build.selectors import literals
 from tests.build.trees import file_entry, link_entry, make_catalog
 from tests.support.artifacts import artifact
@@ -160,7 +159,7 @@ def test_all_files_that_windows_could_not_load_are_named_at_once(tmp_path: Path)
 
 
 def test_targets_are_those_of_the_device_code_in_dlls(tmp_path: Path) -> None:
-    two = (Path(__file__).parents[2] / "fixtures/pe/two.dll").read_bytes()
+    two = (Path(__file__).parents[1] / "fixtures/pe/two.dll").read_bytes()
     facts = read(tmp_path, {"bin/two.dll": two, "bin/a.dll": DLL})
     assert list(facts.targets.values()) == [("gfx1030", "gfx906", "gfx90a:xnack+")]
 
@@ -243,3 +242,47 @@ def test_different_files_that_become_one_are_told(tmp_path: Path) -> None:
         PlanJob(tmp_path, options=PlanOptions(version="7.1")).run()
     said = "is in the artifact blas_lib_generic more than once, with different content, below bin in different cases"
     assert f"bin/rocblas.dll: {said}. Remove one: for Windows they are one file." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "mode", "expected"),
+    [
+        pytest.param("bin/smi", b"#!/bin/sh\n", 0o755, True, id="script"),
+        pytest.param("bin/tool", b"\x7fELF\1\1\1", 0o755, True, id="program of 32 bits"),
+        pytest.param("bin/smi", b"#!/bin/sh\n", 0o644, False, id="script that may not be run"),
+        pytest.param("share/table.txt", b"1 2 3\n", 0o755, False, id="data marked executable"),
+        pytest.param("share/empty", b"", 0o755, False, id="nothing marked executable"),
+        pytest.param("lib/libclang_rt.so", b"\x7fELF\1\1\1".ljust(64), 0o755, False, id="library of 32 bits"),
+    ],
+)
+def test_only_what_the_kernel_can_run_is_a_program(
+    tmp_path: Path, name: str, data: bytes, mode: int, *, expected: bool
+) -> None:
+    artifact = tmp_path / "base_run_generic"
+    path = artifact / "base/stage" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    path.chmod(mode)
+    (artifact / "artifact_manifest.txt").write_text("base/stage\n")
+    with ThreadPoolExecutor(1) as executor, open_catalog(tmp_path) as catalog:
+        facts = read_facts(catalog, executor)
+        entry = next(entry for entry in catalog.entries if entry.path == name)
+        assert facts.is_program(entry) is expected
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "is empty; expected a shared library"),
+        (b"\x7fELF", "the ELF header would lie at 0x0 to 0x40, but the file ends at 0x4; expected a whole ELF file"),
+    ],
+)
+def test_a_library_that_ends_before_its_code_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+    path = tmp_path / "base_lib_generic/base/stage/lib/libx.so.1"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    (tmp_path / "base_lib_generic/artifact_manifest.txt").write_text("base/stage\n")
+    with ThreadPoolExecutor(1) as executor, open_catalog(tmp_path) as catalog:
+        with pytest.raises(RocwheelError) as caught:
+            read_facts(catalog, executor)
+        assert found in str(caught.value)

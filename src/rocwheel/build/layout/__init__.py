@@ -1,1 +1,0 @@
-"""Which files go where: facts, selection and placement."""
