@@ -21,8 +21,8 @@ from rocwheel.binary.bundles.plain import write_offload_bundle
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.core.compression import zstd
 from rocwheel.core.reading import FileRange, load
-from rocwheel.device.editing.bundle import bundle_parts
-from rocwheel.device.editing.retarget import Retarget
+from rocwheel.device.edit_bundles import bundle_parts
+from rocwheel.device.retarget import Retarget
 from rocwheel.targets.retarget_pairs import parse_pairs
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from rocwheel.binary.kernel_metadata import count_kernels, kernel_names, read_me
 from rocwheel.binary.kpack.archive import Scheme, read_archive, read_kernel
 from rocwheel.binary.kpack.markers import Marker, encode_markers, read_marker, read_split_library
 from rocwheel.core.errors import InputError
-from rocwheel.device.editing.patch import device_patch
-from rocwheel.device.trimming.library import require_trimmable
-from rocwheel.device.trimming.static_library import is_object_file
+from rocwheel.device.edit_bundles import device_patch
+from rocwheel.device.trim import require_trimmable
+from rocwheel.device.trim_static import is_object_file
 from rocwheel.targets.spelling.target_set import parse_known_target, parse_target_set
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import by_hand, make_kpack, toc

@@ -10,7 +10,7 @@ from pathlib import Path
 from fuzz.harness import Harness, require
 from rocwheel.build.promoting.candidates import VersionChange
 from rocwheel.core.errors import InputError
-from rocwheel.device.splitting.wheels.unpacked_name import unpacked_name
+from rocwheel.device.split.wheel_names import unpacked_name
 from rocwheel.wheels.metadata import (
     add_requirements,
     drop_values,

@@ -13,8 +13,7 @@ from fuzz.harness import Harness, require
 from fuzz.harnesses.device_code import file_seeds, kpack_seeds
 from fuzz.seeds.files import fixtures
 from rocwheel.core.compression import zstd
-from rocwheel.device.reading.facts import read_device_facts
-from rocwheel.device.reading.payload_facts import Look
+from rocwheel.device.facts import Look, read_device_facts
 from rocwheel.index.entry import describe, read_requires_txt
 from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.installed.device_report import read_device_report
@@ -29,7 +28,7 @@ from tests.wheels.build_manifest.manifests import manifest_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.device.reading.device_facts import DeviceFacts
+    from rocwheel.device.facts import DeviceFacts
 
 _LOOKS = (Look(), Look(deep=True, limit=1 << 24), Look(deep=True, limit=1 << 24, strict=False))
 _ARCHIVES = {b"\xfd7zXZ": "_devel.tar.xz", b"\x28\xb5\x2f\xfd": "_devel.tar.zst"}

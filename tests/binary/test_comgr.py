@@ -14,10 +14,8 @@ from rocwheel.binary.code_objects import Place, parse_target_id, read_code_objec
 from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.kind import COMPRESSED_MAGIC
 from rocwheel.core.reading import join_data
-from rocwheel.device.editing.bundle import bundle_parts
-from rocwheel.device.editing.patch import device_patch
-from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.retarget import Retarget
+from rocwheel.device.edit_bundles import Prune, bundle_parts, device_patch
+from rocwheel.device.retarget import Retarget
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import LaterComgr, load_comgr, load_later_comgr
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rocwheel.device.editing.bundle import BundleEdit
+    from rocwheel.device.edit_bundles import BundleEdit
     from tests.support.comgr_calls import ComgrCalls
     from tests.support.device_files import Fixture
 

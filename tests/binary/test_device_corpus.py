@@ -10,9 +10,9 @@ from rocwheel.binary.bundles.compressed import decompress_bundle
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.core.reading import FileRange, have_same_bytes
-from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.device.reading.facts import read_device_facts
-from rocwheel.device.reading.target_facts import summarize_targets
+from rocwheel.device.edit_file import rewrite_device_code
+from rocwheel.device.facts import read_device_facts
+from rocwheel.device.inspection import summarize_targets
 from tests.support.comgr import load_comgr
 from tests.support.places import CACHE
 

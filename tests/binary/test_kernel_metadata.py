@@ -22,7 +22,7 @@ from rocwheel.binary.kernel_metadata import (
     rename_target,
 )
 from rocwheel.core.reading import join_data, load
-from rocwheel.device.editing.bundle import bundle_parts
+from rocwheel.device.edit_bundles import bundle_parts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,17 +11,16 @@ from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.reading import join_data
-from rocwheel.device.editing.bundle import bundle_parts
-from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.retarget import Retarget
-from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.edit_bundles import Prune, bundle_parts
+from rocwheel.device.edit_file import rewrite_device_code
+from rocwheel.device.retarget import Retarget
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rocwheel.device.editing.bundle import BundleEdit
+    from rocwheel.device.edit_bundles import BundleEdit
     from tests.support.tools import RunTool
 
     FixturePath = Callable[[str], Path]

@@ -16,7 +16,7 @@ from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import open_workers
-from rocwheel.device.editing import file_rewrite
+from rocwheel.device import edit_file
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts
 from tests.support.command_line import rocwheel
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
@@ -178,7 +178,7 @@ def test_device_code_is_edited_by_as_many_workers_as_were_asked_for(
         asked.append(count)
         return open_workers(count)
 
-    monkeypatch.setattr(file_rewrite, "open_workers", count_workers)
+    monkeypatch.setattr(edit_file, "open_workers", count_workers)
     add_library(artifact(tmp_path / "in", "blas_lib_generic"), "libhipblas.so.3", ["gfx906 gfx1030"])
     inputs = PlanJob(tmp_path / "in", options=PlanOptions(version="7.0", **options))
     add_library(artifact(tmp_path / "in", "core-hip_lib_generic"), "libamdhip64.so.7")
@@ -240,7 +240,7 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path, monke
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rocwheel.device.splitting.overlays import write
+from rocwheel.device.split import overlays as write
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
 write.FileRewrite.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import installer._scripts
 import pytest
 
-from rocwheel.device.reading.inspection import FileFacts, inspect_paths
+from rocwheel.device.inspection import FileFacts, inspect_paths
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
 from tests.support.kpack_files import split_two
 from tests.support.libraries import needs_compiler

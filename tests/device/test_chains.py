@@ -18,14 +18,13 @@ from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.code_objects import NoRoomError, NotTrimmableError, parse_target_id
 from rocwheel.binary.elf.header import read_sections
 from rocwheel.core.reading import join_data
-from rocwheel.device.editing.bundle import bundle_parts
-from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.retarget import Retarget
-from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.joining.join_library import JoinStorage
-from rocwheel.device.splitting.trees.join_tree import join_tree
-from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
+from rocwheel.device.edit_bundles import Prune, bundle_parts
+from rocwheel.device.edit_file import rewrite_device_code
+from rocwheel.device.retarget import Retarget
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.join import JoinStorage
+from rocwheel.device.split.join_tree import join_tree
+from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.example_counts import examples
 from tests.support.fat_libraries import two_units

@@ -9,11 +9,11 @@ import pytest
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.kind import BUNDLE_MAGIC, COMPRESSED_MAGIC
-from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.trees.join_tree import join_tree
-from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
+from rocwheel.device.edit_bundles import Prune
+from rocwheel.device.edit_file import rewrite_device_code
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.join_tree import join_tree
+from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from tests.support.places import ROOT
 from tests.support.wine import windows_path
 

@@ -48,6 +48,7 @@ INVALID_IMAGE = "hipErrorInvalidImage"
 _MARKER_WINDOW = 64 << 10
 _VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX")
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 _INTEGERS = {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
 _STRINGS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
 _ARRAYS = {0xDC: ">H", 0xDD: ">I"}
@@ -74,6 +75,8 @@ class _MessagePack:
 
     def _long_value(self, lead: int) -> Any:
         """Return a value whose number, or whose size, follows its first byte; KeyError for one that is not used."""
+        if lead in _CONSTANTS:
+            return _CONSTANTS[lead]
         if lead in _INTEGERS:
             return self._number(_INTEGERS[lead])
         if lead in _STRINGS:

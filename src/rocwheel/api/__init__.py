@@ -23,12 +23,12 @@ from rocwheel.build.plan import Plan
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.promoting.promote import PromotionResult
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
-from rocwheel.device.reading.device_facts import DeviceFacts
-from rocwheel.device.reading.inspection import ElfFacts, FileFacts
-from rocwheel.device.splitting.trees.join_tree import JoinReport
-from rocwheel.device.splitting.trees.report import SplitReport
-from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
-from rocwheel.device.splitting.wheels.report import WheelSplit
+from rocwheel.device.facts import DeviceFacts
+from rocwheel.device.inspection import ElfFacts, FileFacts
+from rocwheel.device.split.join_tree import JoinReport
+from rocwheel.device.split.join_wheels import WheelJoin
+from rocwheel.device.split.split_tree import SplitReport
+from rocwheel.device.split.split_wheel import WheelSplit
 from rocwheel.index.write_index import IndexReport
 from rocwheel.repair.job import RepairResult
 from rocwheel.repair.options import RepairOptions

@@ -12,14 +12,14 @@ from rocwheel.binary.kpack.write import DEFAULT_LEVEL, LEVELS
 from rocwheel.core.errors import InputError
 from rocwheel.core.names import GivenPath, GivenPaths, paths_given
 from rocwheel.core.workers import worker_count
-from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.joining.join_library import JoinStorage
-from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
-from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
-from rocwheel.device.splitting.wheels.join_wheels import join_wheels as join_these
-from rocwheel.device.splitting.wheels.order import WheelSplitOrder
-from rocwheel.device.splitting.wheels.split_wheel import split_wheel as split_this
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.join import JoinStorage
+from rocwheel.device.split.join_tree import JoinReport, join_tree
+from rocwheel.device.split.join_wheels import WheelJoin
+from rocwheel.device.split.join_wheels import join_wheels as join_these
+from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.split_wheel import split_wheel as split_this
+from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
 from rocwheel.wheels.sdist import SourceDate
@@ -27,8 +27,8 @@ from rocwheel.wheels.sdist import SourceDate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.device.splitting.trees.report import SplitReport
-    from rocwheel.device.splitting.wheels.report import WheelSplit
+    from rocwheel.device.split.split_tree import SplitReport
+    from rocwheel.device.split.split_wheel import WheelSplit
 
 __all__ = ["join", "join_wheels", "split", "split_wheel"]
 

@@ -9,7 +9,7 @@ from rocwheel.audit.audit import audit as audit_environments
 from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.core.names import GivenPath, GivenPaths, paths_given, some_paths_given
-from rocwheel.device.reading.inspection import FileFacts, inspect_paths
+from rocwheel.device.inspection import FileFacts, inspect_paths
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.repair.job import RepairJob, RepairResult
 from rocwheel.repair.options import RepairOptions

@@ -27,7 +27,7 @@ from rocwheel.build.plan import (
 )
 from rocwheel.core.patch import patched_view
 from rocwheel.core.python import source_hash
-from rocwheel.device.editing.patch import device_patch
+from rocwheel.device.edit_bundles import device_patch
 from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.wheels.compression import codec_identity
 from rocwheel.wheels.content import (

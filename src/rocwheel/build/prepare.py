@@ -28,10 +28,10 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, scratch_folder, temporary_folder
 from rocwheel.core.workers import convert_all, worker_count
 from rocwheel.core.writing import atomic_file
-from rocwheel.device.reading.images import is_signed_image
-from rocwheel.device.retargeting.tree import RetargetOrder, retarget_files
-from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.overlays.write import Writing
+from rocwheel.device.edit_file import is_signed_image
+from rocwheel.device.retarget_tree import RetargetOrder, retarget_files
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.overlays import Writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.build.planning.options import PlanOptions
     from rocwheel.build.recipe import Recipe
-    from rocwheel.device.retargeting.relabelled import AddedFile, RetargetedTree
-    from rocwheel.device.splitting.write_archives import Workers
+    from rocwheel.device.kernel_files import AddedFile, RetargetedTree
+    from rocwheel.device.split.archives import Workers
 
 
 _STORING = Storing(Scheme.ZSTD)

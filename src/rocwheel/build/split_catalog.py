@@ -23,12 +23,9 @@ from rocwheel.core.patch import write_patch
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import attempt_all, convert_all, raise_all
 from rocwheel.core.writing import atomic_file
-from rocwheel.device.splitting.files import NamedFile
-from rocwheel.device.splitting.overlays.files import OverlayChoice
-from rocwheel.device.splitting.overlays.plan import plan_overlays
-from rocwheel.device.splitting.overlays.write import Writing, write_library
-from rocwheel.device.splitting.plan import plan_split
-from rocwheel.device.splitting.write_archives import write_archives
+from rocwheel.device.split.archives import write_archives
+from rocwheel.device.split.files import NamedFile, plan_split
+from rocwheel.device.split.overlays import OverlayChoice, Writing, plan_overlays, write_library
 from rocwheel.targets.catalog.families import is_family
 from rocwheel.wheels.content import FileContent, digest_content
 
@@ -41,10 +38,10 @@ if TYPE_CHECKING:
     from rocwheel.build.recipe import Recipe
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.writing import AtomicFile
-    from rocwheel.device.splitting.files import HostFile, SplitChoice, SplitPlan
-    from rocwheel.device.splitting.overlays.files import OverlaidLibrary, OverlayPlan
-    from rocwheel.device.splitting.planning.library import PlannedArchive
-    from rocwheel.device.splitting.write_archives import Workers
+    from rocwheel.device.split.archives import Workers
+    from rocwheel.device.split.files import HostFile, SplitChoice, SplitPlan
+    from rocwheel.device.split.overlays import OverlaidLibrary, OverlayPlan
+    from rocwheel.device.split.units import PlannedArchive
 
 
 class PreparedCatalog(msgspec.Struct, frozen=True):

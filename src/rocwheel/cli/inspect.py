@@ -22,11 +22,11 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
 from rocwheel.core.messages import count
 from rocwheel.core.workers import raise_all
-from rocwheel.device.reading.inspection import file_document, inspect_paths
+from rocwheel.device.inspection import file_document, inspect_paths
 
 if TYPE_CHECKING:
-    from rocwheel.device.reading.device_facts import DeviceFacts
-    from rocwheel.device.reading.inspection import ElfFacts, FileFacts, PeFacts
+    from rocwheel.device.facts import DeviceFacts
+    from rocwheel.device.inspection import ElfFacts, FileFacts, PeFacts
 from rocwheel.cli.parsing.shared_options import shared
 
 __all__ = ["inspect"]

@@ -23,7 +23,7 @@ from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.markers import SplitUnit, read_split_library, target_at
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import first_of
-from rocwheel.device.reading.kpack.lookup import Lookup, SearchedArchive
+from rocwheel.device.kpack_code import Lookup, SearchedArchive
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.targets.catalog.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import covers, settings_of

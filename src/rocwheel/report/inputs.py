@@ -18,8 +18,7 @@ from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_work
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import map_sized, open_workers, raise_all, serialised
-from rocwheel.device.reading.facts import read_device_facts
-from rocwheel.device.reading.payload_facts import Look
+from rocwheel.device.facts import Look, read_device_facts
 from rocwheel.diff.sides import Item, Package, open_side
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.core.progress import Progress
-    from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts
+    from rocwheel.device.facts import BundleFacts, DeviceFacts
     from rocwheel.diff.sides import Unpack
 
 __all__ = ["Holding", "ReadFiles", "component_of", "read_files"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.device.reading.facts import list_device_code
+from rocwheel.device.facts import list_device_code
 from tests.support.kpack_reader import load_unit, units_of
 from tests.support.places import FIXTURES, ROOT
 from tests.support.wheels import make_wheel, members
@@ -136,7 +136,7 @@ import os, signal
 from pathlib import Path
 import {module} as module
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.edit_file import rewrite_device_code
 module.{name} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 rewrite_device_code(Path({source!r}), Path({output!r}), None, Storage(compress=True), trim={trim})
 """
@@ -147,7 +147,7 @@ rewrite_device_code(Path({source!r}), Path({output!r}), None, Storage(compress=T
     [
         ("rocwheel.binary.pe.facts", "RunningChecksum.value", False),
         ("rocwheel.binary.pe.facts", "RunningChecksum.change", False),
-        ("rocwheel.device.editing.file_rewrite", "write_patched", True),
+        ("rocwheel.device.edit_file", "write_patched", True),
     ],
 )
 def test_a_killed_edit_leaves_no_file(run: Run, tmp_path: Path, module: str, name: str, *, trim: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError
-from rocwheel.device.editing.retarget import find_gaps
+from rocwheel.device.retarget import find_gaps
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.bundles import bundle_of
 

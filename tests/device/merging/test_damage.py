@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from rocwheel.core.errors import RocwheelError
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
-from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from tests.support.damage import damaged
 from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, make_bundle

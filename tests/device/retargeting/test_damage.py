@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from rocwheel.binary.kpack.archive import Scheme, read_archive
 from rocwheel.core.errors import RocwheelError
-from rocwheel.device.retargeting.archive import retarget_archive
+from rocwheel.device.retarget_tree import retarget_archive
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.damage import damaged
 from tests.support.example_counts import examples

@@ -15,7 +15,7 @@ import msgspec
 
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.names import fold_case
-from rocwheel.device.editing.prune import serves
+from rocwheel.device.edit_bundles import any_variant_runs
 from rocwheel.targets.catalog.owned_targets import owned_targets
 from rocwheel.targets.overlay_names import split_overlay_path
 
@@ -199,7 +199,7 @@ def common_gpus(facts: SelectorFacts) -> list[str]:
 
 def _have_code(codes: Iterable[TargetId], gpu: str) -> bool:
     """Return whether there is code for a GPU in some setting of its features: which one it has is not known."""
-    return any(serves(code, TargetId(gpu)) for code in codes)
+    return any(any_variant_runs(code, TargetId(gpu)) for code in codes)
 
 
 def _overlaid(facts: SelectorFacts) -> set[str]:

@@ -19,7 +19,7 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import regular_place, regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.core.progress import step
-from rocwheel.device.editing.make_bundle import make_bundle
+from rocwheel.device.make_bundle import make_bundle
 
 __all__ = ["bundle"]
 

@@ -17,8 +17,7 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.targets.options import read_targets
 from rocwheel.core.progress import step
-from rocwheel.device.reading.extract import extract_code
-from rocwheel.device.reading.extraction import MatchRule
+from rocwheel.device.extract import MatchRule, extract_code
 
 __all__ = ["extract"]
 

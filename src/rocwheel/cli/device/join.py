@@ -22,9 +22,9 @@ from rocwheel.cli.parsing.given_places import regular_place, regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
-from rocwheel.device.splitting.joining.join_library import JoinStorage
-from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
-from rocwheel.device.splitting.wheels.join_wheels import join_wheels
+from rocwheel.device.split.join import JoinStorage
+from rocwheel.device.split.join_tree import JoinReport, join_tree
+from rocwheel.device.split.join_wheels import join_wheels
 from rocwheel.wheels.binaries import is_wheel
 from rocwheel.wheels.sdist import SourceDate
 

@@ -26,17 +26,17 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.tables import cell, print_table, print_target_table
 from rocwheel.cli.output.text import group_kernel_files, kernel_folder, print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.device.reading.facts import list_device_code
-from rocwheel.device.reading.folder_facts import list_all_device_code, list_folder_device_code
-from rocwheel.device.reading.kernels import list_kernels
+from rocwheel.device.facts import list_device_code
+from rocwheel.device.inspection import list_all_device_code, list_folder_device_code
+from rocwheel.device.kernels import list_kernels
 from rocwheel.wheels.binaries import is_given_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from rocwheel.device.reading.device_facts import DeviceFacts
-    from rocwheel.device.reading.kernels import CodeKernels
+    from rocwheel.device.facts import DeviceFacts
+    from rocwheel.device.kernels import CodeKernels
 
 __all__ = ["list_command"]
 

@@ -25,12 +25,10 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
-from rocwheel.device.editing.bundle import BundleEdit
-from rocwheel.device.editing.edit_tree import edit_tree
-from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
-from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
+from rocwheel.device.edit_bundles import BundleEdit, Prune
+from rocwheel.device.edit_file import RewriteOrder, RewriteReport, rewrite_device_code
+from rocwheel.device.edit_tree import edit_tree
+from rocwheel.device.edit_wheel import rewrite_wheel
 from rocwheel.wheels.binaries import is_given_wheel
 from rocwheel.wheels.names import name_and_version
 from rocwheel.wheels.sdist import SourceDate

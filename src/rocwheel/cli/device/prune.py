@@ -20,7 +20,7 @@ from rocwheel.cli.device.options import (
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import takes
 from rocwheel.cli.targets.options import read_targets
-from rocwheel.device.editing.prune import Prune
+from rocwheel.device.edit_bundles import Prune
 
 __all__ = ["prune"]
 

@@ -26,10 +26,9 @@ from rocwheel.cli.parsing.shared_options import shared, takes
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange
-from rocwheel.device.editing.retarget import Retarget, find_gaps
-from rocwheel.device.retargeting.copy import NewFile, TreeRetargeting, copy_archive, copy_tree
-from rocwheel.device.retargeting.tree import RetargetOrder
-from rocwheel.device.retargeting.wheel_members import find_named_members
+from rocwheel.device.kernel_files import find_named_members
+from rocwheel.device.retarget import Retarget, find_gaps
+from rocwheel.device.retarget_tree import NewFile, RetargetOrder, TreeRetargeting, copy_archive, copy_tree
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs
 from rocwheel.wheels.binaries import is_given_wheel

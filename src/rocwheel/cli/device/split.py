@@ -27,11 +27,10 @@ from rocwheel.cli.targets.options import read_targets
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
-from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER, is_archive_folder
-from rocwheel.device.splitting.trees.report import SplitReport
-from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.split_tree import SplitOrder, SplitReport, split_tree
+from rocwheel.device.split.split_unpacked import is_unpacked_wheel
+from rocwheel.device.split.units import ARCHIVE_FOLDER, is_archive_folder
 from rocwheel.wheels.binaries import is_wheel
 
 __all__ = ["split"]

@@ -19,12 +19,11 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import convert_all, raise_all
-from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.wheels.mend_wheels import mend_wheels
-from rocwheel.device.splitting.wheels.order import WheelSplitOrder, check_order
-from rocwheel.device.splitting.wheels.report import WheelSplit
-from rocwheel.device.splitting.wheels.split_unpacked import split_unpacked
-from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.join_wheels import mend_wheels
+from rocwheel.device.split.split_unpacked import split_unpacked
+from rocwheel.device.split.split_wheel import WheelSplit, split_wheel
+from rocwheel.device.split.wheel_metadata import WheelSplitOrder, check_order
 from rocwheel.wheels.sdist import SourceDate
 
 __all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_folder", "split_wheels"]

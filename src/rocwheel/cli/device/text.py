@@ -8,19 +8,19 @@ from rich.filesize import decimal
 
 from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
 from rocwheel.core.messages import count
-from rocwheel.device.reading.target_facts import add_up_targets, summarize_targets
+from rocwheel.device.inspection import add_up_targets, summarize_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from rocwheel.device.editing.edit_tree import TreeEdit
-    from rocwheel.device.editing.make_bundle import MadeBundle
-    from rocwheel.device.editing.rewrite_order import RewriteReport
-    from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport
-    from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts, KpackFacts
-    from rocwheel.device.reading.kernels import CodeKernels, KernelFacts
-    from rocwheel.device.splitting.files import LackingCode
+    from rocwheel.device.edit_file import RewriteReport
+    from rocwheel.device.edit_tree import TreeEdit
+    from rocwheel.device.edit_wheel import WheelRewriteReport
+    from rocwheel.device.facts import BundleFacts, DeviceFacts, KpackFacts
+    from rocwheel.device.kernels import CodeKernels, KernelFacts
+    from rocwheel.device.make_bundle import MadeBundle
+    from rocwheel.device.split.files import LackingCode
 
 __all__ = [
     "KERNEL_HEADINGS",

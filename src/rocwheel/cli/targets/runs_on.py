@@ -23,13 +23,8 @@ from rocwheel.cli.targets.options import TargetCommand, read_targets
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.workers import raise_all
-from rocwheel.device.reading.runs_on import (
-    FileVerdict,
-    FolderLack,
-    judge_files,
-    opened_verdicts,
-)
-from rocwheel.device.reading.surroundings import NamedRelease, find_release
+from rocwheel.device.runs_on import FileVerdict, FolderLack, judge_files, opened_verdicts
+from rocwheel.device.surroundings import NamedRelease, find_release
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.kernel_files.names import targets_in_path

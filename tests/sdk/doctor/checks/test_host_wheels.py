@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.wheels.order import WheelSplitOrder
-from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.sdk.rocm_sdk._gpus import GENERIC_TARGETS
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.wheels.sdist import SourceDate

@@ -1,0 +1,430 @@
+"""Edits bundles where they are in a file: one by one, by several workers, and without code that no GPU needs.
+
+Addresses, section sizes and relocations stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed import (
+    RAW_SIZE_LIMIT,
+    WrongHashError,
+    decompress_bundle,
+    find_inner_magic,
+    iter_decompressed,
+)
+from rocwheel.binary.bundles.device_code import DeviceCode, iter_ar_members, read_device_code, read_offload_images
+from rocwheel.binary.bundles.plain import BundlePart, spell_hosts, write_offload_bundle
+from rocwheel.binary.bundles.sequence import Bundle, require_size
+from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage, store_bundle
+from rocwheel.binary.code_objects import DeviceCodeError, NoRoomError, NotTrimmableError, TargetId
+from rocwheel.binary.kind import is_ar_archive
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.binary.pe.rewrite import SignedFileError, edited_image
+from rocwheel.core.errors import InputError
+from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.core.reading import Data
+from rocwheel.device.trim import plan_trim
+from rocwheel.targets.compatibility import Fit, covers, fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Executor, Future
+
+    from rocwheel.binary.bundles.storage import BundleChange, Storage
+    from rocwheel.binary.code_objects import CodeObject, Place
+
+
+_ID = "hipv4-amdgcn-amd-amdhsa--"
+
+logger = logging.getLogger(__name__)
+
+
+class BundleEdit(Protocol):
+    """A change of one bundle's entries; implementations are values, which several threads apply at the same time."""
+
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+        """Return the new entries; the same tuple when nothing changes."""
+
+
+def list_slots(data: Data, code: DeviceCode) -> tuple[BundleSlot, ...]:
+    """Return the place of every bundle in the file ``data``: up to the next, or to the end of the section.
+
+    The last bundle of a file that holds nothing else may take any size.
+    """
+    bundles = tuple(code.iter_bundles(data))
+    end = code.section[1] if code.fat_binary else None
+    stops = [*(bundle.start for bundle in bundles[1:]), end]
+    return tuple(BundleSlot(bundle, stop) for bundle, stop in zip(bundles, stops, strict=False))
+
+
+def bundle_parts(
+    view: Data, bundle: Bundle, *, limit: int = RAW_SIZE_LIMIT, accept_wrong_hash: bool = False
+) -> tuple[BundlePart, ...]:
+    """Return the entries of ``bundle`` with their payloads; ``view`` is what it was found in.
+
+    Raises `DeviceCodeError` for a damaged payload, for one larger than ``limit``, and for one of which the header has
+    another hash, unless ``accept_wrong_hash``.
+    """
+    raw = _raw_bundle(view, bundle, limit, accept_wrong_hash=accept_wrong_hash)
+    return tuple(
+        BundlePart(entry.spelling, (raw[entry.offset : entry.stop],) if entry.size else ())
+        for entry in bundle.plain.entries
+    )
+
+
+def _raw_bundle(view: Data, bundle: Bundle, limit: int, *, accept_wrong_hash: bool) -> Data:
+    if bundle.compressed is None:
+        return view[bundle.start : bundle.stop]
+    rest = view[bundle.start :]
+    raw, wrong_hash = decompress_bundle(rest, bundle.compressed, place=bundle.place, limit=limit)
+    if wrong_hash and not accept_wrong_hash:
+        raise wrong_hash
+    if wrong_hash:
+        logger.warning("%s: %s", bundle.place, wrong_hash.found)
+    return raw
+
+
+def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> BundleChange | None:
+    """Return the change of the bundle in ``slot``, whose section is ``view``; none when it stays as it is.
+
+    Without an ``edit``, a plain bundle is only compressed, byte for byte as it is, but for host entries that later
+    readers refuse in compressed bundles (`OffloadBundle.short_host`). A compressed one that the runtimes which have to
+    read it don't read is compressed again, and, if ``storage`` checks, one that has the magic of a bundle within, where
+    it then has none and keeps its place, and, if it is to recompress, one that becomes smaller.
+    Raises `DeviceCodeError` when the bundle is damaged, ambiguous, or outgrows its place.
+    """
+    raw = _edited(view, slot.bundle, edit, storage) if edit else None
+    if raw is None and not _is_stored_well(slot.bundle, storage):
+        raw = _as_it_is(view, slot.bundle, storage)
+    if raw is None and edit is None and storage.check:
+        _check(view, slot.bundle, storage)
+        smaller = _recompressed(view, slot, storage) if storage.recompress else None
+        return smaller or _without_inner_magic(view, slot, storage)
+    return None if raw is None else store_bundle(slot, raw, storage)
+
+
+def _without_inner_magic(view: Data, slot: BundleSlot, storage: Storage) -> BundleChange | None:
+    bundle = slot.bundle
+    if bundle.compressed is None or find_inner_magic(view[bundle.start : bundle.stop]) is None:
+        return None
+    try:
+        change = store_bundle(slot, _as_it_is(view, bundle, storage), storage)
+    except NoRoomError:
+        return None
+    return change if find_inner_magic(change.replacements[0].data) is None else None
+
+
+def _recompressed(view: Data, slot: BundleSlot, storage: Storage) -> BundleChange | None:
+    """Return the change that compresses a compressed bundle again; none where it would not become smaller."""
+    bundle = slot.bundle
+    if bundle.compressed is None:
+        return None
+    change = store_bundle(BundleSlot(bundle, None), _as_it_is(view, bundle, storage), storage)
+    if change.size >= bundle.size:
+        return None
+    start = bundle.place.offset
+    freed = Replacement(start + change.size, start + bundle.size)
+    return change if slot.stop is None else msgspec.structs.replace(change, replacements=(*change.replacements, freed))
+
+
+def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> list[Data] | None:
+    _refuse_ambiguous(bundle)
+    parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
+    edited = edit(parts, place=bundle.place)
+    if edited is parts:
+        return None
+    is_compressed = bundle.compressed is not None or storage.compress
+    return list(write_offload_bundle(spell_hosts(edited) if is_compressed else edited))
+
+
+def _as_it_is(view: Data, bundle: Bundle, storage: Storage) -> list[Data]:
+    """Return the plain bundle to compress."""
+    if bundle.plain.short_host is None:
+        return [_raw_bundle(view, bundle, storage.limit, accept_wrong_hash=storage.accept_wrong_hash)]
+    parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
+    return list(write_offload_bundle(spell_hosts(parts)))
+
+
+def _check(view: Data, bundle: Bundle, storage: Storage) -> None:
+    """Stream a compressed bundle, so that memory doesn't depend on its size."""
+    if bundle.compressed is None:
+        return
+    require_size(bundle, storage.limit)
+    try:
+        deque(iter_decompressed(view[bundle.start :], bundle.compressed, place=bundle.place), maxlen=0)
+    except WrongHashError as e:
+        if not storage.accept_wrong_hash:
+            raise
+        logger.warning("%s: %s", bundle.place, e.found)
+
+
+def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
+    if bundle.compressed is None:
+        return not storage.compress
+    return storage.accepts(bundle.compressed.version) and bundle.plain.short_host is None
+
+
+def _refuse_ambiguous(bundle: Bundle) -> None:
+    if repeated := bundle.plain.repeated:
+        raise DeviceCodeError(
+            bundle.place,
+            f"the entry {repeated[0]!r} occurs more than once",
+            expected="each once",
+            remedy="Readers differ in which of them they take; build the file again.",
+        )
+
+
+def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: Place) -> tuple[Data, ...] | None:
+    """Return, as buffers, the code object that ``edit`` adds, which takes the place of ``data``; none if it adds none.
+
+    Raises `DeviceCodeError` when it takes ``data`` away or adds more than one, and for code of an unknown processor.
+    """
+    if code.target is None:
+        found = f"a code object whose flags {code.flags:#x} name no processor"
+        raise DeviceCodeError(place, found, expected="one for a processor that compilers know")
+    old = BundlePart(f"{_ID}{code.target}", (data,))
+    edited = edit((old,), place=place)
+    new = [part for part in edited if part is not old]
+    if not edited:
+        raise DeviceCodeError(place, "a code object that is all for other targets", remedy="Leave the file out.")
+    if len(new) > 1:
+        targets = ", ".join(part.spelling.removeprefix(_ID) for part in new)
+        raise DeviceCodeError(
+            place,
+            f"a code object, which is for one target, to be for {targets}",
+            expected="one target",
+            remedy="Make a file for each.",
+        )
+    return new[0].payload if new else None
+
+
+def iter_changes(
+    data: Data,
+    code: DeviceCode,
+    slots: Sequence[BundleSlot],
+    edit: BundleEdit | None,
+    storage: Storage,
+    *,
+    executor: Executor | None = None,
+    jobs: int = 1,
+) -> Iterator[BundleChange]:
+    """Yield the changes of the whole file ``data``, in rising order, as they are made.
+
+    The ``executor`` works on ``jobs`` bundles at a time, and memory holds no more of them than that and one, nor more
+    than ``storage.limit`` bytes of decompressed code; of those that were plain and stay so, only the headers.
+    Raises `DeviceCodeError` as `edit_bundle` does.
+    """
+    work = partial(edit_bundle, code.view(data), edit=edit, storage=storage)
+    for change in map(work, slots) if executor is None else _in_window(executor, work, slots, jobs, storage.limit):
+        if change is not None:
+            yield change
+
+
+def _in_window(
+    executor: Executor,
+    work: Callable[[BundleSlot], BundleChange | None],
+    slots: Iterable[BundleSlot],
+    jobs: int,
+    limit: int,
+) -> Iterator[BundleChange | None]:
+    """Do what ``executor.map`` does, but give it no more than workers can take, and ``limit`` bytes to decompress."""
+    waiting: deque[tuple[int, Future[BundleChange | None]]] = deque()
+    for slot in slots:
+        size = slot.bundle.raw_size if slot.bundle.compressed else 0
+        while waiting and (len(waiting) == jobs or sum(held for held, _ in waiting) + size > limit):
+            yield waiting.popleft()[1].result()
+        waiting.append((size, executor.submit(work, slot)))
+    while waiting:
+        yield waiting.popleft()[1].result()
+
+
+def patched_size(data: Data, code: DeviceCode, slots: Sequence[BundleSlot], last: BundleChange | None) -> int:
+    """Return the size of the file after its ``last`` change.
+
+    A file of bundles and nothing else ends with its last bundle then: many readers refuse bytes after it.
+    """
+    if code.fat_binary or last is None:
+        return len(data)
+    bundle = slots[-1].bundle
+    return bundle.start + last.size if last.bundle == bundle else bundle.stop
+
+
+def device_patch(
+    data: Data,
+    *,
+    name: str,
+    edit: BundleEdit | None = None,
+    storage: Storage,
+    trim: bool = False,
+    executor: Executor | None = None,
+) -> FilePatch | None:
+    """Return all changes of the file ``data`` at once; none when it has no bundles or none changes.
+
+    With ``trim``, the space that they free is taken out where that can be done. The patch holds the new bundles in
+    memory: with compression, about a tenth of the device code. Use `iter_changes` to have one at a time.
+    Raises `InputError` as `read_device_code` and `edit_bundle` do, and `SignedFileError` where a signature would become
+    void.
+    """
+    code = read_device_code(data, name=name)
+    if code is None:
+        return None
+    slots = list_slots(data, code)
+    changes = tuple(iter_changes(data, code, slots, edit, storage, executor=executor, jobs=len(slots)))
+    patch = _trim(data, name, code, changes) if trim else None
+    if patch is None:
+        size = patched_size(data, code, slots, changes[-1] if changes else None)
+        patch = FilePatch(size, tuple(replacement for change in changes for replacement in change.replacements))
+    if is_pe64(data):
+        patch = edited_image(data, patch, name=name)
+    return None if patch.is_identity else patch
+
+
+def _trim(data: Data, name: str, code: DeviceCode, changes: Sequence[BundleChange]) -> FilePatch | None:
+    """Return what `plan_trim` does; none for files that can't be trimmed, such as programs."""
+    if code.fat_binary is None or code.fat_binary.is_kpacked:
+        return None
+    try:
+        return plan_trim(data, name=name, changes=changes)
+    except (NotTrimmableError, SignedFileError) as e:
+        logger.info("not trimmed: %s", e)
+        return None
+
+
+class UnlinkedCodeError(InputError):
+    """Device code that the linker has not made code objects of yet, so that there are no bundles to edit."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            name,
+            "device code that isn't linked yet",
+            expected="bundles, as in shared libraries, programs, and objects compiled without -fgpu-rdc",
+            remedy="Compile it with --offload-arch for the targets, or link it and edit the result.",
+        )
+
+
+class BundlePlaces(msgspec.Struct, frozen=True):
+    """The bundles in ``data``: a file, or the member of an archive at the offset ``base``."""
+
+    base: int
+    data: Data
+    code: DeviceCode
+    slots: tuple[BundleSlot, ...]
+
+    def replacements(self, change: BundleChange) -> Iterator[Replacement]:
+        """Yield the replacements of a change, placed in the file."""
+        for new in change.replacements:
+            yield Replacement(new.start + self.base, new.stop + self.base, new.data)
+
+    def patched_size(self, last: BundleChange | None) -> int:
+        """Return the size of ``data`` after its ``last`` change."""
+        return patched_size(self.data, self.code, self.slots, last)
+
+
+def list_places(data: Data, *, name: str) -> tuple[BundlePlaces, ...]:
+    """Find all bundles of the file ``name``; nothing for code objects and for files without device code.
+
+    Raises `UnlinkedCodeError` when some of the code is in images of object files, and `InputError` as
+    `read_device_code` does.
+    """
+    if not is_ar_archive(data):
+        return _places(data, 0, name)
+    members = tuple(iter_ar_members(data, name=name))
+    return tuple(
+        place
+        for member in members
+        for place in _member_places(data[member.offset :][: member.size], member.offset, f"{name}({member.name})")
+    )
+
+
+def _places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]:
+    code = read_device_code(data, name=name)
+    if code is None and any(image.target for image in read_offload_images(data, name=name)):
+        raise UnlinkedCodeError(name)
+    slots = list_slots(data, code) if code else ()
+    return (BundlePlaces(base, data, code, slots),) if code and slots else ()
+
+
+def _member_places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]:
+    """Find the bundles of a member, which has to keep its size."""
+    places = _places(data, base, name)
+    if any(place.code.fat_binary is None for place in places):
+        raise InputError(name, "a file of bundles in an archive", expected="object files", remedy="Take it out first.")
+    return places
+
+
+def any_variant_runs(code: TargetId, wanted: TargetId) -> bool:
+    """Return whether some GPU that falls under ``wanted`` runs ``code``.
+
+    So ``gfx90a`` stands for all of its variants, and ``gfx90a:xnack+`` is served by code that leaves xnack open, too.
+    """
+    agent = TargetId(wanted.processor, **(code.features | wanted.features))
+    return fit(code, agent) is not Fit.NONE
+
+
+def needed_code(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> frozenset[TargetId]:
+    """Return those of ``codes``, the targets of one bundle, that GPUs of ``keep`` need.
+
+    That is the code for their own processors. Code for a generic processor, and SPIR-V, stays as long as one of them
+    that it serves lacks code of its own, in some setting of its features. A generic processor to keep means its own
+    code, not that for its members.
+    """
+    offered = frozenset(codes)
+    return frozenset(code for code in offered if any(_needs(wanted, code, offered) for wanted in keep))
+
+
+def _needs(wanted: TargetId, code: TargetId, offered: frozenset[TargetId]) -> bool:
+    if not any_variant_runs(code, wanted):
+        return False
+    own = [other for other in offered if other.processor == wanted.processor]
+    return code.processor == wanted.processor or not covers(own, wanted)
+
+
+class Prune(msgspec.Struct, frozen=True):
+    """Keeps the host entries and the code that GPUs of ``keep`` need; entries without any code go as well.
+
+    Raises `DeviceCodeError` when no device code would be left, unless ``allow_empty``: an older runtime that finds a
+    bundle without code for a GPU gives up on every GPU of the machine.
+    """
+
+    keep: tuple[TargetId, ...]
+    allow_empty: bool = False
+
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+        """Return the entries that stay."""
+        targets = [part.target for part in parts]
+        needed = needed_code((t for t, part in zip(targets, parts, strict=True) if t and part.size), self.keep)
+        kept = tuple(
+            part
+            for target, part in zip(targets, parts, strict=True)
+            if target is None or (part.size > 0 and target in needed)
+        )
+        if len(kept) == len(parts):
+            return parts
+        if not self.allow_empty and not any(part.size for part in kept):
+            offered = [part.target for part in parts if part.target and part.size]
+            raise self.nothing_left(offered, place)
+        return kept
+
+    def needed(self, units: Iterable[Iterable[TargetId]]) -> frozenset[TargetId]:
+        """Return the targets of an archive whose code stays, by those of its units.
+
+        What one unit needs stays for all: where an archive lists a target, runtimes expect every unit.
+        """
+        return frozenset(target for targets in units for target in needed_code(targets, self.keep))
+
+    def nothing_left(self, targets: Iterable[TargetId], place: Place) -> DeviceCodeError:
+        """Return the error for what has code for ``targets`` and none of those to keep."""
+        offered = ", ".join(map(str, targets))
+        return DeviceCodeError(
+            place,
+            "has no code for any target to keep",
+            expected=f"code for one of {', '.join(map(str, self.keep))}",
+            remedy=f"It has code for {offered}." if offered else "It has no code at all.",
+        )

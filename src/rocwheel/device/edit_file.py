@@ -1,0 +1,450 @@
+"""Edits the device code of one file into another file, and reports what was done."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from functools import partial
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed import find_inner_magic
+from rocwheel.binary.bundles.runtimes import find_faults, find_runtime
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.code_objects import (
+    DeviceCodeError,
+    NoRoomError,
+    Place,
+    TargetId,
+    is_code_object,
+    parse_target_id,
+    read_code_object,
+)
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_pe, is_thin_archive
+from rocwheel.binary.kpack.archive import KpackArchive, Scheme, read_archive
+from rocwheel.binary.kpack.markers import read_split_library
+from rocwheel.binary.kpack.write import (
+    LEVELS,
+    FileSink,
+    Storing,
+    recompress_archive,
+    select_entries,
+    unnamed_remark,
+    would_change,
+)
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import bits_of_pe, is_pe64
+from rocwheel.binary.pe.rewrite import SignedFileError, write_edited_image
+from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.messages import count
+from rocwheel.core.patch import write_patched
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange, iter_pieces
+from rocwheel.core.workers import open_workers
+from rocwheel.core.writing import atomic_file, safe_mode
+from rocwheel.device.edit_bundles import BundleEdit, BundlePlaces, Prune, edit_code_object, iter_changes, list_places
+from rocwheel.device.trim import plan_trim, require_trimmable
+from rocwheel.device.trim_space import spool_changes
+from rocwheel.device.trim_static import plan_archive_trim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.binary.bundles.runtimes import HipRuntime
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
+    from rocwheel.binary.kpack.archive import KpackEntry
+    from rocwheel.core.reading import Data
+
+    Editing: TypeAlias = Callable[[Data, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
+
+
+_SUFFIXES: Final = frozenset({".dll", ".exe", ".pyd"})
+
+
+def require_sound_image(data: Data, *, name: str) -> None:
+    """Raise `PeError` for a damaged DLL or program, as `read_pe` does for all that inspects one.
+
+    That is a PE file by its headers, or a file that begins like one and is called so: other files may begin with
+    ``MZ``, too. Files of 32 bits, which have no device code, are not read.
+    """
+    bits = bits_of_pe(data)
+    if bits == 64 or (bits is None and is_pe(data) and PurePath(name).suffix.lower() in _SUFFIXES):
+        read_pe(data, name=name)
+
+
+def is_signed_image(data: Data, *, name: str) -> bool:
+    """Return whether ``data`` is a DLL or program of 64 bits with certificates; raise `PeError` for a damaged one."""
+    return bits_of_pe(data) == 64 and read_pe(data, name=name).certificate is not None
+
+
+def signed_warning(error: SignedFileError) -> str:
+    """Return the warning about a signed file that is left as it is among others."""
+    return f"{error.source}: {error.found}, so its device code stays as it is. {error.remedy}"
+
+
+class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done to a file: its bundles, how many of them changed, and their size before and after, in bytes.
+
+    A code object by itself is not a bundle, but it counts as changed.
+    """
+
+    path: str
+    bundles: int
+    changed: int
+    size_before: int
+    size_after: int
+    versions: tuple[int, ...] = ()
+    """The header versions of the compressed bundles in the result, whether they changed or not."""
+    warnings: tuple[str, ...] = ()
+    """What is doubtful about the result."""
+    faults: tuple[str, ...] = ()
+    """What packages of runtimes that may load the result do wrong with compressed bundles, though these are sound."""
+    hosts_spelled: int = 0
+    """The number of compressed bundles whose host entries were spelled so that later readers take them."""
+    is_archive: bool = False
+    """Whether the file is a kpack archive, whose code objects count instead of bundles."""
+    trimmed: int = 0
+    """By how many bytes the file became smaller; 0 unless it was to be trimmed."""
+
+
+class RewriteOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done to the device code of files: the edit, none to compress alone, and how bundles are stored."""
+
+    edit: BundleEdit | None
+    storage: Storage
+    trim: bool = False
+    """Whether freed space is taken out, which is for shared libraries only."""
+    jobs: int = 1
+    """How many bundles are worked on at a time."""
+    progress: Progress = SILENT
+
+
+class KpackRewrite:
+    """The rewriting of the archive ``name``, whose bytes are ``data``.
+
+    An archive has no free space, so trimming does nothing. The constructor raises `InputError` for a damaged archive,
+    for any other order than to compress or prune it, and when nothing would be left.
+    """
+
+    def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
+        edit = order.edit
+        if not (order.storage.compress if edit is None else isinstance(edit, Prune)):
+            expected = "bundles: this edit is one of these"
+            remedy = "Archives by themselves are changed by device compress, prune and retarget."
+            raise DeviceCodeError(Place(name), "a kpack archive", expected=expected, remedy=remedy)
+        self._data, self._order = data, order
+        self._whole = read_archive(data, name=name)
+        self._archive = _pruned(self._whole, edit) if isinstance(edit, Prune) else self._whole
+
+    def write(self, file: IO[bytes]) -> RewriteReport:
+        """Write the new archive, and return what was done; code objects that stay stored as they are keep their bytes.
+
+        Raises `InputError` for damaged code objects, and `OSError` when writing fails.
+        """
+        archive, order, storing = self._archive, self._order, self._storing()
+        changed = len(archive.blobs) if would_change(archive, storing) else 0
+        gone = len(self._whole.blobs) - len(archive.blobs)
+        if not changed and len(archive.entries) == len(self._whole.entries):
+            for piece in iter_pieces(self._data[: len(self._data) - archive.trailing]):
+                file.write(piece)
+            return self._report(sum(blob.size for blob in archive.blobs), 0)
+        order.progress.begin(f"rewriting {archive.name}", sum(entry.size for entry in self._each_once()))
+        try:
+            with open_workers(order.jobs) as executor:
+                sink = FileSink(file)
+                stored = recompress_archive(self._data, archive, sink, storing, executor, progress=order.progress)
+        finally:
+            order.progress.end()
+        return self._report(stored, max(1, changed + gone), unnamed_remark(self._whole))
+
+    def _each_once(self) -> Iterable[KpackEntry]:
+        return {entry.ordinal: entry for entry in self._archive.entries}.values()
+
+    def _storing(self) -> Storing:
+        level = self._order.storage.archive_level
+        if not self._order.storage.compress:
+            return Storing(self._archive.scheme)
+        return Storing(Scheme.ZSTD, None if level is None else min(level, LEVELS[-1]))
+
+    def _report(self, size_after: int, changed: int, unnamed: str = "") -> RewriteReport:
+        whole = self._whole
+        rest = f"left out {count(whole.trailing, 'byte')} after the table of contents, which some readers refuse"
+        remarks = (rest if whole.trailing else "", unnamed, self._lower_level())
+        return RewriteReport(
+            path=whole.name,
+            bundles=len(whole.blobs),
+            changed=changed,
+            size_before=sum(blob.size for blob in whole.blobs),
+            size_after=size_after,
+            is_archive=True,
+            warnings=tuple(f"{whole.name}: {remark}" for remark in remarks if remark),
+        )
+
+    def _lower_level(self) -> str:
+        storage = self._order.storage
+        if not storage.compress or storage.archive_level is None or storage.archive_level <= LEVELS[-1]:
+            return ""
+        return f"compressed with level {LEVELS[-1]}, the last for kpack archives, not {storage.archive_level}"
+
+
+def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
+    """Return the part of an archive that GPUs to keep need; raise `DeviceCodeError` when that is nothing."""
+    targets = {text: parse_target_id(text, source=archive.name) for text in {e.target for e in archive.entries}}
+    units: dict[str, list[TargetId]] = defaultdict(list)
+    for entry in archive.entries:
+        units[entry.key].append(targets[entry.target])
+    needed = edit.needed(units.values())
+    if not needed:
+        raise edit.nothing_left(sorted(targets.values(), key=str), Place(archive.name))
+    return select_entries(archive, (entry for entry in archive.entries if targets[entry.target] in needed))
+
+
+def holds_places(data: Data) -> bool:
+    """Return whether a file is a binary, in which bundles have a place, and not just bundles or an archive of code."""
+    return is_elf(data) or is_pe(data) or is_ar_archive(data)
+
+
+class FileRewrite:
+    """The rewriting of the file ``name``, whose bytes are ``data``.
+
+    The constructor raises `InputError` when there is nothing to edit, and as `require_sound_image`, `list_places` and,
+    before any bundle is edited, `require_trimmable` do.
+    """
+
+    def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
+        self._data, self._name, self._order = data, name, order
+        self._is_code_object = is_code_object(data)
+        self._places: tuple[BundlePlaces, ...] = ()
+        self._kpack = KpackRewrite(data, name, order) if is_kpack(data) else None
+        if self._kpack is not None:
+            return
+        if self._is_code_object:
+            self._require_editable()
+            return
+        require_sound_image(data, name=name)
+        if order.trim:
+            require_trimmable(data, name=name)
+        self._places = list_places(data, name=name)
+        if not self._places:
+            _refuse_split_library(data, name)
+            found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
+            raise InputError(name, found, expected="a fat binary or a file of bundles")
+
+    def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
+        """Write the edited file and return what was done; where bundles move, they wait in a nameless file meanwhile.
+
+        Raises `SignedFileError` where a signature would become void, also where the code has no room: more room would
+        not help. Raises `InputError` as `edit_bundle`, `edit_code_object` and `plan_trim` do, and `OSError` when
+        writing fails.
+        """
+        if self._kpack is not None:
+            return self._kpack.write(file)
+        if self._is_code_object:
+            return self._write_code_object(file)
+        return self._write_bundles(file, spool_folder)
+
+    def _write_bundles(self, file: IO[bytes], spool_folder: Path | None) -> RewriteReport:
+        order, data = self._order, self._data
+        tally = _Tally(self._name, self._places, order.progress, looks_within=order.storage.check)
+        with open_workers(order.jobs) as executor:
+            runtime = _runtime_of(data, self._name) if not order.storage.rocm else None
+            edited = partial(iter_changes, edit=order.edit, storage=order.storage, executor=executor, jobs=order.jobs)
+            try:
+                if order.trim:
+                    trimmed = self._write_trimmed(file, tally, edited, spool_folder)
+                else:
+                    trimmed = self._write_in_place(file, tally, edited)
+                tally.finish()
+            except NoRoomError as e:
+                if is_signed_image(data, name=self._name):
+                    raise SignedFileError(self._name) from e
+                raise
+            finally:
+                order.progress.end()
+        warnings = _warnings(self._name, runtime, tally.written_versions, is_dll=is_pe64(data))
+        return tally.report(trimmed, warnings, _faults(order.storage.rocm, runtime))
+
+    def _require_editable(self) -> None:
+        if self._order.edit is None or self._order.storage.compress or self._order.trim:
+            expected = "bundles: only these can be compressed or trimmed"
+            raise InputError(self._name, "a code object by itself", expected=expected)
+
+    def _write_code_object(self, file: IO[bytes]) -> RewriteReport:
+        place = Place(self._name)
+        assert self._order.edit is not None
+        code = read_code_object(self._data, place=place)
+        edited = edit_code_object(self._data, code, self._order.edit, place=place)
+        for buffer in edited or (self._data,):
+            for piece in iter_pieces(buffer):
+                file.write(piece)
+        size = len(self._data)
+        changed = int(edited is not None)
+        return RewriteReport(path=self._name, bundles=0, changed=changed, size_before=size, size_after=size)
+
+    def _write_in_place(self, file: IO[bytes], tally: _Tally, edited: Editing) -> int:
+        """Write each change as it is made; return 0, as nothing is trimmed."""
+        changes = ((place, tally.count(place, edited(place.data, place.code, place.slots))) for place in self._places)
+        replacements = (new for place, made in changes for change in made for new in place.replacements(change))
+        if is_pe64(self._data):
+            write_edited_image(file, self._data, replacements, name=self._name)
+        else:
+            write_patched(file, self._data, replacements)
+        if not is_ar_archive(self._data):
+            file.truncate(self._places[0].patched_size(tally.last))
+        return 0
+
+    def _write_trimmed(self, file: IO[bytes], tally: _Tally, edited: Editing, spool_folder: Path | None) -> int:
+        """Write the file without the pages that its bundles leave free; return how many bytes these are."""
+        owners: list[int] = []
+
+        def counted() -> Iterator[BundleChange]:
+            for place in self._places:
+                for change in tally.count(place, edited(place.data, place.code, place.slots)):
+                    owners.append(place.base)
+                    yield change
+
+        changes: dict[int, list[BundleChange]] = {place.base: [] for place in self._places}
+        spooled = spool_changes(counted(), spool_folder)  # one file for all members
+        for base, change in zip(owners, spooled, strict=True):
+            changes[base].append(change)
+        patches = {
+            place.base: plan_trim(place.data, name=place.code.name, changes=changes[place.base])
+            for place in self._places
+        }
+        patch = plan_archive_trim(self._data, patches, name=self._name) if is_ar_archive(self._data) else patches[0]
+        write_patched(file, self._data, patch.replacements, size=patch.size)
+        return len(self._data) - patch.size
+
+
+def _refuse_split_library(data: Data, name: str) -> None:
+    split = read_split_library(data, name=name) if is_host_file(data) else None
+    if split is not None:
+        paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
+        found = f"is a split library, whose code is in {', '.join(paths)}"
+        remedy = "Give such an archive, or the folder that all are in."
+        raise InputError(name, found, expected="a fat binary or a file of bundles", remedy=remedy)
+
+
+def _runtime_of(data: Data, source: str) -> HipRuntime | None:
+    if is_pe64(data):
+        return find_runtime(read_pe(data, name=source).wanted)
+    return find_runtime(read_elf(data, name=source).needed) if is_elf(data) else None
+
+
+def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], *, is_dll: bool) -> tuple[str, ...]:
+    if runtime is None or all(map(runtime.reads, versions)):
+        return ()
+    name = runtime.dll if is_dll else runtime.soname
+    releases = f"{runtime.first} to {runtime.last}"
+    found = f"needs {name}, the HIP runtime of ROCm {releases}, which doesn't read bundles compressed like this"
+    return (f"{source}: {found}; use the result only with a later runtime",)
+
+
+def _faults(rocm: str, runtime: HipRuntime | None) -> tuple[str, ...]:
+    """Return the faults of packages of ``rocm`` and later, of ``runtime``, or of any where neither is known."""
+    found = find_faults(runtime.first, runtime.last) if runtime else find_faults(rocm)
+    return tuple(map(str, found))
+
+
+def _has_inner_magic(place: BundlePlaces, bundle: Bundle) -> bool:
+    view = place.code.view(place.data)
+    return find_inner_magic(view[bundle.start : bundle.stop]) is not None
+
+
+class _Tally:
+    """Counts the changes of a file's bundles as they pass through."""
+
+    def __init__(self, source: str, places: Sequence[BundlePlaces], progress: Progress, *, looks_within: bool) -> None:
+        self.source, self.places, self.progress = source, places, progress
+        bundles = {(place.base, slot.bundle.start): slot.bundle for place in places for slot in place.slots}
+        self.bundles = len(bundles)
+        self.size_before = self.size_after = sum(bundle.size for bundle in bundles.values())
+        self.versions = {key: bundle.compressed.version for key, bundle in bundles.items() if bundle.compressed}
+        self.changed = self.hosts_spelled = self.seen = 0
+        self.written_versions: set[int] = set()
+        self.inner_magics = {
+            (place.base, slot.bundle.start)
+            for place in places
+            for slot in place.slots
+            if looks_within and slot.bundle.compressed and _has_inner_magic(place, slot.bundle)
+        }
+        self.last: BundleChange | None = None
+        progress.begin(f"rewriting {PurePath(source).name}", self.size_before)
+
+    def count(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[BundleChange]:
+        """Yield the changes of the bundles in ``place``, once counted."""
+        for change in changes:
+            self.seen += change.bundle.size
+            self.progress.advance(change.bundle.size)
+            self.size_after += change.size - change.bundle.size
+            self.inner_magics.discard((place.base, change.bundle.start))
+            if change.version is not None:
+                if find_inner_magic(change.replacements[0].data) is not None:
+                    self.inner_magics.add((place.base, change.bundle.start))
+                self.versions[place.base, change.bundle.start] = change.version
+                self.written_versions.add(change.version)
+                self.hosts_spelled += change.bundle.plain.short_host is not None
+            self.changed += 1
+            self.last = change
+            yield change
+
+    def finish(self) -> None:
+        """Tell of the bundles that stay as they are, too."""
+        self.progress.advance(self.size_before - self.seen)
+
+    def _magic_warnings(self) -> tuple[str, ...]:
+        if not self.inner_magics:
+            return ()
+        bundles = count(len(self.inner_magics), "compressed bundle has", "compressed bundles have")
+        return (f"{self.source}: {bundles} the bytes CCOB within, where some readers begin another bundle",)
+
+    def report(self, trimmed: int, warnings: tuple[str, ...], faults: tuple[str, ...]) -> RewriteReport:
+        """Return the sum of what was counted, with what else there is to report; ``faults`` if any is compressed."""
+        return RewriteReport(
+            path=self.source,
+            bundles=self.bundles,
+            changed=self.changed,
+            size_before=self.size_before,
+            size_after=self.size_after,
+            versions=tuple(sorted(set(self.versions.values()))),
+            warnings=(*warnings, *self._magic_warnings()),
+            faults=faults if self.versions else (),
+            trimmed=trimmed,
+            hosts_spelled=self.hosts_spelled,
+        )
+
+
+def rewrite_device_code(
+    source: Path,
+    output: Path,
+    edit: BundleEdit | None,
+    storage: Storage,
+    *,
+    trim: bool = False,
+    jobs: int = 1,
+    progress: Progress = SILENT,
+) -> RewriteReport:
+    """Write ``source`` to ``output`` with each bundle edited and stored as ``storage`` says.
+
+    The output takes its name only when it is whole; through a symlink, that of its target. Freed space is a hole in it;
+    with ``trim``, which is for shared libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and
+    one, nor more than ``storage.limit`` bytes of decompressed code, and of plain ones that stay so next to nothing.
+    A code object by itself is edited by `edit_code_object`.
+    Raises `InputError` when there is nothing to edit, and as `FileRewrite` does; `WorkError` when
+    writing fails.
+    """
+    output = Path(os.path.realpath(output))
+    order = RewriteOrder(edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)
+    with FileRange.whole(source).view() as data:
+        rewrite = FileRewrite(data, str(source), order)
+        with atomic_file(output, mode=safe_mode(source.stat().st_mode)) as target:
+            try:
+                return rewrite.write(target.file, output.parent)
+            except OSError as e:
+                raise write_error(output, e) from e

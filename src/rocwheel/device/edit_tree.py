@@ -1,0 +1,358 @@
+"""Edits the device code in a tree of files: what becomes of each file, and a copy of the others."""
+
+from __future__ import annotations
+
+import enum
+import logging
+import os
+import shutil
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.code_objects import NotTrimmableError, Place, TargetId, is_code_object, parse_target_id
+from rocwheel.binary.kind import is_binary, is_bundle, is_kpack
+from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.binary.pe.rewrite import SignedFileError
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange, open_unchanged
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.writing import new_folder, safe_mode
+from rocwheel.device.edit_bundles import Prune, UnlinkedCodeError, any_variant_runs, list_places
+from rocwheel.device.edit_file import (
+    RewriteReport,
+    holds_places,
+    require_sound_image,
+    rewrite_device_code,
+    signed_warning,
+)
+from rocwheel.device.kpack_code import GivenArchives, is_named_archive, open_kpack_code
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
+from rocwheel.wheels.binaries import Binary, find_binaries, inner_wheel_warnings, read_found
+from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import PurePath
+
+    from rocwheel.core.reading import Data
+    from rocwheel.device.kpack_code import CodeUnit
+
+
+_PERMISSIONS = "Check its permissions."
+
+
+def list_tree(folder: Path) -> list[Path]:
+    """List all that is below ``folder``; raise `InputError`, or `ProblemsError`, for folders that can't be listed."""
+    errors: list[OSError] = []
+    walk = os.walk(folder, onerror=errors.append)
+    paths = sorted(Path(root, name) for root, folders, files in walk for name in (*folders, *files))
+    problems = [InputError(e.filename, f"can't be listed ({e.strerror})", remedy=_PERMISSIONS) for e in errors]
+    raise_all(str(folder), problems)
+    return paths
+
+
+def require_regular(path: Path) -> None:
+    """Raise `InputError` for what is neither a file nor a folder: a pipe would be waited for, a device has no end."""
+    if not path.is_file():
+        raise InputError(path, "is not a regular file", expected="only files, folders and links", remedy="Remove it.")
+
+
+def copy_file(path: Path, made: Path) -> None:
+    """Copy a file with its times, and its permissions as far as they are safe."""
+    with open_unchanged(path) as file, made.open("xb") as copy:
+        shutil.copyfileobj(file, copy)
+    shutil.copystat(path, made)
+    made.chmod(safe_mode(path.stat().st_mode))
+
+
+logger = logging.getLogger(__name__)
+
+
+class FileCode(msgspec.Struct, frozen=True, kw_only=True):
+    """The device code of a file, as far as it decides what becomes of the file."""
+
+    targets: tuple[TargetId, ...] = ()
+    is_code_alone: bool = False
+    """Whether the file is a code object or bundles, and nothing else."""
+    has_bundles: bool = False
+    """Whether there are bundles that can be edited."""
+    is_archive: bool = False
+    """Whether the file is a kpack archive, which can be compressed and pruned."""
+
+
+class Fate(enum.Enum):
+    """What becomes of a file or symlink of the tree."""
+
+    DROPPED = "dropped"
+    EDITED = "edited"
+    COPIED = "copied"
+
+
+def read_file_code(data: Data, name: str) -> FileCode:
+    """Read the device code of the file ``name``; what isn't linked yet can't be edited, and is warned of in the log.
+
+    Raises `InputError` for damaged files, DLLs and programs without device code among them.
+    """
+    require_sound_image(data, name=name)
+    return FileCode(
+        targets=file_targets(data, name),
+        is_code_alone=is_code_object(data) or is_bundle(data),
+        has_bundles=_has_bundles(data, name),
+        is_archive=is_kpack(data),
+    )
+
+
+def file_targets(data: Data, name: str) -> tuple[TargetId, ...]:
+    """Return every target that the file ``name`` has code for; of a kpack archive, those that it lists.
+
+    Raises `InputError` for damaged files.
+    """
+    if is_kpack(data):
+        return tuple(parse_target_id(target, source=name) for target in read_archive(data, name=name).targets)
+    return device_targets(data, name=name)
+
+
+def _has_bundles(data: Data, name: str) -> bool:
+    try:
+        return bool(list_places(data, name=name))
+    except UnlinkedCodeError as e:
+        logger.warning("%s: %s, which stays as it is", e.source, e.found)
+        return False
+
+
+def link_fate(place: PurePath, keep: Sequence[TargetId]) -> Fate:
+    """Return what becomes of a symlink at ``place`` in the tree, by its name."""
+    return Fate.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else Fate.COPIED
+
+
+def file_fate(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> Fate:
+    """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
+    if code.targets:
+        is_device_code = code.is_code_alone or code.is_archive
+        is_for_others = (is_device_code or _is_named_for_others(place, keep)) and not _is_kept(code.targets, keep)
+    else:
+        is_for_others = is_kernel_file(place.name) and _is_named_for_others(place, keep)
+    if is_for_others:
+        return Fate.DROPPED
+    is_mixed = code.is_archive and not all(_is_kept([target], keep) for target in code.targets)
+    return Fate.EDITED if code.has_bundles or is_mixed else Fate.COPIED
+
+
+def _is_kept(targets: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
+    return any(any_variant_runs(target, wanted) for target in targets for wanted in keep)
+
+
+def _is_named_for_others(place: PurePath, keep: Sequence[TargetId]) -> bool:
+    targets = targets_in_path(str(place))
+    return bool(targets) and not _is_kept(targets, keep)
+
+
+def find_emptied_libraries(path: Path, edit: Prune) -> Iterator[InputError]:
+    """Yield an error for each split library in the folder or wheel of which ``edit`` would leave a unit without code.
+
+    It is that of a fat library in the same case. Code in archives elsewhere doesn't count, since nothing happens to it.
+    What can't be read is left to those who edit it.
+    """
+    binaries = list(find_binaries(path))
+    if edit.allow_empty or not any(isinstance(found, Binary) and is_named_archive(found) for found in binaries):
+        return
+    find = partial(_find_emptied, archives=GivenArchives(binaries), edit=edit)
+    for _, result in read_found(binaries, find):
+        if not isinstance(result, InputError):
+            yield from result
+
+
+def _find_emptied(data: Data, found: Binary, *, archives: GivenArchives, edit: Prune) -> tuple[InputError, ...]:
+    """Return the error of a library, if any: that of the first unit without code."""
+    if is_named_archive(found):
+        return ()
+    with open_kpack_code(data, name=found.name, folder=None, beside=archives.beside(found)) as kpack:
+        units = kpack.units if kpack is not None and kpack.is_library else ()
+        return tuple(error for unit in units if (error := _emptied(unit, found.name, edit)))[:1]
+
+
+def _emptied(unit: CodeUnit, name: str, edit: Prune) -> InputError | None:
+    targets = sorted((parse_target_id(target, source=name) for target in unit.targets), key=str)
+    if not targets or edit.needed([targets]):
+        return None
+    return edit.nothing_left(targets, Place(name, unit.wrapper.offset if unit.wrapper else 0))
+
+
+_MEMBER_MAGIC = b"PK\x03\x04"
+"""The signature of a member's header, with which an archive begins (APPNOTE.TXT 4.3.7)."""
+
+
+def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[InputError]:
+    """Yield an error for each wheel with device code, or kernel files for targets other than those to ``keep``.
+
+    Wheels that can't be read are errors as well. Other wheels can be copied as they are.
+    """
+    for path in paths:
+        if path.suffix != ".whl" or path.is_symlink() or not _begins_like_a_wheel(path):
+            continue
+        try:
+            if any(_is_pruned(member, keep) for member in read_directory(path)):
+                remedy = "Prune it by itself: rocwheel device prune WHEEL --keep TARGETS -o FOLDER"
+                yield InputError(path, "a wheel with device code in a folder", expected="unpacked files", remedy=remedy)
+        except InputError as e:
+            yield e
+
+
+def _begins_like_a_wheel(path: Path) -> bool:
+    """Return whether a file begins like a ZIP archive, of which the end may have been cut off."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_MEMBER_MAGIC)) == _MEMBER_MAGIC
+
+
+def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
+    """Return whether a member has device code to look through, or is for other targets by its name."""
+    if not is_binary(member_head(member)):
+        return file_fate(PurePosixPath(member.name), FileCode(), keep) is Fate.DROPPED
+    with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
+        return bool(read_file_code(data, member.source).targets)
+
+
+class TreeEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a tree: paths that were left out, files whose code was edited, the number of other files."""
+
+    dropped: tuple[str, ...]
+    edited: tuple[RewriteReport, ...]
+    copied: int
+    warnings: tuple[str, ...] = ()
+    """Which files have code that stays as it is."""
+
+
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the same for all files of a tree: where they are, where they go, and what becomes of their code."""
+
+    source: Path
+    made: Path
+    edit: Prune | None
+    storage: Storage
+    trim: bool
+    jobs: int
+    progress: Progress
+
+    def rewrite(self, path: Path, made: Path) -> RewriteReport:
+        """Rewrite a file; what can't be trimmed is edited in place, with a warning."""
+        rewrite = partial(
+            rewrite_device_code, path, made, self.edit, self.storage, jobs=self.jobs, progress=self.progress
+        )
+        if not self.trim or not _is_binary(path):
+            return rewrite()
+        try:
+            return rewrite(trim=True)
+        except NotTrimmableError as e:
+            report = rewrite()
+            return msgspec.structs.replace(report, warnings=(*report.warnings, f"not trimmed: {e}"))
+
+
+def _is_binary(path: Path) -> bool:
+    with FileRange.whole(path).view() as data:
+        return holds_places(data)
+
+
+def edit_tree(
+    source: Path,
+    output: Path,
+    edit: Prune | None,
+    storage: Storage,
+    *,
+    trim: bool = False,
+    jobs: int = 1,
+    progress: Progress = SILENT,
+) -> TreeEdit:
+    """Copy the folder ``source`` to ``output``, without code for targets other than those that ``edit`` keeps.
+
+    Left out are code objects, and files of bundles and nothing else, that are all for other targets; files of kernel
+    libraries (`is_kernel_file`) and of device code whose names are for other targets alone; and links whose target was
+    left out. Code that isn't linked yet stays, with a warning in the log, and
+    so do signed DLLs and programs, with a warning in the result. Without an edit, nothing is left out, and
+    bundles and kpack archives are compressed; wheels stay as they are. With ``trim``, freed space is taken out of
+    binaries; those that can't be trimmed are edited in place, with a warning. ``output`` must be new or empty, and not
+    in ``source``; it appears when it is whole.
+    Raises `InputError` as `rewrite_device_code` does, for split libraries that would have no code left unless the edit
+    allows it, and for what can't be read; `ProblemsError` for several damaged files, for wheels with device code to
+    leave out (`refuse_wheels`), and for folders that can't be listed; and `WorkError` when writing fails.
+    """
+    with new_folder(output, source) as made:
+        job = _Job(source=source, made=made, edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)
+        return _edit(job)
+
+
+def _edit(job: _Job) -> TreeEdit:
+    paths = list_tree(job.source)
+    if job.edit is not None:
+        problems = [*refuse_wheels(paths, job.edit.keep), *find_emptied_libraries(job.source, job.edit)]
+        raise_all(str(job.source), problems)
+    places = [path.relative_to(job.source) for path in paths]
+    made = convert_all(str(job.source), lambda place: (place, _edit_path(job, place)), places)
+    fates = dict(made)
+    signed = [fate for fate in fates.values() if isinstance(fate, SignedFileError)]
+    dropped = [str(place) for place, fate in fates.items() if fate is Fate.DROPPED]
+    dangling = list(_drop_dangling_links(job))
+    rewritten = [fate for fate in fates.values() if isinstance(fate, RewriteReport)]
+    same = [report for report in rewritten if not report.changed]
+    return TreeEdit(
+        dropped=(*dropped, *dangling),
+        edited=tuple(report for report in rewritten if report.changed),
+        copied=sum(fate is Fate.COPIED for fate in fates.values()) - len(dangling) + len(same) + len(signed),
+        warnings=(
+            *(warning for report in same for warning in report.warnings),
+            *map(signed_warning, signed),
+            *inner_wheel_warnings(job.source / place for place in (places if job.edit is None else ())),
+        ),
+    )
+
+
+def _edit_path(job: _Job, place: Path) -> Fate | RewriteReport | SignedFileError | None:
+    """Bring one path over; return what became of it, none for a folder, and for a signed file why it is copied."""
+    path, made = job.source / place, job.made / place
+    if path.is_symlink():
+        fate = link_fate(place, job.edit.keep) if job.edit else Fate.COPIED
+        if fate is Fate.COPIED:
+            made.symlink_to(path.readlink())
+        return fate
+    if path.is_dir():
+        made.mkdir(parents=True, exist_ok=True)
+        return None
+    fate = _fate(job, place, _read_code(path))
+    if fate is Fate.EDITED:
+        try:
+            return job.rewrite(path, made)
+        except SignedFileError as e:
+            copy_file(path, made)
+            return e
+    if fate is Fate.COPIED:
+        copy_file(path, made)
+    return fate
+
+
+def _fate(job: _Job, place: Path, code: FileCode) -> Fate:
+    if job.edit is not None:
+        return file_fate(place, code, job.edit.keep)
+    return Fate.EDITED if code.has_bundles or code.is_archive else Fate.COPIED
+
+
+def _read_code(path: Path) -> FileCode:
+    require_regular(path)
+    with FileRange.whole(path).view() as data:
+        return read_file_code(data, str(path))
+
+
+def _drop_dangling_links(job: _Job) -> Iterator[str]:
+    """Remove the links whose target was left out; yield their paths in the tree."""
+    for path in sorted(job.made.rglob("*")):
+        place = path.relative_to(job.made)
+        if path.is_symlink() and not path.exists() and (job.source / place).exists():
+            path.unlink()
+            yield str(place)

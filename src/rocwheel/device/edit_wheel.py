@@ -1,0 +1,303 @@
+"""Edits the device code of a wheel into another wheel; members that stay are copied as they are."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.code_objects import NotTrimmableError, TargetId
+from rocwheel.binary.kind import is_binary
+from rocwheel.binary.kpack.markers import read_split_library
+from rocwheel.binary.pe.rewrite import SignedFileError
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import no_room, open_temporary, path_of
+from rocwheel.core.workers import open_workers, raise_all
+from rocwheel.core.writing import safe_mode
+from rocwheel.device.edit_bundles import Prune, any_variant_runs
+from rocwheel.device.edit_file import FileRewrite, RewriteOrder, RewriteReport, signed_warning
+from rocwheel.device.edit_tree import (
+    Fate,
+    FileCode,
+    file_fate,
+    file_targets,
+    find_emptied_libraries,
+    link_fate,
+    read_file_code,
+)
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration, encode_declaration
+from rocwheel.targets.kernel_files.classify import processors_of_name
+from rocwheel.targets.serving import serves
+from rocwheel.targets.spelling.target_set import id_sort_key
+from rocwheel.wheels.content import FileContent
+from rocwheel.wheels.names import split_label
+from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
+from rocwheel.wheels.variants import load_draft, read_wheel_text
+from rocwheel.wheels.writing import write_wheels
+from rocwheel.wheels.zip_directory import SIGNATURES, find_dist_info, read_directory, refuse_outside
+from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rocwheel.core.reading import Data
+    from rocwheel.wheels.sdist import SourceDate
+    from rocwheel.wheels.writing import OpenWheel, WheelPacker
+    from rocwheel.wheels.zip_reader import ZipMember
+
+
+class WheelTargets(msgspec.Struct, frozen=True):
+    """The targets that a wheel's files have code for, before and after an edit."""
+
+    before: set[TargetId] = msgspec.field(default_factory=set)
+    after: set[TargetId] = msgspec.field(default_factory=set)
+
+    def require_any(self, wheel: Path, keep: Sequence[TargetId]) -> None:
+        """Raise `InputError` when all of the code went."""
+        if self.before and not self.after:
+            offered = ", ".join(map(str, sorted(self.before, key=id_sort_key)))
+            expected = f"code for one of {', '.join(map(str, keep))}"
+            raise InputError(
+                wheel, "has no code for any target to keep", expected=expected, remedy=f"It has code for {offered}."
+            )
+
+    def redeclare(self, declaration: bytes, keep: Sequence[TargetId] | None, *, source: str) -> bytes:
+        """Return the wheel's declaration with what the edit removed and added; as it was when that is nothing.
+
+        Targets that no file has code for are left out when they are not to be kept. A record of how the package fits
+        together with others, which was made before the edit, goes. Raises `InputError` for a malformed declaration.
+        """
+        old = set(decode_declaration(declaration, source=source).targets)
+        kept = {target for target in old if target in self.before or _is_kept(target, keep)}
+        new = (kept - (self.before - self.after)) | (self.after - self.before)
+        return declaration if new == old else encode_declaration(new)
+
+
+def _is_kept(target: TargetId, keep: Sequence[TargetId] | None) -> bool:
+    return keep is None or any(any_variant_runs(target, wanted) for wanted in keep)
+
+
+def check_promise(wheel: Path, dist_info: str, members: Mapping[str, ZipMember], keep: Sequence[TargetId]) -> None:
+    """Raise `InputError` for a wheel variant for GPUs of which code for the targets to ``keep`` doesn't serve each.
+
+    Raises as `read_wheel_text` does, too: installers would take the wheel for what it is not.
+    """
+    member = members.get(f"{dist_info}/{load_draft().names.in_wheel}")
+    data = read_member(member) if member is not None else None
+    metadata = read_wheel_text(data, label=split_label(wheel.name)[1], wheel=str(wheel), dist_info=dist_info)
+    if metadata is None:
+        return
+    provider = load_draft().provider
+    values = metadata.properties.get(provider.namespace, {}).get(provider.feature, ())
+    lost = [value for value in values if not any(serves(str(target), [TargetId(value)]) for target in keep)]
+    if lost:
+        found = f"is the wheel variant for {', '.join(values)}, and would lose its code for {', '.join(lost)}"
+        raise InputError(wheel, found, remedy="Keep these targets, too, or prune the plain wheel.")
+
+
+_METADATA = ("METADATA", "WHEEL")
+
+
+class WheelRewriteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a wheel: members left out, those whose bundles were edited, the number of others."""
+
+    path: str
+    dropped: tuple[str, ...]
+    edited: tuple[RewriteReport, ...]
+    copied: int
+    warnings: tuple[str, ...] = ()
+
+
+def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: SourceDate) -> WheelRewriteReport:
+    """Write the wheel ``source`` to ``output`` with the bundles of its files edited, and a RECORD that is right.
+
+    What becomes of a member is decided as in a folder (`file_fate`): pruning leaves out files for other targets alone.
+    Code objects by themselves stay as they are, as does code that isn't linked yet, with a warning. With
+    ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
+    longer hold, are left out. Permissions stay as far as they are safe (`safe_mode`).
+    The declared targets (``rocm_targets.json``) become those of the edited code.
+    Raises `InputError` as `refuse_outside` and `check_promise` do, when no file has device code, or pruning would leave
+    none, also of a split library in the wheel, and isn't allowed to, `ProblemsError` with every file that can't be
+    edited, and `WorkError` when writing fails; then there is no wheel.
+    """
+    members = read_directory(source)
+    refuse_outside(str(source), members)
+    dist_info = find_dist_info(source, (member.name for member in members))
+    if isinstance(order.edit, Prune):
+        check_promise(source, dist_info, {member.name: member for member in members}, order.edit.keep)
+    order.progress.begin(f"rewriting {source.name}", sum(member.size for member in members))
+    try:
+        with (
+            open_workers(order.jobs) as executor,
+            write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
+        ):
+            job = _Job(source, dist_info, order, packer)
+            return job.run(members, packer.open(output, dist_info=job.dist_info))
+    finally:
+        order.progress.end()
+
+
+class _Job:
+    """One wheel on its way: what was done so far, and what went wrong."""
+
+    def __init__(self, source: Path, dist_info: str, order: RewriteOrder, packer: WheelPacker) -> None:
+        self.source, self.dist_info, self.packer = source, dist_info, packer
+        self.keep: Sequence[TargetId] | None = order.edit.keep if isinstance(order.edit, Prune) else None
+        # The packer tells how far it is.
+        self.order = msgspec.structs.replace(order, progress=SILENT)
+        self.dropped: list[str] = []
+        self.edited: list[RewriteReport] = []
+        self.copied = 0
+        self.warnings: list[str] = []
+        self.problems: list[InputError] = []
+        self.targets = WheelTargets()
+        self.is_host = False
+
+    def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
+        """Bring every member over, then the metadata; raise what went wrong with any."""
+        self._bring_all(members, wheel)
+        raise_all(str(self.source), self.problems)
+        if not self.targets.before and not self.dropped:
+            raise self._no_code()
+        if isinstance(self.order.edit, Prune) and not self.order.edit.allow_empty:
+            self.targets.require_any(self.source, self.order.edit.keep)
+            raise_all(str(self.source), list(find_emptied_libraries(self.source, self.order.edit)))
+        self._note_signatures(members)
+        wheel.close(self._metadata(members))
+        return WheelRewriteReport(
+            path=str(self.source),
+            dropped=tuple(self.dropped),
+            edited=tuple(self.edited),
+            copied=self.copied,
+            warnings=tuple(self.warnings),
+        )
+
+    def _no_code(self) -> InputError:
+        found, remedy = "no device code", ""
+        if self.is_host:
+            found = "is a host wheel, whose device code is in device wheels"
+            remedy = "Give these, each by itself."
+        return InputError(self.source, found, expected="a wheel with device code", remedy=remedy)
+
+    def _bring_all(self, members: Sequence[ZipMember], wheel: OpenWheel) -> None:
+        """Bring over all but the metadata, which is written anew."""
+        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME, "RECORD", *SIGNATURES)}
+        for member in members:
+            if member.name in own:
+                continue
+            try:
+                self._bring(member, wheel)
+            except InputError as e:
+                self.problems.append(e)
+
+    def _bring(self, member: ZipMember, wheel: OpenWheel) -> None:
+        place = PurePosixPath(member.name)
+        if stat.S_ISLNK(member.mode):
+            fate = link_fate(place, self.keep) if self.keep is not None else Fate.COPIED
+            self._keep_or_drop(member, wheel, fate)
+        elif not is_binary(member_head(member)):
+            self._keep_or_drop(member, wheel, self._fate(place, FileCode()))
+        else:
+            with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
+                code = read_file_code(data, member.source)
+                self.targets.before.update(code.targets)
+                self.is_host |= is_host_file(data) and read_split_library(data, name=member.source) is not None
+                fate = self._fate(place, code)
+                if fate is Fate.EDITED:
+                    self.targets.after.update(self._edit(member, wheel, data))
+                else:
+                    self.targets.after.update(code.targets if fate is Fate.COPIED else ())
+                    self._keep_or_drop(member, wheel, fate)
+
+    def _fate(self, place: PurePosixPath, code: FileCode) -> Fate:
+        if self.keep is not None:
+            return file_fate(place, code, self.keep)
+        if self.order.edit is None:
+            return Fate.EDITED if code.has_bundles or code.is_archive else Fate.COPIED
+        # Code for another target would not be looked for under the name of this one.
+        is_named = bool(processors_of_name(place.as_posix()))
+        return Fate.EDITED if code.has_bundles and not is_named else Fate.COPIED
+
+    def _keep_or_drop(self, member: ZipMember, wheel: OpenWheel, fate: Fate) -> None:
+        if fate is Fate.DROPPED:
+            self.dropped.append(member.name)
+            return
+        self.copied += 1
+        wheel.add_packed(member, safe_mode(member.mode))
+
+    def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
+        """Bring over a member with bundles to edit, a signed one as it is; return the targets it has code for then."""
+        try:
+            return self._edit_unsigned(member, wheel, data)
+        except SignedFileError as e:
+            self.warnings.append(signed_warning(e))
+            self._keep_or_drop(member, wheel, Fate.COPIED)
+            return file_targets(data, member.source)
+
+    def _edit_unsigned(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
+        """Do what `_edit` does; raise `SignedFileError` where a signature would become void."""
+        with _edited(data, member, self.order) as (content, report, warning):
+            if not report.changed:
+                self._keep_or_drop(member, wheel, Fate.COPIED)
+                return file_targets(data, member.source)
+            self.edited.append(msgspec.structs.replace(report, path=member.name))
+            self.warnings += [warning] if warning else []
+            if not self.problems:
+                wheel.add(member.name, safe_mode(member.mode), content)
+            # The edited file goes with the block; one at a time keeps the room that is needed small.
+            self.packer.drain()
+            with content.source.view() as new:
+                return file_targets(new, member.source)
+
+    def _note_signatures(self, members: Sequence[ZipMember]) -> None:
+        signatures = {f"{self.dist_info}/{name}" for name in SIGNATURES}
+        self.warnings += [
+            f"{member.source}: left out, as it signs the RECORD of the old wheel"
+            for member in members
+            if member.name in signatures
+        ]
+
+    def _metadata(self, members: Sequence[ZipMember]) -> dict[str, bytes]:
+        by_name = {member.name: member for member in members}
+        paths = {name: f"{self.dist_info}/{name}" for name in _METADATA}
+        metadata = {name: read_member(by_name[path]) for name, path in paths.items() if path in by_name}
+        if declaration := by_name.get(f"{self.dist_info}/{DECLARATION_NAME}"):
+            old = read_member(declaration)
+            metadata[DECLARATION_NAME] = self.targets.redeclare(old, self.keep, source=declaration.source)
+        return {**metadata, **changed_bill(members, self.dist_info, self._notes())}
+
+    def _notes(self) -> str:
+        """Return what the bill of materials says was done, and to which files."""
+        edit = self.order.edit
+        command = "compress" if edit is None else "prune" if isinstance(edit, Prune) else "retarget"
+        changed = [report.path for report in self.edited]
+        done = {"changed the device code of": changed, "left out": self.dropped}
+        return change_notes(f"rocwheel device {command}", done)
+
+
+@contextmanager
+def _edited(data: Data, member: ZipMember, order: RewriteOrder) -> Iterator[tuple[FileContent, RewriteReport, str]]:
+    """Yield the edited file, which has no name and goes with the block, what was done, and a warning or nothing."""
+    try:
+        with open_temporary(buffering=-1) as file:
+            try:
+                report, warning = FileRewrite(data, member.source, order).write(file), ""
+            except (NotTrimmableError, SignedFileError) as e:
+                if not order.trim:
+                    raise
+                file.seek(0)
+                file.truncate()
+                in_place = msgspec.structs.replace(order, trim=False)
+                report, warning = FileRewrite(data, member.source, in_place).write(file), f"not trimmed: {e}"
+            file.flush()
+            size = file.seek(0, 2)
+            yield FileContent(FileRange(path_of(file), 0, size)), report, warning
+    except OSError as e:
+        raise no_room(member.source, "its edited bytes", e) from e

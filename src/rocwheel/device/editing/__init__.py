@@ -1,1 +1,0 @@
-"""Device code changed: compressed, pruned and retargeted."""

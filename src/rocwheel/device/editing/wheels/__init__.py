@@ -1,1 +1,0 @@
-"""Device code in finished wheels and packages: rewriting members, and what the metadata declares."""

@@ -1,0 +1,412 @@
+"""Takes code objects out of files for a GPU, by the rule of exact names or by that of a runtime."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from contextlib import ExitStack, contextmanager, suppress
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError
+from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.binary.bundles.sequence import iter_entries, require_size
+from rocwheel.binary.code_objects import (
+    DeviceCodeError,
+    Place,
+    TargetId,
+    is_code_object,
+    parse_target_id,
+    read_code_object,
+)
+from rocwheel.binary.kind import is_thin_archive
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, write_error
+from rocwheel.core.messages import quoted
+from rocwheel.core.reading import FileRange, iter_pieces, load
+from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.workers import attempt_all, convert_all, raise_all
+from rocwheel.core.writing import atomic_file
+from rocwheel.device.kpack_code import GivenArchives, each_once, is_named_archive, open_kpack_code
+from rocwheel.targets.compatibility import Runtime, choose
+from rocwheel.targets.spelling.spellings import file_name_spelling
+from rocwheel.wheels.binaries import Binary, find_all_binaries, is_wheel
+from rocwheel.wheels.zip_directory import outside_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.binary.bundles.device_code import CodeSource
+    from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.code_objects import TargetId
+    from rocwheel.core.reading import Data
+    from rocwheel.core.writing import AtomicFile
+    from rocwheel.device.kpack_code import CodeUnit, KpackCode, StoredCode
+
+
+_SUFFIXES = {b"BC\xc0\xde": ".bc", b"\x03\x02\x23\x07": ".spv"}
+"""What other code than code objects begins with: LLVM bitcode and SPIR-V, little-endian."""
+
+
+class MatchRule(str, Enum):
+    """Which entry of a bundle is the one for a target."""
+
+    EXACT = "exact"
+    """The one of that id."""
+    STOCK = "stock"
+    """The one that an unmodified runtime loads on such a GPU."""
+    EXTENDED = "extended"
+    """The one that a runtime with the distributions' extended compatibility rule loads."""
+
+
+class ExtractedCode(msgspec.Struct, frozen=True):
+    """Code that was written to ``path``: from which bundle, for which target, and its size in bytes.
+
+    ``found_in`` is the file, or the member of a static library, in which it was.
+    """
+
+    path: str
+    bundle: int
+    target: str
+    size: int
+    found_in: str
+
+
+@contextmanager
+def staging(dest_dir: Path, name: str) -> Iterator[Path]:
+    """Make a folder in ``dest_dir`` for files that are not whole yet; it goes with the block.
+
+    An error leaves no folder that wasn't there.
+    """
+    made = [folder for folder in (dest_dir, *dest_dir.parents) if not folder.exists()]
+    stack = ExitStack()
+    try:
+        dest_dir.mkdir(parents=True, exist_ok=True)
+        folder = stack.enter_context(scratch_folder(dest_dir / name))
+    except OSError as e:
+        raise write_error(dest_dir, e) from e
+    try:
+        with stack:
+            yield folder
+    except BaseException:
+        with suppress(OSError):
+            for created in made:
+                created.rmdir()
+        raise
+
+
+def placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tuple[ExtractedCode, ...]:
+    """Move the files from ``folder`` to their places in ``dest_dir``, once it is clear that nothing else is there.
+
+    Raises `WorkError` where something else is, and when a file can't be moved.
+    """
+    moves = {Path(code.path): dest_dir / Path(code.path).relative_to(folder) for code in codes}
+    for path in moves.values():
+        if path.exists() and not path.is_file():
+            raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another folder.")
+    try:
+        for old, new in moves.items():
+            new.parent.mkdir(parents=True, exist_ok=True)
+            old.replace(new)
+    except OSError as e:
+        raise write_error(dest_dir, e) from e
+    return tuple(msgspec.structs.replace(code, path=str(moves[Path(code.path)])) for code in codes)
+
+
+def suffix_of(head: Data) -> str:
+    """Return the suffix of a file of code that begins with ``head``."""
+    return _SUFFIXES.get(bytes(head[:4]), ".co")
+
+
+def require_archives(name: str, code: KpackCode) -> None:
+    """Raise `InputError` when archives of a split library can't be read, or none is there; several together."""
+    raise_all(name, [InputError(name, problem) for problem in code.problems])
+    if not code.archives:
+        paths = dict.fromkeys(path for wrapper in code.wrappers for path in wrapper.marker.search_paths)
+        found = f"its code is in kpack archives that are not there: {', '.join(paths)}"
+        raise InputError(name, found, remedy="Install the device package for the GPU beside it.")
+
+
+def choose_stored(
+    name: str, units: Sequence[CodeUnit], targets: Sequence[TargetId], rule: MatchRule
+) -> tuple[dict[int, tuple[StoredCode, ...]], list[DeviceCodeError]]:
+    """Return the code of each unit, by its number, for ``targets`` (all, if there are none), and what is missing.
+
+    A code object under several targets comes once, under the least specific of them.
+    """
+    chosen: dict[int, tuple[StoredCode, ...]] = {}
+    problems: list[DeviceCodeError] = []
+    for number, unit in enumerate(units):
+        found = {target: _choose(unit, target, rule) for target in targets}
+        codes = each_once(stored for stored in (found.values() if targets else unit.codes) if stored)
+        if codes:
+            chosen[number] = codes
+        problems += [_missing_stored(name, unit, target, rule) for target, stored in found.items() if stored is None]
+    return chosen, problems
+
+
+def _choose(unit: CodeUnit, wanted: TargetId, rule: MatchRule) -> StoredCode | None:
+    targets = list(map(_target, unit.codes))
+    if rule is MatchRule.EXACT:
+        return next((stored for stored, target in zip(unit.codes, targets, strict=True) if target == wanted), None)
+    choice = choose(targets, wanted, Runtime(rule.value))
+    return unit.codes[choice.index] if choice else None
+
+
+def _target(stored: StoredCode) -> TargetId:
+    return parse_target_id(stored.entry.target, source=f"{stored.archive.name}: {quoted(stored.entry.key)}")
+
+
+def _missing_stored(name: str, unit: CodeUnit, target: TargetId, rule: MatchRule) -> DeviceCodeError:
+    place = Place(name, unit.wrapper.offset if unit.wrapper else 0)
+    found = f"has no code for {target} under {unit.key} by the rule '{rule.value}'"
+    expected = f"one of its targets {', '.join(unit.targets)}" if unit.targets else ""
+    return DeviceCodeError(place, found, expected=expected)
+
+
+def write_stored(stem: Path, number: int, stored: StoredCode, *, limit: int) -> ExtractedCode:
+    """Write a code object to a file named after ``stem``, the number of its unit and its target.
+
+    Memory holds a few megabytes of it. Raises `DeviceCodeError` for damage and for more than ``limit`` bytes, and
+    `WorkError` when writing fails.
+    """
+    entry, name = stored.entry, stored.archive.name
+    if entry.size > limit:
+        found = f"{entry.key} for {entry.target} has {entry.size} bytes"
+        remedy = "Allow more with --limit."
+        raise DeviceCodeError(Place(name, entry.offset), found, expected=f"at most {limit}", remedy=remedy)
+    path = stem.with_name(f"{stem.name}.{number}.{file_name_spelling(_target(stored))}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        file = None
+        for piece in stored.pieces():
+            file = file or stack.enter_context(atomic_file(path.with_name(path.name + suffix_of(piece))))
+            file.write(load(piece))
+        if file is None:
+            raise DeviceCodeError(Place(name, entry.offset), f"{entry.key} for {entry.target} is empty")
+    return ExtractedCode(str(file.path), number, entry.target, entry.size, name)
+
+
+class CodeChoice:
+    """Which entries are taken for ``targets``, and what was passed over so far."""
+
+    def __init__(self, targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool) -> None:
+        self.targets, self.rule, self.allow_missing = targets, rule, allow_missing
+        self.has_code = False
+        self.passed_over: list[DeviceCodeError] = []
+
+    def choose(self, name: str, sources: Sequence[CodeSource]) -> dict[int, list[BundleEntry]]:
+        """Return the entries of each bundle of a file; raise `DeviceCodeError` when some bundles alone have none."""
+        chosen: dict[int, list[BundleEntry]] = {}
+        problems = []
+        for number, bundle in enumerate(source.bundle for source in sources):
+            self.has_code = True
+            found = {target: _choose_entry(bundle, target, self.rule) for target in self.targets}
+            entries = found.values() if self.targets else [entry for entry in bundle.plain.device_entries if entry.size]
+            each_once = {entry.offset: entry for entry in entries if entry}
+            if each_once:
+                chosen[number] = list(each_once.values())
+            problems += [_missing(bundle, target, self.rule) for target, entry in found.items() if entry is None]
+        self._settle(name, problems, is_any_chosen=bool(chosen))
+        return chosen
+
+    def choose_stored(self, name: str, kpack: KpackCode) -> dict[int, tuple[StoredCode, ...]]:
+        """Return the code of each unit of an archive or a split library, as `choose` does for bundles."""
+        self.has_code = self.has_code or any(unit.codes for unit in kpack.units)
+        chosen, problems = choose_stored(name, kpack.units, self.targets, self.rule)
+        self._settle(name, problems, is_any_chosen=bool(chosen))
+        return chosen
+
+    def _settle(self, name: str, problems: Sequence[DeviceCodeError], *, is_any_chosen: bool) -> None:
+        if not is_any_chosen:
+            self.passed_over += problems
+        elif not self.allow_missing:
+            raise_all(name, problems)
+
+
+def _choose_entry(bundle: Bundle, wanted: TargetId, rule: MatchRule) -> BundleEntry | None:
+    """Return the entry of ``bundle`` for ``wanted`` by ``rule``; none when nothing fits."""
+    entries = [entry for entry in bundle.plain.device_entries if entry.size]
+    if rule is MatchRule.EXACT:
+        return next((entry for entry in entries if entry.target == wanted), None)
+    targets = [entry.target for entry in entries if entry.target is not None]
+    choice = choose(targets, wanted, Runtime(rule.value))
+    return entries[choice.index] if choice else None
+
+
+def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeError:
+    is_variant = any(other.processor == target.processor for other in bundle.targets)
+    return DeviceCodeError(
+        bundle.place,
+        f"has no code for {target} by the rule '{rule.value}'",
+        expected=f"one of its targets {', '.join(map(str, bundle.targets))}" if bundle.targets else "",
+        remedy="Name a variant, or choose another rule." if rule is MatchRule.EXACT and is_variant else "",
+    )
+
+
+logger = logging.getLogger(__name__)
+
+
+def extract_code(
+    sources: Path | Sequence[Path],
+    dest_dir: Path,
+    targets: Sequence[TargetId],
+    *,
+    rule: MatchRule = MatchRule.EXACT,
+    allow_missing: bool = False,
+    limit: int = RAW_SIZE_LIMIT,
+    accept_wrong_hash: bool = False,
+) -> tuple[ExtractedCode, ...]:
+    """Write the code of a source, or of several, for each of ``targets`` (for all, if there are none) to ``dest_dir``.
+
+    Files are named after the source, the number of the bundle and the target of the entry; of several for one target,
+    the second and later ones have their number, too. The images of an object file, and a code object by itself, count
+    as a bundle; in a static library, bundles are numbered through, and so are the keys of a kpack archive and the
+    wrappers of a split library, whose archives are found from where it is. Compressed bundles are streamed, each once.
+    Of a folder or a wheel, every file with device code is taken, into folders as there; files that have code for none
+    of ``targets`` are passed over, if others have some. Split libraries get the code of the archives in all that is
+    given, which then don't come by themselves.
+    Raises `InputError` when there is no device code or it is damaged, when a bundle decompresses to more than
+    ``limit`` bytes or its hash is wrong (a warning in the log, with ``accept_wrong_hash``), when bundles have no code
+    for a target (`ProblemsError` for several), unless ``allow_missing``, and `WorkError` when writing fails. The files
+    appear when all are whole, so that an error leaves none.
+    """
+    choosing = CodeChoice(targets, rule, allow_missing=allow_missing)
+    paths = [sources] if isinstance(sources, Path) else [*sources]
+    binaries = _archives_last(find_all_binaries(paths))
+    source = paths[0]
+    with staging(dest_dir, source.name) as folder:
+        writer = _Writer(folder, limit, GivenArchives(binaries), accept_wrong_hash=accept_wrong_hash)
+        codes = convert_all(str(source), lambda found: writer.write_file(found, choosing), binaries)
+        if not choosing.has_code:
+            raise_all(str(source), writer.unfollowed)
+            raise _no_code(source)
+        if not any(codes):
+            raise_all(str(source), choosing.passed_over)
+        return placed([code for group in codes for code in group], folder, dest_dir)
+
+
+def _archives_last(binaries: Iterable[Binary | InputError]) -> list[Binary | InputError]:
+    """Return archives behind the libraries whose code they hold."""
+    return sorted(binaries, key=lambda found: not isinstance(found, InputError) and is_named_archive(found))
+
+
+def _no_code(source: Path) -> InputError:
+    kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library"
+    if source.is_dir() or is_wheel(source):
+        return InputError(source, "no device code for AMD GPUs", expected=f"{kinds} in it")
+    with FileRange.whole(source).view() as data:
+        if is_code_object(data):
+            flags = read_code_object(data, place=Place(str(source))).flags
+            found = f"a code object whose flags {flags:#x} name no processor"
+            return InputError(source, found, expected="one for a processor that is known")
+        found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"
+    return InputError(source, found, expected=kinds)
+
+
+class _Writer:
+    """Writes code to files in ``folder``, named after the files it is from."""
+
+    def __init__(self, folder: Path, limit: int, given: GivenArchives, *, accept_wrong_hash: bool) -> None:
+        self.folder, self.limit, self.given = folder, limit, given
+        self.accept_wrong_hash = accept_wrong_hash
+        self.unfollowed: list[RocwheelError] = []
+        """What is said of split libraries none of whose archives is there."""
+        self._stems: dict[Path, str] = {}
+        self._followed: dict[str, set[str]] = {}
+        """By archive, the binaries whose code was taken out of it already."""
+
+    def write_file(self, found: Binary | InputError, choosing: CodeChoice) -> list[ExtractedCode]:
+        """Write the code of a binary that is chosen, each bundle in one pass."""
+        if isinstance(found, InputError):
+            raise found
+        if reason := outside_reason(found.place) if found.place else "":
+            raise InputError(found.name, reason, expected="a name below the folder of the wheel")
+        stem = self.folder / (found.place or PurePath(found.name).name)
+        with found.view(limit=self.limit) as data:
+            beside = self.given.beside(found)
+            with open_kpack_code(data, name=found.name, folder=found.folder, beside=beside) as kpack:
+                if kpack is not None:
+                    return self._write_stored(stem, found, kpack, choosing)
+            sources = tuple(iter_code_sources(data, name=found.name))
+            chosen = choosing.choose(found.name, sources)
+            self._claim(stem, found.name, bool(chosen))
+            for number in chosen:
+                require_size(sources[number].bundle, self.limit)
+            return [
+                code
+                for number, entries in chosen.items()
+                for code in self._write(stem, number, sources[number], entries)
+            ]
+
+    def _write_stored(self, stem: Path, found: Binary, kpack: KpackCode, choosing: CodeChoice) -> list[ExtractedCode]:
+        if kpack.is_library:
+            self._note(kpack)
+            attempt_all(lambda code: require_archives(found.name, code), [kpack], self.unfollowed)
+            if not found.place:
+                raise_all(found.name, self.unfollowed)
+        elif self._is_followed(kpack):
+            return []
+        chosen = choosing.choose_stored(found.name, kpack)
+        self._claim(stem, found.name, any(chosen.values()))
+        return [
+            write_stored(stem, number, stored, limit=self.limit) for number, group in chosen.items() for stored in group
+        ]
+
+    def _note(self, library: KpackCode) -> None:
+        binaries = {unit.key.rpartition("#")[0] for unit in library.units}
+        for archive in library.archives:
+            self._followed.setdefault(str(Path(archive.name).resolve()), set()).update(binaries)
+
+    def _is_followed(self, code: KpackCode) -> bool:
+        """Return whether an archive holds only what libraries have led to."""
+        [archive] = code.archives
+        known = self._followed.get(str(Path(archive.name).resolve()), set())
+        return {entry.binary for entry in archive.entries} <= known
+
+    def _claim(self, stem: Path, name: str, is_written: bool) -> None:
+        """Raise `InputError` where the code of two files would be written under one name."""
+        if is_written and self._stems.setdefault(stem, name) != name:
+            found = f"its code would be written over that of {self._stems[stem]}"
+            raise InputError(name, found, remedy="Extract from one at a time.")
+
+    def _write(
+        self, stem: Path, number: int, source: CodeSource, entries: Sequence[BundleEntry]
+    ) -> list[ExtractedCode]:
+        names = _names(entries)
+        files: dict[int, AtomicFile] = {}
+        with ExitStack() as stack:
+            for entry, piece in self._iter_pieces(source, entries):
+                if entry.offset not in files:
+                    path = stem.with_name(f"{stem.name}.{number}.{names[entry.offset]}{suffix_of(piece)}")
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    files[entry.offset] = stack.enter_context(atomic_file(path))
+                for part in iter_pieces(piece):
+                    files[entry.offset].write(part)
+        found_in = source.bundle.place.name
+        return [
+            ExtractedCode(str(files[entry.offset].path), number, str(entry.target), entry.size, found_in)
+            for entry in entries
+        ]
+
+    def _iter_pieces(self, source: CodeSource, entries: Sequence[BundleEntry]) -> Iterator[tuple[BundleEntry, Data]]:
+        try:
+            yield from iter_entries(source.view, source.bundle, entries)
+        except WrongHashError as e:
+            if not self.accept_wrong_hash:
+                raise
+            logger.warning("%s: %s", e.source, e.found)
+
+
+def _names(entries: Sequence[BundleEntry]) -> dict[int, str]:
+    """Name the entry at each offset by its target."""
+    names, counts = {}, Counter[str]()
+    for entry in entries:
+        assert entry.target is not None
+        name = file_name_spelling(entry.target)
+        counts[name] += 1
+        names[entry.offset] = f"{name}.{counts[name]}" if counts[name] > 1 else name
+    return names

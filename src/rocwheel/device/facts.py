@@ -1,0 +1,467 @@
+"""The facts of the device code of one file, as plain values for tables and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError, find_inner_magic, measure_entries
+from rocwheel.binary.bundles.device_code import DeviceCode, iter_ar_members, read_device_code, read_offload_images
+from rocwheel.binary.bundles.sequence import iter_entries
+from rocwheel.binary.code_objects import Place, find_illegal, is_code_object, processor_of, read_code_object
+from rocwheel.binary.kernel_metadata import count_kernels
+from rocwheel.binary.kind import COMPRESSED_MAGIC, is_ar_archive, is_thin_archive
+from rocwheel.binary.kpack.archive import Scheme
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileRange, load, release_pages
+from rocwheel.device.kpack_code import find_doubts, open_kpack_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.binary.bundles.compressed import CompressedBundle
+    from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.code_objects import CodeObject
+    from rocwheel.binary.kpack.archive import KpackArchive
+    from rocwheel.binary.kpack.markers import SplitUnit
+    from rocwheel.core.reading import Data
+    from rocwheel.device.kpack_code import Beside, CodeUnit, KpackCode, StoredCode
+
+
+class EntryFacts(msgspec.Struct, frozen=True):
+    """An entry of a bundle or an archive, an image in an object file, or a code object by itself; sizes in bytes.
+
+    ``stored_size`` is what it takes in the file. That and ``kernels`` are none when the bundle wasn't decompressed.
+    """
+
+    id: str
+    target: str
+    size: int
+    stored_size: int | None
+    kernels: int | None = None
+    is_shared: bool = False
+    """Whether an entry before it is the same code object of a kpack archive, under another target."""
+
+
+class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle: where it is in the file, its size there and decompressed, in bytes; version 0 is a plain one."""
+
+    number: int
+    offset: int
+    size: int
+    raw_size: int
+    version: int
+    method: str
+    hosts: tuple[EntryFacts, ...]
+    """The (empty) entries for the host, of the target ``host``; they come first in bundles of all known writers."""
+    entries: tuple[EntryFacts, ...]
+
+
+class UnitFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A wrapper of a split library: its file offset, the key it is looked up by, and where archives are looked for."""
+
+    offset: int
+    key: str
+    search_paths: tuple[str, ...]
+
+
+class ArchiveFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A kpack archive: what it says of itself, and how many code objects it has."""
+
+    path: str
+    scheme: str
+    group: str
+    family: str
+    targets: tuple[str, ...]
+    code_objects: int
+
+
+class KpackFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The archives that code is in: the file itself, or those that were found for the wrappers of a split library."""
+
+    keys: tuple[str, ...]
+    """What runtimes look up, each once: the keys of an archive, or those of a library's wrappers."""
+    archives: tuple[ArchiveFacts, ...]
+    wrappers: tuple[UnitFacts, ...] = ()
+
+
+class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The device code of one file. ``entries`` are those outside of bundles: a code object by itself, or images."""
+
+    container: str
+    wrappers: int = 0
+    bundles: tuple[BundleFacts, ...] = ()
+    entries: tuple[EntryFacts, ...] = ()
+    problems: tuple[str, ...] = ()
+    kpack: KpackFacts | None = None
+    """What is said of kpack archives; ``entries`` are the code objects in them then."""
+
+    @property
+    def size(self) -> int:
+        """Size of all device code in the file, in bytes."""
+        stored = (entry.size if entry.stored_size is None else entry.stored_size for entry in self._each_once)
+        return sum(bundle.size for bundle in self.bundles) + sum(stored)
+
+    @property
+    def raw_size(self) -> int:
+        """Size of all device code when decompressed, in bytes."""
+        return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self._each_once)
+
+    @property
+    def groups(self) -> tuple[tuple[EntryFacts, ...], ...]:
+        """The entries of each bundle, or under each key of kpack archives; last, those outside of bundles, together."""
+        bundles = tuple(bundle.entries for bundle in self.bundles)
+        if self.kpack is None:
+            return (*bundles, self.entries) if self.entries else bundles
+        by_key: dict[str, list[EntryFacts]] = {key: [] for key in self.kpack.keys}
+        for entry in self.entries:
+            by_key[entry.id].append(entry)
+        return tuple(map(tuple, by_key.values()))
+
+    @property
+    def _each_once(self) -> Iterator[EntryFacts]:
+        return (entry for entry in self.entries if not entry.is_shared)
+
+
+_LARGEST_HELD = 256 << 20
+"""The largest payload of a compressed bundle that is held to be looked into; those of ROCm's libraries are smaller."""
+_FIRST_WITH_FEATURES = 4
+"""The first code object version whose ``e_flags`` distinguish features that are off from those that are left open."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """How closely to look at device code."""
+
+    deep: bool = False
+    """Whether compressed bundles are decompressed."""
+    limit: int = RAW_SIZE_LIMIT
+    """The largest bundle to decompress, and the largest member of a wheel to unpack, in bytes."""
+    strict: bool = True
+    """Whether damage within a code object is an error, rather than a problem to report."""
+
+
+class PayloadFacts(msgspec.Struct, frozen=True):
+    """Facts of the entries of a bundle, all of them, in their order.
+
+    ``stored`` are the bytes that each takes in the file, ``kernels`` how many it has; none where nobody looked, and for
+    payloads that are not code objects.
+    """
+
+    stored: tuple[int | None, ...]
+    kernels: tuple[int | None, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read_payload_facts(view: Data, bundle: Bundle, look: Look) -> PayloadFacts:
+    """Look into the payloads of ``bundle``, which is in ``view``.
+
+    Those of a compressed one are read only when ``look`` is deep, and when it decompresses to no more than its limit.
+    Raises `InputError` for damaged payloads.
+    """
+    unknown = (None,) * len(bundle.plain.entries)
+    if bundle.compressed is None:
+        kernels, problems = _look_into(view, bundle, strict=look.strict)
+        return PayloadFacts(tuple(entry.size for entry in bundle.plain.entries), kernels, tuple(problems))
+    if not look.deep:
+        return PayloadFacts(unknown, unknown)
+    if bundle.raw_size > look.limit:
+        found = f"it holds {count(bundle.raw_size, 'byte')} and was not read: at most {look.limit} bytes are"
+        return PayloadFacts(unknown, unknown, (f"{bundle.place}: {found}",))
+    kernels, problems = _look_into(view, bundle, strict=look.strict)
+    if (offset := find_inner_magic(view[bundle.start : bundle.stop])) is not None:
+        found = (
+            f"its payload has the bytes {COMPRESSED_MAGIC.decode()} at {offset:#x}, where some readers begin another"
+        )
+        problems.append(f"{bundle.place}: {found} bundle; device compress writes it without them")
+    return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))
+
+
+def _measure(view: Data, bundle: Bundle, compressed: CompressedBundle) -> tuple[int, ...]:
+    return tuple(measure_entries(view[bundle.start :], compressed, bundle.plain, place=bundle.place))
+
+
+def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int | None, ...], list[str]]:
+    kernels: dict[BundleEntry, int | None] = {}
+    problems = []
+    try:
+        for entry, payload in iter_payloads(view, bundle):
+            kernels[entry], problem = _read_or_report(payload, entry, bundle.place, strict=strict)
+            problems += [problem] if problem else []
+    except WrongHashError as e:
+        problems.append(f"{bundle.place}: {e.found}")
+    return tuple(kernels.get(entry) for entry in bundle.plain.entries), problems
+
+
+def iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Data]]:
+    """Yield the payload of each device entry when it is whole, in the order in which they lie in the bundle.
+
+    They don't overlap, so that one is held at a time. Larger ones than `_LARGEST_HELD` are passed over.
+    """
+    held = bytearray()
+    entries = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
+    for entry, piece in iter_entries(view, bundle, entries):
+        if len(piece) == entry.size:
+            yield entry, piece
+        elif entry.size <= _LARGEST_HELD:
+            held += load(piece)
+            if len(held) == entry.size:
+                yield entry, memoryview(held)
+                held = bytearray()
+
+
+def _read_or_report(payload: Data, entry: BundleEntry, place: Place, *, strict: bool) -> tuple[int | None, str | None]:
+    try:
+        return _read_payload(payload, entry, place)
+    except InputError as e:
+        if strict:
+            raise
+        return None, str(e)
+
+
+def _read_payload(payload: Data, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:
+    """Return the number of kernels, none in bitcode and SPIR-V, and the problem of a payload for another target."""
+    if not is_code_object(payload):
+        return None, None
+    code = read_code_object(payload, place=place)
+    problem = None
+    if code.version >= _FIRST_WITH_FEATURES and code.target not in {None, entry.target}:
+        problem = f"{place}: the entry {entry.spelling!r} holds code for {code.target}"
+    return count_kernels(payload, code, place=place), problem
+
+
+def read_kpack_facts(
+    data: Data, *, name: str, look: Look, folder: Path | None, beside: Beside | None = None
+) -> DeviceFacts | None:
+    """Gather the facts of the archive or split library ``name``; none for another file.
+
+    With a deep ``look``, or where code is not compressed, kernels are counted. Archives of a library are looked for
+    from ``folder``, in which it is, and among those ``beside`` it; where there is neither, nothing is said of them.
+    Raises `InputError` for a damaged file.
+    """
+    with open_kpack_code(data, name=name, folder=folder, beside=beside) as code:
+        if code is None:
+            return None
+        entries, problems = _Entries(look).read(code)
+        is_complete = folder is not None or bool(code.archives) or not code.is_library
+        doubts = find_doubts(name, code) if is_complete else ()
+        return DeviceFacts(
+            container="kpacked fat binary" if code.is_library else "kpack archive",
+            wrappers=len(code.wrappers),
+            entries=entries,
+            problems=tuple(dict.fromkeys((*code.problems, *problems, *doubts))),
+            kpack=KpackFacts(
+                keys=tuple(dict.fromkeys(unit.key for unit in code.units)),
+                archives=tuple(map(_archive_facts, code.archives)),
+                wrappers=tuple(map(_wrapper_facts, code.wrappers)),
+            ),
+        )
+
+
+def _archive_facts(archive: KpackArchive) -> ArchiveFacts:
+    return ArchiveFacts(
+        path=archive.name,
+        scheme=archive.scheme.value,
+        group=archive.group,
+        family=archive.family,
+        targets=archive.targets,
+        code_objects=len(archive.blobs),
+    )
+
+
+def _wrapper_facts(wrapper: SplitUnit) -> UnitFacts:
+    marker = wrapper.marker
+    key = f"{marker.kernel_name}#{wrapper.index}"
+    return UnitFacts(offset=wrapper.offset, key=key, search_paths=marker.search_paths)
+
+
+class _Entries:
+    """Looks at each code object once, however many keys and targets it has."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.problems: list[str] = []
+        self._kernels: dict[tuple[str, int], int | None] = {}
+
+    def read(self, code: KpackCode) -> tuple[tuple[EntryFacts, ...], list[str]]:
+        return tuple(self._entry(unit, stored) for unit in code.units for stored in unit.codes), self.problems
+
+    def _entry(self, unit: CodeUnit, stored: StoredCode) -> EntryFacts:
+        is_shared = stored.identity in self._kernels
+        if not is_shared:
+            self._kernels[stored.identity] = self._count(unit, stored)
+        entry = stored.entry
+        kernels = self._kernels[stored.identity]
+        return EntryFacts(unit.key, entry.target, entry.size, entry.stored_size, kernels, is_shared)
+
+    def _count(self, unit: CodeUnit, stored: StoredCode) -> int | None:
+        if stored.archive.scheme is not Scheme.NONE and not self.look.deep:
+            return None
+        place = Place(stored.archive.name, stored.entry.offset)
+        try:
+            payload = stored.read(self.look.limit)
+            if not is_code_object(payload):
+                return None
+            code = read_code_object(payload, place=place)
+            if code.target and code.target.processor != processor_of(stored.entry.target):
+                self.problems.append(f"{place}: {unit.key} for {stored.entry.target} is code for {code.target}")
+            return count_kernels(payload, code, place=place)
+        except InputError as e:
+            if self.look.strict:
+                raise
+            self.problems.append(str(e))
+            return None
+
+
+_HOST = "host"
+_BRIEFLY = Look()
+
+
+def read_device_facts(
+    data: Data, *, name: str, look: Look = _BRIEFLY, folder: Path | None = None, beside: Beside | None = None
+) -> DeviceFacts | None:
+    """Gather the facts of the file ``name``; none when it has no device code.
+
+    With a deep ``look``, compressed bundles are decompressed, to check hashes and to count kernels. From ``folder``, in
+    which the file is, and ``beside`` it, the kpack archives of a split library are looked for.
+    Raises `InputError` for damaged files; when it isn't strict, damage within code objects is among the problems.
+    """
+    if is_ar_archive(data):
+        return _read_archive(data, name, look, 0)
+    kpack = read_kpack_facts(data, name=name, look=look, folder=folder, beside=beside)
+    if kpack is not None:
+        return kpack
+    code = read_device_code(data, name=name)
+    if code is None:
+        return _read_images(data, name)
+    if code.code_object is not None:
+        return _read_code_object(data, code.code_object, Place(name), look)
+    return _read_bundles(data, code, look)
+
+
+def _read_code_object(data: Data, code: CodeObject, place: Place, look: Look) -> DeviceFacts:
+    kernels = None
+    unknown = f"{place}: a code object whose flags {code.flags:#x} name no processor"
+    problems: tuple[str, ...] = () if code.target else (unknown,)
+    try:
+        kernels = count_kernels(data, code, place=place)
+    except InputError as e:
+        if look.strict:
+            raise
+        problems += (str(e),)
+    entry = EntryFacts("", str(code.target or "unknown"), len(data), len(data), kernels)
+    return DeviceFacts(container="code object", entries=(entry,), problems=problems)
+
+
+def list_device_code(path: Path) -> DeviceFacts:
+    """Return the facts of the file ``path``, as `read_device_facts` does when it isn't strict.
+
+    Raises `InputError` also when it has no device code.
+    """
+    with FileRange.whole(path).view() as data:
+        facts = read_device_facts(data, name=str(path), look=Look(strict=False), folder=path.parent)
+        is_thin = is_thin_archive(data)
+    if facts is None:
+        kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library"
+        raise InputError(path, "a thin archive" if is_thin else "no device code", expected=kinds)
+    return facts
+
+
+def _read_archive(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
+    """Gather what all members hold; bundles are numbered through, and placed in the archive.
+
+    ``depth`` is how many archives it is in.
+    """
+    bundles: list[BundleFacts] = []
+    entries: list[EntryFacts] = []
+    problems: list[str] = []
+    wrappers = 0
+    for member in iter_ar_members(data, name=name, depth=depth):
+        content = data[member.offset : member.offset + member.size]
+        facts = _read_member(content, f"{name}({member.name})", look, depth + 1)
+        if facts is None:
+            continue
+        for bundle in facts.bundles:
+            place = {"number": len(bundles), "offset": bundle.offset + member.offset}
+            bundles.append(msgspec.structs.replace(bundle, **place))
+        entries += [msgspec.structs.replace(entry, id=f"{member.name}:{entry.id}") for entry in facts.entries]
+        problems += facts.problems
+        wrappers += facts.wrappers
+    if not bundles and not entries:
+        return None
+    return DeviceFacts(
+        container="archive", wrappers=wrappers, bundles=tuple(bundles), entries=tuple(entries), problems=tuple(problems)
+    )
+
+
+def _read_member(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
+    if is_ar_archive(data):
+        return _read_archive(data, name, look, depth)
+    return read_device_facts(data, name=name, look=look)
+
+
+def _read_images(data: Data, name: str) -> DeviceFacts | None:
+    images = read_offload_images(data, name=name)
+    entries = tuple(
+        EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size) for image in images
+    )
+    problems = tuple(
+        f"{Place(name, image.offset)}: an image that is not for a valid target: {reason}"
+        for image in images
+        if image.target and (reason := find_illegal(image.target))
+    )
+    return DeviceFacts(container="object file", entries=entries, problems=problems) if entries else None
+
+
+def _read_bundles(data: Data, code: DeviceCode, look: Look) -> DeviceFacts:
+    view = code.view(data)
+    bundles: list[BundleFacts] = []
+    problems: list[str] = []
+    for bundle in code.iter_bundles(data, strict=False):
+        problems += bundle.find_problems()
+        facts, found = _bundle_facts(view, bundle, look)
+        bundles.append(facts)
+        problems += found
+        release_pages(data)
+    fat = code.fat_binary
+    if fat is None:
+        problems += _rest_problems(data, code, bundles[-1])
+        return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
+    problems += fat.find_problems(bundle.offset for bundle in bundles)
+    container = "kpacked fat binary" if fat.is_kpacked else "fat binary"
+    return DeviceFacts(
+        container=container, wrappers=len(fat.wrappers), bundles=tuple(bundles), problems=tuple(problems)
+    )
+
+
+def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[str]:
+    """Yield what is wrong with bytes after the last bundle of a file, if there are any."""
+    rest = len(data) - last.offset - last.size
+    if rest and last.version:
+        place = Place(code.name, last.offset + last.size, last.number)
+        refusal = ", which LLVM's bundler refuses" if last.method == "zstd" else ""
+        yield f"{place}: {count(rest, 'byte')} after the compressed bundle{refusal}"
+
+
+def _bundle_facts(view: Data, bundle: Bundle, look: Look) -> tuple[BundleFacts, tuple[str, ...]]:
+    payloads = read_payload_facts(view, bundle, look)
+    entries, hosts = [], []
+    for entry, stored, kernels in zip(bundle.plain.entries, payloads.stored, payloads.kernels, strict=True):
+        if entry.id.is_host:
+            hosts.append(EntryFacts(entry.spelling, _HOST, entry.size, stored))
+        else:
+            entries.append(EntryFacts(entry.spelling, str(entry.target), entry.size, stored, kernels))
+    facts = BundleFacts(
+        number=bundle.place.bundle or 0,
+        offset=bundle.place.offset,
+        size=bundle.size,
+        raw_size=bundle.raw_size,
+        version=bundle.compressed.version if bundle.compressed else 0,
+        method=bundle.compressed.method.name.lower() if bundle.compressed else "",
+        hosts=tuple(hosts),
+        entries=tuple(entries),
+    )
+    return facts, payloads.problems

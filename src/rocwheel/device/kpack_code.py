@@ -1,0 +1,512 @@
+"""Code in kpack archives, as runtimes find it for the units of a split library, and contradictions between them.
+
+A host wheel and its device wheels are installed into one folder, and so are the folders of a split tree.
+
+AMD's runtime asks for a GPU's own target, then for the generic one that covers it, each with all features of the GPU,
+with fewer, and at last without any. The placeholder of a path stands for these alone: an archive that is named for
+another target is never opened. For each of them in turn, the runtime looks into the archives that list it.
+
+AMD's tool of mid-2026 counts units in each archive, and passes over those that lack its target; wrappers count all. So
+an archive without some unit has others under wrong indices: a GPU gets other kernels than it was asked for, or none.
+Where an archive lacks a unit of its library, the names of the kernels say which unit each code object is, if other
+archives, which lack none, have all of them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.code_objects import Place, TargetId, parse_target_id, processor_of
+from rocwheel.binary.kernel_metadata import kernel_names
+from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kpack.archive import (
+    KERNEL_LIMIT,
+    KpackArchive,
+    KpackEntry,
+    iter_kernel,
+    read_archive,
+    read_kernel,
+    read_kernel_head,
+)
+from rocwheel.binary.kpack.markers import SplitUnit, find_archives, match_units, read_split_library, target_at
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import count
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.wheels.binaries import Binary, installed_place
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.binary.kpack.archive import KpackEntry
+    from rocwheel.core.reading import Data
+
+
+_SUFFIX = ".kpack"
+
+
+class _Wanted(NamedTuple):
+    """Where archives have to be: in a place below what is laid over each other, or, if that is unknown, at its end."""
+
+    place: str
+    is_whole: bool
+
+    def target_of(self, binary: Binary) -> str | None:
+        """Return the target for which ``binary`` is looked for, as `target_at` does; none for another file."""
+        if not binary.place:
+            return target_at(posixpath.basename(self.place), Path(binary.name).name)
+        place = _place(binary)
+        if not self.is_whole:
+            place = "/".join(place.split("/")[-self.place.count("/") - 1 :])
+        return target_at(self.place, place)
+
+
+class GivenArchives:
+    """The archives among ``found``, by their names; damaged ones are reported by whoever is given them."""
+
+    def __init__(self, found: Iterable[Binary | InputError]) -> None:
+        self._binaries = [b for b in found if not isinstance(b, InputError) and is_named_archive(b)]
+
+    def holds(self, name: str) -> bool:
+        """Return whether the archive ``name``, or that at a resolved path, is one of those that are given."""
+        return any(
+            binary.name == name or (binary.member is None and str(Path(binary.name).resolve()) == name)
+            for binary in self._binaries
+        )
+
+    def beside(self, library: Binary) -> Beside:
+        """Return the archives as the markers of ``library`` name them."""
+        return Beside(self._binaries, library)
+
+
+class Beside(NamedTuple):
+    """Archives that are given together with a library."""
+
+    archives: Sequence[Binary]
+    library: Binary
+
+    def find(self, search_path: str, known: Collection[Path]) -> Iterator[tuple[Binary, str]]:
+        """Yield the archives that a search path of the library leads to, each with the target for which it does.
+
+        Those that are ``known`` files are left out. The target is as `target_at` gives it.
+        """
+        wanted = _wanted(self.library, search_path)
+        for binary in self.archives:
+            is_known = binary.member is None and Path(binary.name).resolve() in known
+            target = None if is_known else wanted.target_of(binary)
+            if target is not None:
+                yield binary, target
+
+
+def is_named_archive(binary: Binary) -> bool:
+    """Return whether a file is called as archives are."""
+    return binary.name.endswith(_SUFFIX)
+
+
+def _wanted(library: Binary, search_path: str) -> _Wanted:
+    folder = posixpath.dirname(_place(library))
+    place = posixpath.normpath(posixpath.join(folder, search_path))
+    parts = place.split("/")
+    kept = [part for part in parts if part != ".."]
+    return _Wanted("/".join(kept), is_whole=bool(library.place) and len(kept) == len(parts))
+
+
+def _place(binary: Binary) -> str:
+    return binary.place if binary.member is None else installed_place(binary.place)
+
+
+class SearchedArchive(NamedTuple):
+    """An archive that a marker leads to: by which of its paths, and with which target in the placeholder, if any."""
+
+    archive: KpackArchive
+    path: int
+    target: str
+
+
+class Found(NamedTuple):
+    """What a GPU gets: code for ``target``; or an archive that lists ``target`` and lacks the unit; or neither.
+
+    A runtime that gets nothing passes the GPU over. At an archive that lacks the unit, it gives up on all GPUs.
+    """
+
+    target: TargetId | None = None
+    lacking: KpackArchive | None = None
+    stored: tuple[str, int] | None = None
+    """The name of the archive with the code, and its ordinal there."""
+
+    @property
+    def code(self) -> TargetId | None:
+        """The target of the code, if there is any."""
+        return self.target if self.lacking is None else None
+
+
+class Lookup(NamedTuple):
+    """A wrapper, and the archives that there are of the ones that its marker names."""
+
+    wrapper: SplitUnit
+    archives: tuple[SearchedArchive, ...]
+
+    @property
+    def key(self) -> str:
+        """What is looked up in archives."""
+        return f"{self.wrapper.marker.kernel_name}#{self.wrapper.index}"
+
+    @property
+    def targets(self) -> tuple[TargetId, ...]:
+        """The targets that some archive has code for."""
+        return _read_targets(
+            (target, searched)
+            for searched in self.archives
+            for target in searched.archive.targets
+            if self._entry(searched.archive, target) is not None
+        )
+
+    @property
+    def listed(self) -> tuple[TargetId, ...]:
+        """The targets that the archives list or are named for, whether they have code for this wrapper or not."""
+        return _read_targets((t, s) for s in self.archives for t in (*s.archive.targets, s.target) if t)
+
+    def find(self, gpu: TargetId, *, stops: bool = False) -> Found:
+        """Return what a runtime finds for ``gpu``, all of whose features are set as far as they matter.
+
+        With ``stops``, it ends at the first archive that lists a target.
+        """
+        asked = tuple(_asked(gpu))
+        opened = self._opened(asked)
+        lacking = Found()
+        for target in asked:
+            for archive in opened:
+                if str(target) not in archive.targets:
+                    continue
+                entry = self._entry(archive, str(target))
+                if entry is not None:
+                    return Found(target, stored=(archive.name, entry.ordinal))
+                lacking = lacking if lacking.lacking else Found(target, archive)
+                if stops:
+                    return lacking
+        return lacking
+
+    def _opened(self, asked: Sequence[TargetId]) -> list[KpackArchive]:
+        """Return the archives that a runtime opens, in its order: by their paths, then by the targets asked for."""
+        order = {str(target): number for number, target in enumerate(asked)} | {"": 0}
+        named = [searched for searched in self.archives if searched.target in order]
+        named.sort(key=lambda searched: (searched.path, order[searched.target]))
+        return [searched.archive for searched in named]
+
+    def _entry(self, archive: KpackArchive, target: str) -> KpackEntry | None:
+        return archive.find(self.wrapper.marker.kernel_name, self.wrapper.index, target)
+
+
+def _asked(gpu: TargetId) -> Iterator[TargetId]:
+    """Yield the targets that a runtime asks for on ``gpu``, in its order."""
+    for name in (gpu.processor, *load_catalog().generics_of(gpu.processor)):
+        settings = [(gpu.sramecc, gpu.xnack), (gpu.sramecc, None), (None, gpu.xnack), (None, None)]
+        yield from dict.fromkeys(TargetId(name, sramecc, xnack) for sramecc, xnack in settings)
+
+
+def _read_targets(spellings: Iterable[tuple[str, SearchedArchive]]) -> tuple[TargetId, ...]:
+    """Return targets that archives spell, each once; raises `InputError` for what is none."""
+    first = {spelling: searched.archive.name for spelling, searched in reversed(list(spellings))}
+    targets = [parse_target_id(spelling, source=name) for spelling, name in reversed(first.items())]
+    return tuple(target for target in targets if target.processor.startswith("gfx"))
+
+
+class StoredCode(NamedTuple):
+    """A code object of an archive, under one of its keys; ``data`` are the archive's bytes."""
+
+    data: Data
+    archive: KpackArchive
+    entry: KpackEntry
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        """What is the same for all keys of one code object."""
+        return self.archive.name, self.entry.ordinal
+
+    def pieces(self) -> Iterator[Data]:
+        """Yield the code in pieces; raises `KpackError` for damage."""
+        return iter_kernel(self.data, self.archive, self.entry)
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of the code; raises `KpackError` for damage."""
+        return read_kernel_head(self.data, self.archive, self.entry, size)
+
+    def read(self, limit: int = KERNEL_LIMIT) -> memoryview:
+        """Return the code; raises `KpackError` for damage, and for more than ``limit`` bytes."""
+        return read_kernel(self.data, self.archive, self.entry, limit=min(limit, KERNEL_LIMIT))
+
+
+class Way(NamedTuple):
+    """How a marker leads to an archive: by which of its paths, and with which target in the placeholder, if any."""
+
+    archive: str
+    path: int
+    target: str
+
+
+class CodeUnit(NamedTuple):
+    """What is looked up by one key: the code for each target, the most specific targets first.
+
+    For a library, ``wrapper`` is the first wrapper that asks for it. ``archives`` are those archives that its marker
+    names and that exist, and ``ways`` say how the marker leads to each.
+    """
+
+    key: str
+    codes: tuple[StoredCode, ...]
+    archives: tuple[str, ...]
+    wrapper: SplitUnit | None = None
+    ways: tuple[Way, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that there is code for, as they are spelled."""
+        return tuple(dict.fromkeys(code.entry.target for code in self.codes))
+
+
+class KpackCode(msgspec.Struct, frozen=True):
+    """The code of an archive, or of a split library with the archives that were found."""
+
+    units: tuple[CodeUnit, ...]
+    archives: tuple[KpackArchive, ...]
+    wrappers: tuple[SplitUnit, ...] = ()
+    problems: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """Of a library, the archives that can't be read, each for one of the problems."""
+
+    @property
+    def is_library(self) -> bool:
+        """Whether this is the code of a library, not of one archive."""
+        return bool(self.wrappers)
+
+
+@contextmanager
+def open_kpack_code(
+    data: Data, *, name: str, folder: Path | None, beside: Beside | None = None
+) -> Iterator[KpackCode | None]:
+    """Yield the code of the file ``name`` if that is an archive or a split library; none otherwise.
+
+    Archives are looked for from ``folder``, in which the library is, and among those that are given ``beside`` it. An
+    archive that can't be read is among the problems of a library. Raises `InputError` for a damaged archive or library.
+    """
+    if is_kpack(data):
+        yield kpack_archive_code(data, read_archive(data, name=name))
+        return
+    split = read_split_library(data, name=name) if is_host_file(data) else None
+    if split is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        yield _follow(split.units, _Opener(folder, beside, stack))
+
+
+def kpack_archive_code(data: Data, archive: KpackArchive) -> KpackCode:
+    """Return the code of one archive, whose bytes are ``data``."""
+    keys = dict.fromkeys(entry.key for entry in archive.entries)
+    codes: dict[str, list[StoredCode]] = {key: [] for key in keys}
+    for entry in archive.entries:
+        codes[entry.key].append(StoredCode(data, archive, entry))
+    units = tuple(CodeUnit(key, _in_order(found), (archive.name,)) for key, found in codes.items())
+    return KpackCode(units, (archive,), problems=archive.problems)
+
+
+def _follow(wrappers: Sequence[SplitUnit], opener: _Opener) -> KpackCode:
+    units = {}
+    for wrapper in wrappers:
+        key = (f"{wrapper.marker.kernel_name}#{wrapper.index}", wrapper.marker.search_paths)
+        if key not in units:
+            units[key] = opener.unit(wrapper)
+    archives = tuple(archive for opened in opener.opened.values() if opened for _, archive in [opened])
+    problems = opener.problems
+    return KpackCode(tuple(units.values()), archives, tuple(wrappers), tuple(problems.values()), tuple(problems))
+
+
+class _Opener:
+    """Opens each archive once, and keeps it open as long as ``stack`` is."""
+
+    def __init__(self, folder: Path | None, beside: Beside | None, stack: ExitStack) -> None:
+        self.folder, self.beside, self.stack = folder, beside, stack
+        self.opened: dict[str, tuple[Data, KpackArchive] | None] = {}
+        self.problems: dict[str, str] = {}
+        self._found: dict[str, tuple[tuple[Binary, str], ...]] = {}
+
+    def unit(self, wrapper: SplitUnit) -> CodeUnit:
+        """Return the code that there is for a wrapper."""
+        marker = wrapper.marker
+        found = [(number, file) for number, path in enumerate(marker.search_paths) for file in self._find(path)]
+        files = {file.name: file for _, (file, _) in found}
+        archives = [opened for opened in map(self._open, files.values()) if opened]
+        ways = [Way(opened[1].name, n, target) for n, (file, target) in found if (opened := self._open(file))]
+        key = f"{marker.kernel_name}#{wrapper.index}"
+        codes = [
+            StoredCode(data, archive, entry)
+            for data, archive in archives
+            for target in archive.targets
+            if (entry := archive.find(marker.kernel_name, wrapper.index, target))
+        ]
+        names = tuple(archive.name for _, archive in archives)
+        return CodeUnit(key, _in_order(codes), names, wrapper, tuple(ways))
+
+    def _find(self, search_path: str) -> tuple[tuple[Binary, str], ...]:
+        """Return the archives that a search path leads to, each with its target: those installed, then those given."""
+        if search_path not in self._found:
+            installed = find_archives(self.folder, search_path) if self.folder is not None else ()
+            known = [file.path for file in installed]
+            given = self.beside.find(search_path, known) if self.beside is not None else ()
+            self._found[search_path] = (*((Binary(str(file.path), "", 0), file.target) for file in installed), *given)
+        return self._found[search_path]
+
+    def _open(self, found: Binary) -> tuple[Data, KpackArchive] | None:
+        if found.name not in self.opened:
+            try:
+                data = self.stack.enter_context(found.view())
+                self.opened[found.name] = data, read_archive(data, name=found.name)
+            except RocwheelError as e:
+                self.opened[found.name] = None
+                self.problems[found.name] = str(e)
+        return self.opened[found.name]
+
+
+def each_once(codes: Iterable[StoredCode]) -> tuple[StoredCode, ...]:
+    """Return each code object once, under its least specific target; the most specific ones come first.
+
+    Of several for one target, the first is the one that runtimes take.
+    """
+    by_target: dict[str, StoredCode] = {}
+    for stored in codes:
+        by_target.setdefault(stored.entry.target, stored)
+    return tuple({stored.identity: stored for stored in by_target.values()}.values())
+
+
+def _in_order(codes: Sequence[StoredCode]) -> tuple[StoredCode, ...]:
+    """Sort code by how many features its target names, the most first, as runtimes look for it."""
+    return tuple(sorted(codes, key=lambda code: -code.entry.target.count(":")))
+
+
+class NamedArchive(NamedTuple):
+    """An archive that markers of a library name, its bytes, and the keys that wrappers look for there."""
+
+    data: Data
+    archive: KpackArchive
+    wanted: frozenset[str]
+
+
+class UnitFault(msgspec.Struct, frozen=True):
+    """What is wrong with one archive of a library."""
+
+    archive: str
+    lacking: tuple[str, ...]
+    """The keys that wrappers look for in vain, in order of their indices."""
+    owners: dict[str, str]
+    """Of code objects under a wrong key: the key of the unit that each belongs to, by the key where it is stored."""
+    is_clear: bool
+    """Whether kernels tell which unit each code object is of."""
+
+
+def find_unit_faults(archives: Sequence[NamedArchive], binaries: Iterable[str]) -> tuple[UnitFault, ...]:
+    """Return the faults of the ``archives`` of a library, whose kernel names are ``binaries``.
+
+    Code is read only where units are missing. Raises `KpackError` and `DeviceCodeError` for what is damaged there.
+    """
+    names = frozenset(binaries)
+    stored = {named.archive.name: _by_key(named.archive, names) for named in archives}
+    faulty = [named for named in archives if not named.wanted <= stored[named.archive.name].keys()]
+    if not faulty:
+        return ()
+    reference: dict[str, frozenset[str]] = {}
+    for named in archives:
+        if named not in faulty:
+            own = stored[named.archive.name]
+            reference |= _kernels(named, {key: own[key] for key in named.wanted - reference.keys()})
+    return tuple(_fault(named, stored[named.archive.name], reference) for named in faulty)
+
+
+def _fault(named: NamedArchive, stored: Mapping[str, KpackEntry], reference: Mapping[str, frozenset[str]]) -> UnitFault:
+    owners = match_units(_kernels(named, stored), reference)
+    lacking = sorted(named.wanted - stored.keys(), key=lambda key: (len(key), key))
+    wrong = {key: owner for key, owner in (owners or {}).items() if owner != key}
+    return UnitFault(named.archive.name, tuple(lacking), wrong, is_clear=owners is not None)
+
+
+def _by_key(archive: KpackArchive, binaries: frozenset[str]) -> dict[str, KpackEntry]:
+    """Return a code object of each unit of the library in an archive, by its key there."""
+    found: dict[str, KpackEntry] = {}
+    for entry in archive.entries:
+        if entry.binary in binaries and entry.index is not None:
+            found.setdefault(entry.key, entry)
+    return found
+
+
+def _kernels(named: NamedArchive, entries: Mapping[str, KpackEntry]) -> dict[str, frozenset[str]]:
+    """Return the names of the kernels in each code object; none for what has none."""
+    kernels = {
+        key: kernel_names(read_kernel(named.data, named.archive, entry), place=Place(named.archive.name, entry.offset))
+        for key, entry in entries.items()
+    }
+    return {key: names for key, names in kernels.items() if names}
+
+
+def find_doubts(name: str, code: KpackCode) -> tuple[str, ...]:
+    """Return what a runtime would stumble over in the archives of the library ``name``, or in one archive.
+
+    Code objects are decompressed only where some targets lack units.
+    """
+    wrong = _wrong_indices(code) if code.is_library else ()
+    return (*_missing_archives(name, code), *_misnamed_archives(code), *_missing_code(name, code), *wrong)
+
+
+def _missing_archives(name: str, code: KpackCode) -> Iterator[str]:
+    if code.is_library and not any(unit.archives for unit in code.units) and not code.problems:
+        paths = dict.fromkeys(path for wrapper in code.wrappers for path in wrapper.marker.search_paths)
+        yield f"{name}: its code is in kpack archives that are not there: {', '.join(paths)}"
+
+
+def _misnamed_archives(code: KpackCode) -> Iterator[str]:
+    """Yield the archives that runtimes open for a GPU and find nothing in for it, and open for no other."""
+    processors = {archive.name: archive.processors for archive in code.archives}
+    for way in dict.fromkeys(way for unit in code.units for way in unit.ways if way.target):
+        if processor_of(way.target) not in processors[way.archive]:
+            listed = ", ".join(sorted(processors[way.archive]))
+            yield f"{way.archive}: is for {way.target} by its name, and lists {listed}: no runtime finds code in it"
+
+
+def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
+    """Yield the targets that an archive lists and has not all code for: runtimes expect it there, and give up."""
+    listed = {archive.name: archive.targets for archive in code.archives}
+    lacking: dict[str, list[str]] = defaultdict(list)
+    for unit in code.units:
+        for target in dict.fromkeys(target for archive in unit.archives for target in listed[archive]):
+            if target not in unit.targets:
+                lacking[target].append(unit.key)
+    for target, keys in sorted(lacking.items()):
+        units = f"{keys[0]} and {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else keys[0]
+        yield (
+            f"{name}: no code for {target} under {units}, though an archive lists the target: runtimes refuse the "
+            "library on such a GPU, and some on every GPU"
+        )
+
+
+def _wrong_indices(code: KpackCode) -> Iterator[str]:
+    """Yield the code of a split library that is stored under the index of another unit."""
+    stored = {codes.archive.name: codes for unit in code.units for codes in unit.codes}
+    archives = [
+        NamedArchive(codes.data, codes.archive, frozenset(unit.key for unit in code.units if name in unit.archives))
+        for name, codes in sorted(stored.items())
+    ]
+    try:
+        faults = find_unit_faults(archives, (wrapper.marker.kernel_name for wrapper in code.wrappers))
+    except InputError as e:
+        yield str(e)
+        return
+    for fault in faults:
+        for key, owner in fault.owners.items():
+            targets = dict.fromkeys(e.target for e in stored[fault.archive].archive.entries if e.key == key)
+            yield (
+                f"{fault.archive}: what is stored as {key} for {', '.join(targets)} is the code of {owner}: "
+                "its indexes were counted for each target, as some releases of AMD's tool do"
+            )

@@ -1,1 +1,0 @@
-"""Device code read: facts for people, extraction, and which GPUs a file runs on."""

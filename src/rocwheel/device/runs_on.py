@@ -1,0 +1,477 @@
+"""Which code objects of a binary a GPU would use, and why."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.binary.bundles.runtimes import (
+    Archives,
+    HipRuntime,
+    find_faults,
+    find_runtime,
+    other_readers,
+    release_of,
+    releases,
+)
+from rocwheel.binary.bundles.sequence import iter_entries
+from rocwheel.binary.code_objects import (
+    FIRST_WITH_OPEN_FEATURES,
+    Place,
+    TargetId,
+    is_code_object,
+    parse_target_id,
+    read_code_object,
+    read_loaded_header,
+)
+from rocwheel.binary.elf.facts import read_elf, read_soname
+from rocwheel.binary.elf.header import HEADER_SIZE
+from rocwheel.binary.kind import is_elf
+from rocwheel.binary.kpack.archive import KpackError
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import convert_good, raise_all
+from rocwheel.device.kpack_code import GivenArchives, Lookup, SearchedArchive, open_kpack_code
+from rocwheel.device.surroundings import completeness_of
+from rocwheel.device.use import BundleCode, EntryCode, Use, load_use, look_up_use
+from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
+from rocwheel.targets.kernel_files.table import Without
+from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
+from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.wheels.binaries import Binary, find_all_binaries, find_places, installed_place, tracked_binaries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.bundles.runtimes import Release
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.code_objects import LoadedHeader
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
+    from rocwheel.device.kpack_code import CodeUnit, KpackCode
+    from rocwheel.targets.kernel_files.table import Opener
+
+__all__ = [
+    "FileVerdict",
+    "FolderLack",
+    "Use",
+    "judge_file",
+    "judge_files",
+    "opened_verdicts",
+]
+
+
+class FolderLack(msgspec.Struct, frozen=True):
+    """What a folder of kernels lacks for a GPU; ``found`` follows the folder's place and "which"."""
+
+    folder: str
+    found: str
+    compiles: bool
+    """Whether the library compiles the kernels when they are first used."""
+    is_given: bool = True
+    """Whether the folder's kernels would be among what is given; else it is not judged."""
+
+
+class FileVerdict(msgspec.Struct, frozen=True):
+    """What one file offers a GPU under the rules of one runtime."""
+
+    path: str
+    place: str
+    """Its path below the folder or in the wheel that it was found in; empty for a file that was itself named."""
+    gpu: TargetId
+    """The GPU, with a setting of each feature that the file's code for it depends on."""
+    runtime: Runtime
+    uses: tuple[Use, ...]
+    kpacked: bool = False
+    """Whether the code was moved to kpack archives of which none is there."""
+    up_to: str = ""
+    """The last ROCm release that this holds for; empty if it holds for later ones, too, reasons included."""
+    since: str = ""
+    """The first ROCm release that this holds for; empty if it holds for earlier ones, too, reasons included."""
+    faults: tuple[str, ...] = ()
+    """What packages of these releases do wrong with the file, though it is sound."""
+    lack: FolderLack | None = None
+    """What the folder of kernels lacks that the library opens."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether every bundle has code that runs, and the folder of kernels what the library can't do without."""
+        lost = self.lack is not None and self.lack.is_given and not self.lack.compiles
+        return all(use.code is not None for use in self.uses) and not lost
+
+
+def judge_file(path: Path, agent: TargetId, *, rocm: str = "") -> tuple[FileVerdict, ...]:
+    """Return what a GPU would use of the file, by each runtime's rules; nothing for a file without device code.
+
+    The code of a split library is in the kpack archives that its markers name, which are looked for from where it is.
+
+    There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets: the GPU has one
+    of these settings. Raises `InputError` for a file that can't be read or is damaged.
+    """
+    return judge_files([path], [agent], rocm=rocm)
+
+
+def judge_files(
+    paths: Iterable[Path],
+    agents: Iterable[TargetId],
+    *,
+    rocm: str = "",
+    is_machine: bool = False,
+    unread: list[RocwheelError] | None = None,
+    progress: Progress = SILENT,
+) -> tuple[FileVerdict, ...]:
+    """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
+
+    A split library gets its code from the archives that are installed beside it, and from those in everything that is
+    given, as if folders and wheels were laid over each other. With ``is_machine``, all GPUs are in one machine: there,
+    an archive that lists one of them and lacks its code keeps the code from all.
+
+    With ``rocm``, a ROCm release, there is the verdict of that release. Without it there is one for each span of
+    releases that differ in code or reasons, of those that a library needs by the name of its runtime, or of all; but
+    none for releases that are too old for some of a file's code and find less.
+
+    A feature that a GPU leaves open is set in the verdicts on every file once the code or the name of one file sets it.
+
+    Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several. With a list ``unread``, they
+    are appended to that, and raised where no other file is there.
+    """
+    gpus, paths = tuple(dict.fromkeys(agents)), list(paths)
+    if rocm:
+        release_of(rocm)
+    binaries = list(find_all_binaries(paths))
+    archives = GivenArchives(binaries)
+    folders = KernelFolders(installed_place(place) for place in find_places(paths))
+    given = tracked_binaries(binaries, "reading device code", progress)
+    problems = [] if unread is None else unread
+    read = convert_good("binaries", lambda found: _read(found, archives), given, problems)
+    if unread is None:
+        raise_all("binaries", problems)
+    openers = {found.name: opener for found, _, opener in read}
+    kept = [(found, code, _opened(found, openers[found.name], folders)) for found, code in _together(read)]
+    files = [(found, code) for found, code, _ in kept if code is not None]
+    settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
+    return tuple(verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, rocm))
+
+
+_Read: TypeAlias = "tuple[Binary, _Code | None, Opener | None]"
+
+
+def _read(found: Binary | InputError, archives: GivenArchives) -> _Read:
+    if isinstance(found, InputError):
+        raise found
+    with found.view() as data:
+        opener = opener_of(found.name, read_soname(data, name=found.name))
+        return found, _read_code(data, found, archives), opener
+
+
+def _together(read: Sequence[_Read]) -> Iterator[tuple[Binary, _Code | None]]:
+    """Yield files with all the code that a runtime finds for them.
+
+    Archives that the given libraries open are judged with these alone. Any other has the code of all that are called
+    as it is but for the target, as the library's marker would name them together.
+    """
+    lookups = [lookup for _, code, _ in read if code is not None for lookup in code.lookups]
+    opened = {searched.archive.name for lookup in lookups for searched in lookup.archives}
+    units: dict[tuple[str, str], dict[EntryCode, None]] = {}
+    for found, code, _ in read:
+        for key, bundle in zip(code.keys, code.loaded, strict=True) if code and code.keys else ():
+            units.setdefault((without_targets(found.place or found.name), key), {}).update(
+                dict.fromkeys(bundle.entries)
+            )
+    for found, code, _ in read:
+        if code is None or not code.keys:
+            yield found, code
+        elif found.name not in opened and (found.member or str(Path(found.name).resolve()) not in opened):
+            alike = without_targets(found.place or found.name)
+            yield found, code._replace(loaded=tuple(_archived(units[alike, key]) for key in code.keys))
+
+
+def _archived(entries: Iterable[EntryCode]) -> BundleCode:
+    """Return what archives have under one key."""
+    return BundleCode(tuple(entries), is_bundle=False, is_archived=True)
+
+
+class _Opened(NamedTuple):
+    """The folder of kernels that a library opens, and whether its kernels would be among what is given."""
+
+    folder: KernelFolder
+    is_given: bool = True
+
+
+def _opened(found: Binary, opener: Opener | None, folders: KernelFolders) -> _Opened | None:
+    """Return the folder that a library opens, among all that is given or beside it on disk."""
+    place = installed_place(found.place)
+    folder = folders.opened_by(place, opener)
+    if folder is None or opener is None or not folder.is_bare:
+        return _Opened(folder) if folder else None
+    beside = _folder_beside(found, opener)
+    if beside is not None and not beside.is_bare:
+        return _Opened(beside)
+    about = completeness_of(found)
+    loss = folders.find_loss(place, opener, divided=about.is_divided, closed=about.is_closed)
+    if loss is Loss.NONE:
+        return None
+    named = beside if beside and not found.place else folder
+    return _Opened(named, loss is Loss.LOST and not about.is_alone)
+
+
+def _folder_beside(found: Binary, opener: Opener) -> KernelFolder | None:
+    """Return the folder that a library on disk opens."""
+    if found.folder is None:
+        return None
+    library = found.folder.resolve() / PurePath(found.name).name
+    patterns = (f"{glob.escape(str(library.parent))}/{pattern}" for pattern in opener.folders)
+    beside = [folder for pattern in patterns for folder in glob.glob(pattern)]  # noqa: PTH207
+    places = (Path(os.path.normpath(folder), place) for folder in beside for place in find_places([Path(folder)]))
+    return KernelFolders(map(str, places)).opened_by(str(library), opener)
+
+
+def _judge_with_folder(
+    found: Binary,
+    code: _Code | None,
+    opened: _Opened | None,
+    settings: Mapping[TargetId, Sequence[TargetId]],
+    is_machine: bool,
+    rocm: str,
+) -> Iterator[FileVerdict]:
+    """Yield the verdicts on a file; on a library without code of its own, only those whose folder lacks kernels."""
+    for verdict in _judge(found, code or _Code(), settings, is_machine, rocm):
+        lacking = opened.folder.find_lack(verdict.gpu, verdict.runtime) if opened else ""
+        if opened and lacking and (opened.is_given or code is not None):
+            compiles = opened.folder.opener.without is Without.COMPILES
+            lack = FolderLack(opened.folder.place, lacking, compiles, opened.is_given)
+            yield msgspec.structs.replace(verdict, lack=lack)
+        elif code is not None:
+            yield verdict
+
+
+def _judge(
+    found: Binary,
+    code: _Code,
+    settings: Mapping[TargetId, Sequence[TargetId]],
+    is_machine: bool,
+    rocm: str,
+) -> Iterator[FileVerdict]:
+    for agent, gpus in settings.items():
+        beside = [gpu for other, others in settings.items() if other != agent for gpu in others] if is_machine else []
+        for gpu in gpus:
+            for runtime in Runtime:
+                verdict = FileVerdict(found.name, found.place, gpu, runtime, (), code.is_elsewhere)
+                yield from _verdicts_by_release(verdict, code, beside, rocm)
+
+
+class _Code(NamedTuple):
+    """The code of a file: its own, that of an archive, or that which a split library finds in archives."""
+
+    loaded: tuple[BundleCode, ...] = ()
+    """What runtimes take into account of each bundle, or of what an archive has under each key."""
+    keys: tuple[str, ...] = ()
+    """Of an archive: what the code of each bundle is looked up by."""
+    lookups: tuple[Lookup, ...] = ()
+    """Of a split library: the archives of each bundle."""
+    headers: Mapping[tuple[str, int], LoadedHeader] = MappingProxyType({})
+    """Of a split library: those of the code objects, by the name of their archive and their ordinal."""
+    hip: HipRuntime | None = None
+    """The HIP runtime that a library needs."""
+
+    def uses(self, gpu: TargetId, runtime: Runtime, release: Release, beside: Sequence[TargetId]) -> tuple[Use, ...]:
+        """Return what a release uses of each bundle."""
+        own = (load_use(bundle, gpu, runtime, release) for bundle in self.loaded)
+        found = (look_up_use(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
+        return _counted((*own, *found))
+
+    def is_read_by(self, release: Release) -> bool:
+        """Return whether a release reads all of the code, whichever GPU asks."""
+        if self.lookups and release.archives is Archives.NONE:
+            return False
+        versions = {header.version for header in self.headers.values()}
+        return versions <= {*release.code_objects} and all(bundle.is_read_by(release) for bundle in self.loaded)
+
+    @property
+    def listed(self) -> Sequence[Sequence[TargetId]]:
+        """The targets of each bundle, those that its archives only list, and those by the flags of code objects."""
+        own = [[entry.target for entry in bundle.entries] for bundle in self.loaded]
+        headers = [*(entry.header for bundle in self.loaded for entry in bundle.entries), *self.headers.values()]
+        flags = tuple({header.target for header in headers if header is not None and header.target is not None})
+        found = (targets for lookup in self.lookups for targets in (lookup.targets, lookup.listed))
+        return [*own, *found, flags]
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is in archives of which none is there."""
+        return bool(self.lookups) and not any(lookup.archives for lookup in self.lookups)
+
+
+def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
+    with open_kpack_code(data, name=found.name, folder=found.folder, beside=given.beside(found)) as kpack:
+        if kpack is not None and kpack.is_library:
+            problems = zip(kpack.unreadable, kpack.problems, strict=True)
+            raise_all(found.name, [InputError(found.name, text) for name, text in problems if not given.holds(name)])
+            headers = _stored_headers(kpack, given)
+            return _Code(lookups=tuple(_look_up(kpack)), headers=headers, hip=_hip_of(data, found.name))
+        if kpack is not None:
+            headers = _stored_headers(kpack)
+            loaded = tuple(_archived(_unit_entries(unit, headers, found.name)) for unit in kpack.units)
+            return _Code(loaded, keys=tuple(unit.key for unit in kpack.units))
+    loaded = tuple(_loaded(data, found.name))
+    return _Code(loaded, hip=_hip_of(data, found.name)) if loaded else None
+
+
+def _stored_headers(kpack: KpackCode, given: GivenArchives | None = None) -> dict[tuple[str, int], LoadedHeader]:
+    """Return the headers of the code objects in archives; those that are ``given`` report their damage themselves."""
+    found: dict[tuple[str, int], LoadedHeader | None] = {}
+    for stored in (stored for unit in kpack.units for stored in unit.codes):
+        if stored.identity not in found:
+            try:
+                found[stored.identity] = read_loaded_header(stored.head(HEADER_SIZE))
+            except KpackError:
+                if given is None or not given.holds(stored.archive.name):
+                    raise
+    return {identity: header for identity, header in found.items() if header is not None}
+
+
+def _hip_of(data: Data, name: str) -> HipRuntime | None:
+    if is_pe64(data):
+        return find_runtime(read_pe(data, name=name).wanted)
+    return find_runtime(read_elf(data, name=name).needed) if is_elf(data) and not is_code_object(data) else None
+
+
+def _look_up(kpack: KpackCode) -> Iterator[Lookup]:
+    archives = {archive.name: archive for archive in kpack.archives}
+    for unit in kpack.units:
+        if unit.wrapper is not None:
+            ways = (SearchedArchive(archives[way.archive], way.path, way.target) for way in unit.ways)
+            yield Lookup(unit.wrapper, tuple(ways))
+
+
+def _unit_entries(unit: CodeUnit, headers: Mapping[tuple[str, int], LoadedHeader], name: str) -> Iterator[EntryCode]:
+    for stored in unit.codes:
+        target = parse_target_id(stored.entry.target, source=name)
+        if target.processor.startswith("gfx"):
+            yield EntryCode(target, "hipv4", headers.get(stored.identity))
+
+
+def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
+    """Return the verdicts on the files that are opened: a kernel library opens none that is named for other targets.
+
+    Names above a folder or a wheel with the library's files say nothing. With an
+    extended runtime, a library opens a file for a similar GPU, unless there is the same for the GPU itself.
+    A library for one target alone takes the place of the one for all GPUs (`rocwheel.targets.overlay_names`).
+    """
+    verdicts = _chosen(verdicts)
+    named = {v.place: _named_targets(v.place) for v in verdicts}
+    own = {
+        (v.gpu, without_targets(v.place))
+        for v in verdicts
+        if any(fit(target, v.gpu) is not Fit.NONE for target in named[v.place])
+    }
+    return [v for v in verdicts if _is_opened(v, named[v.place], (v.gpu, without_targets(v.place)) in own)]
+
+
+def _chosen(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
+    """Leave out verdicts on libraries for other targets, and on libraries that those for the GPU stand in for."""
+    overlays = {v.place: split for v in verdicts if (split := split_overlay_path(v.place))}
+    taken = {(v.gpu, overlays[v.place][0]) for v in verdicts if v.place in overlays and _is_for(v, overlays)}
+    return [v for v in verdicts if (_is_for(v, overlays) if v.place in overlays else (v.gpu, v.place) not in taken)]
+
+
+def _is_for(verdict: FileVerdict, overlays: Mapping[str, tuple[str, str]]) -> bool:
+    return fit(TargetId(overlays[verdict.place][1]), verdict.gpu) is not Fit.NONE
+
+
+def _named_targets(place: str) -> tuple[TargetId, ...]:
+    return targets_in_path(place) if is_kernel_file(place) else ()
+
+
+def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -> bool:
+    runtime = Runtime.STOCK if has_own else verdict.runtime
+    return not named or any(fit(target, verdict.gpu, runtime) is not Fit.NONE for target in named)
+
+
+def _counted(uses: Iterable[Use]) -> tuple[Use, ...]:
+    counts = Counter(uses)
+    return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
+
+
+def _verdicts_by_release(
+    verdict: FileVerdict, code: _Code, beside: Sequence[TargetId], rocm: str
+) -> Iterator[FileVerdict]:
+    """Yield the verdict of a release, or of each span of releases that use the same for the same reasons."""
+    rows = [release_of(rocm)] if rocm else [row for row in releases() if not code.hip or code.hip.is_of(row)]
+    spans: list[tuple[tuple[Use, ...], int, int]] = []
+    for number, row in enumerate(rows):
+        uses = code.uses(verdict.gpu, verdict.runtime, row, beside)
+        begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number
+        spans.append((uses, begin, number))
+    floor, last = next((number for number, row in enumerate(rows) if code.is_read_by(row)), 0), len(rows) - 1
+    faults = _faults(verdict, code, rows, rocm)
+    for uses, begin, end in spans:
+        if end >= floor:
+            since, up_to = rows[begin].since if begin else "", rows[end].last if end < last else ""
+            yield msgspec.structs.replace(verdict, uses=uses, since=since, up_to=up_to, faults=faults)
+
+
+def _faults(verdict: FileVerdict, code: _Code, rows: Iterable[Release], rocm: str) -> tuple[str, ...]:
+    """Return what packages of releases that load compressed code for the GPU do wrong with it."""
+    own = find_faults(code.hip.first, code.hip.last) if code.hip else find_faults()
+    spans = [(rocm or row.since, rocm or row.last) for row in rows if _loads_compressed(verdict, code, row)]
+    return tuple(dict.fromkeys(str(fault) for span in spans for fault in find_faults(*span) if fault in own))
+
+
+def _loads_compressed(verdict: FileVerdict, code: _Code, row: Release) -> bool:
+    """Return whether packages of a release load code from a compressed bundle; some read more than AMD's."""
+    read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
+    return any(load_use(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
+
+
+def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
+    """Yield what runtimes take into account of each bundle, of a code object by itself, of what is to be linked."""
+    if is_code_object(data):
+        header = read_loaded_header(bytes(data[:HEADER_SIZE]))
+        target = read_code_object(data, place=Place(name)).target
+        yield BundleCode((EntryCode(target, "hipv4", header),) if target else (), is_bundle=False)
+        return
+    for source in iter_code_sources(data, name=name):
+        bundle = source.bundle
+        entries = [entry for entry in bundle.plain.device_entries if entry.size]
+        headers = _headers(source.view, bundle, entries)
+        found = ((entry.target, entry.id.kind or "hipv4", headers.get(entry.offset)) for entry in entries)
+        codes = tuple(EntryCode(target, kind, header) for target, kind, header in found if target is not None)
+        yield BundleCode(codes, bundle.compressed.version if bundle.compressed else None)
+
+
+def _headers(view: Data, bundle: Bundle, entries: Sequence[BundleEntry]) -> dict[int, LoadedHeader]:
+    """Return the headers of code objects by their offset in the bundle.
+
+    A compressed bundle is decompressed to its first one; if that has a version in which ids of entries say all, no
+    further. Compilers write all code of a bundle in one version.
+    """
+    heads: dict[int, bytes] = {}
+    ordered = sorted(entries, key=lambda entry: entry.offset)
+    for entry, piece in iter_entries(view, bundle, ordered):
+        heads[entry.offset] = (heads.get(entry.offset, b"") + bytes(piece[:HEADER_SIZE]))[:HEADER_SIZE]
+        if bundle.compressed and entry is ordered[0] and len(heads[entry.offset]) == min(HEADER_SIZE, entry.size):
+            first = read_loaded_header(heads[entry.offset])
+            if first is None or first.version >= FIRST_WITH_OPEN_FEATURES:
+                break
+    headers = {offset: read_loaded_header(head) for offset, head in heads.items()}
+    return {offset: header for offset, header in headers.items() if header is not None}
+
+
+def _features_that_matter(files: Iterable[tuple[Binary, _Code]], agent: TargetId) -> set[str]:
+    """Return the features that code for the GPU sets in some file, or that a kernel file for it has in its name."""
+    bundles = (targets for found, code in files for targets in (*code.listed, _named_targets(found.place)))
+    codes = {code for targets in bundles for code in targets if code.features}
+    suiting = [code for code in codes if fit(TargetId(code.processor), agent, Runtime.EXTENDED) is not Fit.NONE]
+    return {name for code in suiting for name in code.features}

@@ -1,0 +1,465 @@
+"""Puts device code back into host files, to the addresses that it had, so that they are fat again.
+
+The room is what nothing else lies in, from the start of ``.hip_fatbin`` on. Less code than was there takes the place of
+zeros at a segment's end. For all of it, segments that were parted there become one again. What
+`rocwheel.device.trim_space` has loaded with data goes back to where it was. A segment that ends with the
+section, or with its marker, grows up to the next segment in memory, also where the marker has a segment of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES, elf_code_section, pe_code_section, read_fat_binary
+from rocwheel.binary.code_objects import Place
+from rocwheel.binary.elf.dynamic import is_program_only, read_dynamic
+from rocwheel.binary.elf.header import (
+    PF_W,
+    PT_GNU_RELRO,
+    PT_LOAD,
+    PT_NULL,
+    SHF_ALLOC,
+    SHF_TLS,
+    SHF_WRITE,
+    SHT_NOBITS,
+    SHT_PROGBITS,
+    ElfBytes,
+    Section,
+    Segment,
+    load_segments,
+    read_header,
+    read_section_table,
+    read_segments,
+)
+from rocwheel.binary.elf.mapping import realigned, require_loadable
+from rocwheel.binary.kpack.markers import MARKER_SECTION
+from rocwheel.binary.pe.header import Image, PeBytes, PeSection, is_pe64, open_image
+from rocwheel.binary.pe.rewrite import PeRewrite, require_movable, rewrite_image
+from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.device.split.host_layout import (
+    ElfTables,
+    NoRoomForCodeError,
+    NotJoinableError,
+    Rewrite,
+    WrapperContent,
+    follow_headers,
+    require_known_machine,
+    rewrite_file,
+    write_image_wrappers,
+    write_wrapper,
+)
+from rocwheel.device.trim_space import PAGE, page_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.bundles.wrappers import FatBinary
+    from rocwheel.core.reading import Data
+
+
+_LARGEST_UNIT = 1 << 26
+"""The largest alignment of segments, in bytes, that is worth the space that it takes in the file."""
+_LARGEST_PAGE = 1 << 16
+"""The largest page of memory that a machine has which runs such files, in bytes."""
+_SPARE = Segment(PT_NULL, 0, 0, 0, 0, 0, 0, 0)
+
+
+class HostTables(msgspec.Struct, frozen=True):
+    """The tables of a host file, and two of its sections: that of device code, without any, and the marker's."""
+
+    name: str
+    tables: ElfTables
+    fat: Section
+    marker: Section | None
+
+    def room(self, end: int) -> int:
+        """Return how many bytes of memory are free from the section's start on, in a segment up to address ``end``."""
+        behind = (s.address for s in self.tables.sections if self.is_other(s) and s.address >= self.fat.address)
+        return min([end, *behind]) - self.fat.address
+
+    def used_end(self, segment: Segment) -> int:
+        """Return the address behind the last section in a segment, but for the two."""
+        inside = (s for s in self.tables.sections if self.is_other(s) and s.address < segment.memory_end)
+        return max((s.address + s.size for s in inside), default=0)
+
+    def next_content(self, offset: int) -> int:
+        """Return the file offset of what comes first from ``offset`` on: a segment, a section or a table."""
+        header = self.tables.header
+        places = [header.segments_offset, header.sections_offset]
+        places += [segment.offset for segment in self.tables.segments if segment.file_size]
+        places += [section.offset for section in self.tables.sections if section.has_bytes and section.size]
+        return min((place for place in places if place >= offset), default=offset)
+
+    def is_other(self, section: Section) -> bool:
+        """Return whether a section takes room in memory, and is neither of the two."""
+        is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
+        return bool(is_loaded and section.size) and section not in (self.fat, self.marker)
+
+
+class FatLayout(msgspec.Struct, frozen=True):
+    """The program headers as they become, with old file offsets, and what is put in where.
+
+    ``start`` is the file offset of the code, ``room`` what it may take; ``inserted`` bytes come in before what was at
+    the file offset ``at``. They belong to ``holder``, one of the segments, also where that begins there.
+    """
+
+    segments: tuple[Segment, ...]
+    start: int
+    room: int
+    at: int = 0
+    inserted: int = 0
+    holder: Segment | None = None
+
+
+def lay_out_code(host: HostTables, size: int) -> FatLayout:
+    """Return the layout of ``host`` with ``size`` bytes of device code where its section begins.
+
+    Raises `NoRoomForCodeError` where they don't fit, `NotJoinableError` where no segment loads that part of memory.
+    """
+    layout = _lay_out(host, size)
+    if size > layout.room:
+        raise NoRoomForCodeError(Place(host.name, layout.start), size, layout.room)
+    _require_free(host, layout, size)
+    segments = follow_headers(layout.segments, layout.at, layout.inserted, name=host.name)
+    return msgspec.structs.replace(layout, segments=segments)
+
+
+def _lay_out(host: HostTables, size: int) -> FatLayout:
+    fat, segments = host.fat, host.tables.segments
+    first, parts = _find_parts(host, segments)
+    if fat.type != SHT_NOBITS:
+        room = host.room(first.address + first.file_size)
+        kept = FatLayout(segments, first.offset + fat.address - first.address, room)
+        return kept if size <= room else _ended(host, first, size) or kept
+    if fat.address + size <= first.memory_end:
+        return _grown(host, parts, first, size)
+    parted = _with_own_segment(host, first)
+    joined = _joined(host, parted, _find_parts(host, parted)[1])
+    return joined if size <= joined.room else _extended(host, parts, first, size) or joined
+
+
+def _require_free(host: HostTables, layout: FatLayout, size: int) -> None:
+    """Refuse a file in which another program header has bytes where the code would be: they would be lost."""
+    address, stop = host.fat.address, layout.start + size
+    stop = min(stop, layout.at) if layout.inserted else stop
+    others = (segment for segment in layout.segments if not segment.address <= address < segment.memory_end)
+    if any(other.file_size and other.offset < stop and layout.start < other.end for other in others):
+        raise _unusual(host)
+
+
+def _find_parts(host: HostTables, segments: tuple[Segment, ...]) -> tuple[Segment, list[Segment]]:
+    """Return the segment that holds the place of the code, and all around that could become one, in their order."""
+    loaded = sorted(load_segments(segments), key=lambda segment: segment.address)
+    address = host.fat.address
+    index = next((i for i, s in enumerate(loaded) if s.address <= address < s.memory_end), None)
+    if index is None:
+        raise NotJoinableError(Place(host.name, host.fat.offset), ".hip_fatbin outside of every loaded segment")
+    # Others give what has no bytes in the file a segment of its own.
+    first, before = loaded[index], loaded[max(index - 1, 0)]
+    is_own = first.file_size == 0 and before.memory_end == first.address and before.flags == first.flags
+    return first, loaded[index - 1 if is_own else index : index + 2]
+
+
+def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) -> FatLayout:
+    """Let the segment that ends in zeros have the code instead of some of them."""
+    segments, holder, address = host.tables.segments, parts[0], host.fat.address
+    at = parts[-1].offset if parts[-1] is not first else holder.end
+    start = holder.offset + address - holder.address
+    unit = max([PAGE, *(segment.alignment for segment in load_segments(segments))])
+    if not (holder.end <= at and start <= at) or unit > _LARGEST_UNIT:
+        raise _unusual(host)
+    # No memory is kept beyond what is used: a segment that ends with its bytes can be parted again.
+    memory_end = max(address + size, host.used_end(first))
+    whole = msgspec.structs.replace(
+        holder, file_size=address + size - holder.address, memory_size=memory_end - holder.address
+    )
+    gone = [part for part in parts if part is first and part is not holder]
+    inserted = -(-size // unit) * unit
+    room = min(host.room(first.memory_end), at + inserted - start)
+    new = {holder: whole, **_without_marker(host)}
+    return FatLayout(_replaced(host, segments, new, gone), start, room, at, inserted, whole)
+
+
+def _ended(host: HostTables, first: Segment, size: int) -> FatLayout | None:
+    """Let the segment that ends with the section and its marker have more bytes; none where others follow in it."""
+    fat, segments = host.fat, host.tables.segments
+    start = first.offset + fat.address - first.address
+    inside = (s for s in host.tables.sections if s.has_bytes and host.is_other(s))
+    loaded = load_segments(segments)
+    unit = max([PAGE, *(segment.alignment for segment in loaded)])
+    if any(start <= section.offset < first.end for section in inside) or unit > _LARGEST_UNIT:
+        return None
+    at = host.next_content(first.end)
+    inserted = -(-max(start + size - at, 0) // unit) * unit
+    file_size = start + size - first.offset
+    whole = msgspec.structs.replace(first, file_size=file_size, memory_size=max(first.memory_size, file_size))
+    room = min(host.room(_end_of_room(loaded, first, unit)), at + inserted - start)
+    return FatLayout(_replaced(host, segments, {first: whole}, []), start, room, at, inserted)
+
+
+def _extended(host: HostTables, parts: list[Segment], first: Segment, size: int) -> FatLayout | None:
+    """Let the segment around the place of the code have more bytes and memory than were parted from it.
+
+    None where anything but the marker follows: in the segment, or in the one that begins with the marker.
+    """
+    segments, holder, last, address = host.tables.segments, parts[0], parts[-1], host.fat.address
+    start = holder.offset + address - holder.address
+    loaded = load_segments(segments)
+    unit = max([PAGE, *(segment.alignment for segment in loaded)])
+    is_for_marker = host.marker is not None and last.address == host.marker.address and last is not first
+    are_last = host.room(last.memory_end) == last.memory_end - address
+    is_free = holder.end <= start <= last.offset and host.next_content(start) == last.offset
+    if not (is_for_marker and are_last and is_free and last.flags == first.flags) or unit > _LARGEST_UNIT:
+        return None
+    at = host.next_content(last.end)
+    inserted = -(-max(start + size - at, 0) // unit) * unit
+    reach = address + size - holder.address
+    whole = msgspec.structs.replace(holder, file_size=reach, memory_size=reach)
+    room = min(host.room(_end_of_room(loaded, last, unit)), at + inserted - start)
+    gone = [part for part in parts if part is not holder]
+    return FatLayout(_replaced(host, segments, {holder: whole}, gone), start, room, at, inserted)
+
+
+def _end_of_room(loaded: list[Segment], before: Segment, unit: int) -> int:
+    """Return the address up to which a segment may grow: where the first page of the next one begins."""
+    page = min(unit, _LARGEST_PAGE)
+    return min((s.address // page * page for s in loaded if s.address > before.address), default=1 << 63)
+
+
+def _without_marker(host: HostTables) -> dict[Segment, Segment]:
+    """Return what becomes of segments that begin with the marker: strip and objcopy let one begin with a section."""
+    marker, segments = host.marker, host.tables.segments
+    if marker is None:
+        return {}
+    new = {}
+    for segment in segments:
+        if segment.type in {PT_LOAD, PT_GNU_RELRO} and segment.address == marker.address:
+            behind = (s.address for s in host.tables.sections if host.is_other(s) and s.address > marker.address)
+            skipped = min(behind, default=segment.memory_end) - segment.address
+            is_left = skipped < segment.file_size
+            new[segment] = segment.behind(segment.offset + skipped) if is_left else _SPARE
+    return new
+
+
+def _with_own_segment(host: HostTables, before: Segment) -> tuple[Segment, ...]:
+    """Return the program headers in which no read-only sections are loaded with data that begins with the marker.
+
+    They get a segment like the one ``before``.
+    """
+    segments, marker = host.tables.segments, host.marker
+    relro = next((segment for segment in segments if segment.type == PT_GNU_RELRO), None)
+    if marker is None or relro is None or relro.address != marker.address:
+        return segments
+    holder = next((s for s in load_segments(segments) if s.address == relro.address and s.flags & PF_W), None)
+    if holder is None:
+        return segments
+    inside = [s for s in host.tables.sections if s.flags & SHF_ALLOC and holder.address <= s.address < relro.memory_end]
+    data = min((s.address for s in inside if s.flags & SHF_WRITE), default=holder.address)
+    end = max((s.address + s.size for s in inside if s.address < data), default=holder.address)
+    size = end - holder.address
+    own = msgspec.structs.replace(holder, flags=before.flags, file_size=size, memory_size=size)
+    behind = data - holder.address
+    parted = {holder: holder.behind(holder.offset + behind), relro: relro.behind(relro.offset + behind)}
+    kept = [parted.get(segment, segment) for segment in segments]
+    at = kept.index(parted[holder])
+    return (*kept[:at], own, *kept[at:])
+
+
+def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment]) -> FatLayout:
+    """Make one of the segments around the place of the code: its bytes come in before those of the last one."""
+    first, last = parts[0], parts[-1]
+    are_alike = len(parts) > 1 and {part.flags for part in parts} == {first.flags}
+    inserted = first.offset + last.address - first.address - last.offset
+    if not are_alike or last.memory_size != last.file_size or last.offset < first.end or inserted < 0:
+        raise _unusual(host)
+    size = last.address + last.file_size - first.address
+    whole = msgspec.structs.replace(first, file_size=size, memory_size=size)
+    start = first.offset + host.fat.address - first.address
+    room = host.room(whole.memory_end)
+    kept = _replaced(host, segments, {first: whole}, parts[1:])
+    return FatLayout(kept, start, room, last.offset, inserted, whole)
+
+
+def _replaced(
+    host: HostTables, segments: tuple[Segment, ...], new: dict[Segment, Segment], gone: list[Segment]
+) -> tuple[Segment, ...]:
+    """Return program headers with ``new`` ones and without some, as many as the file has: others are spare."""
+    kept = tuple(new.get(segment, segment) for segment in segments if segment not in gone)
+    if len(kept) > len(host.tables.segments):
+        raise _unusual(host)
+    return (*kept, *[_SPARE] * (len(host.tables.segments) - len(kept)))
+
+
+def _unusual(host: HostTables) -> NotJoinableError:
+    found = "no segments around the place of the device code that could hold it"
+    return NotJoinableError(Place(host.name, host.fat.offset), found)
+
+
+_LARGEST_IMAGE = 1 << 31
+"""Bytes of memory that Windows loads for one file, at most."""
+
+
+def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: Sequence[int]) -> FilePatch:
+    """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` says which each wrapper points to.
+
+    The section of markers goes, and the code stands at the addresses that it had before it was split off.
+    Raises `NotJoinableError` for bundles that don't fit, and where something stands behind the markers; `PeError` for
+    damaged and signed files.
+    """
+    image = open_image(PeBytes(data, fat.name))
+    require_movable(image)
+    section, marker = _find_sections(image)
+    starts = _pack_image(section.address, bundles)
+    size = starts[-1] + len(bundles[-1]) - section.address if bundles else 0
+    _require_room(image, section, marker, size)
+    filled = _filled(image, section, size)
+    at = section.offset if section.file_size else _end_before(image, section)
+    place = (at, at + filled.file_size)
+    rewrite = PeRewrite(
+        sections=tuple(filled if one == section else one for one in image.sections if one != marker),
+        changes=((at + section.file_size, filled.file_size - section.file_size), (marker.end, -marker.file_size)),
+        content=tuple(_image_code(bundles, [start - section.address + at for start in starts], place)),
+        writes=write_image_wrappers(fat, (WrapperContent(image.header.image_base + starts[unit]) for unit in units)),
+        placed=((section.name, at),),
+    )
+    return rewrite_image(data, image, rewrite)
+
+
+def _filled(image: Image, section: PeSection, size: int) -> PeSection:
+    """Return the section with ``size`` bytes in the file, filled up to the file alignment, and no less memory."""
+    alignment = max(image.header.file_alignment, 1)
+    file_size = -(-size // alignment) * alignment
+    return msgspec.structs.replace(section, memory_size=max(section.memory_size, size), file_size=file_size)
+
+
+def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
+    """Return the sections of device code and of markers; raise `NotJoinableError` where the latter can't leave."""
+    section = pe_code_section(image.sections)
+    last = max(image.sections, key=lambda one: one.address)
+    assert section is not None, "that is where the wrappers were found"
+    if last.name not in PE_MARKER_NAMES or last != image.sections[-1]:
+        raise NotJoinableError(
+            Place(image.source.name),
+            f"{last.name} behind all other sections",
+            expected="the section of markers, .kpackrf, which leaves with them",
+            remedy="Join the file that was there before it was changed again.",
+        )
+    return section, last
+
+
+def _pack_image(address: int, bundles: Sequence[Data]) -> list[int]:
+    """Return the address of each bundle: the first at ``address``, each on a page."""
+    starts: list[int] = []
+    position = 0
+    for bundle in bundles:
+        starts.append(address + page_end(position))
+        position = page_end(position) + len(bundle)
+    return starts
+
+
+def _require_room(image: Image, section: PeSection, marker: PeSection, size: int) -> None:
+    behind = (one.address for one in image.sections if one.address > section.address and one != marker)
+    room = min(behind, default=_LARGEST_IMAGE) - section.address
+    if size > room:
+        raise NoRoomForCodeError(Place(image.source.name, section.offset), size, room)
+
+
+def _end_before(image: Image, section: PeSection) -> int:
+    """Return the file offset where the bytes of a section without any belong: behind those of the ones before it."""
+    before = image.sections[: image.sections.index(section)]
+    return max([image.header.headers_size, *(one.end for one in before if one.file_size)])
+
+
+def _image_code(bundles: Sequence[Data], starts: Sequence[int], place: tuple[int, int]) -> Iterator[Replacement]:
+    """Yield the bundles at file offsets ``starts``, and zeros for all the rest of their ``place``."""
+    position, stop = place
+    for start, bundle in zip(starts, bundles, strict=True):
+        if position < start:
+            yield Replacement(position, start)
+        yield Replacement.of(start, bundle)
+        position = start + len(bundle)
+    if position < stop:
+        yield Replacement(position, stop)
+
+
+def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, name: str) -> FilePatch:
+    """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` says which each wrapper points to.
+
+    They come in their order, each on a page of its own, to the addresses from which device code was taken. A file that
+    was split and joined can be split again, to the same bytes.
+
+    Raises `NotJoinableError` for a file that has its code, and for bundles that don't fit; `ElfError` and
+    `DeviceCodeError` for damaged files, and `ValueError` for units that don't match the wrappers.
+    """
+    fat = read_fat_binary(data, name=name)
+    if fat is None or not fat.wrappers or not all(wrapper.is_kpack for wrapper in fat.wrappers):
+        raise NotJoinableError(Place(name), "no wrappers of archives", expected="a file whose code is in archives")
+    if len(units) != len(fat.wrappers) or not all(0 <= unit < len(bundles) for unit in units):
+        msg = f"{name}: {len(units)} units for {len(fat.wrappers)} wrappers, and {len(bundles)} bundles"
+        raise ValueError(msg)
+    if is_pe64(data):
+        return plan_fat_image(data, fat, bundles, units)
+    source = ElfBytes(data, name)
+    host = _read(source)
+    starts, size = _pack(fat.section.address, bundles)
+    layout = lay_out_code(host, size)
+    writes = [
+        write
+        for wrapper, unit in zip(fat.wrappers, units, strict=True)
+        for write in write_wrapper(source, host.tables.header.machine, wrapper, WrapperContent(starts[unit]))
+    ]
+    fat_file = rewrite_file(source, host.tables, _rewrite(host, layout, size, tuple(writes)))
+    return fat_file.then(FilePatch(fat_file.size, tuple(_code(host, layout, starts, bundles))))
+
+
+def _read(source: ElfBytes) -> HostTables:
+    header = read_header(source)
+    segments, sections = read_segments(source, header), read_section_table(source, header)
+    require_loadable(source, header, segments)
+    is_program = is_program_only(header.type, segments, read_dynamic(source, segments))
+    segments = realigned(segments, is_program=is_program)
+    require_known_machine(source.name, header.machine)
+    section = elf_code_section(sections)
+    assert section is not None, "that is where the wrappers were found"
+    marker = next((one for one in sections if one.name == MARKER_SECTION), None)
+    return HostTables(source.name, ElfTables(header, segments, sections), section, marker)
+
+
+def _pack(address: int, bundles: Sequence[Data]) -> tuple[list[int], int]:
+    """Return the address of each bundle, the first at ``address``, and how many bytes they take."""
+    starts: list[int] = []
+    position = address
+    for bundle in bundles:
+        starts.append(position if not starts else -(-position // PAGE) * PAGE)
+        position = starts[-1] + len(bundle)
+    return starts, position - address
+
+
+def _rewrite(host: HostTables, layout: FatLayout, size: int, writes: tuple[Replacement, ...]) -> Rewrite:
+    """Return what becomes of the file but for the code: room for it, and no marker."""
+    fat = msgspec.structs.replace(host.fat, type=SHT_PROGBITS, offset=layout.start, size=size)
+    gone = [(host.marker, None)] if host.marker else []
+    return Rewrite(
+        segments=layout.segments,
+        sections=((host.fat, fat), *gone),
+        added=(),
+        changes=((layout.at, layout.inserted),),
+        content=(Replacement(layout.at, layout.at + layout.inserted),) if layout.inserted else (),
+        writes=writes,
+        holder=layout.holder,
+    )
+
+
+def _code(host: HostTables, layout: FatLayout, starts: Sequence[int], bundles: Sequence[Data]) -> Iterator[Replacement]:
+    """Yield the bundles, and zeros for all the rest of the room."""
+    by = layout.start - host.fat.address
+    position = layout.start
+    for start, bundle in zip(starts, bundles, strict=True):
+        if position < start + by:
+            yield Replacement(position, start + by)
+        yield Replacement.of(start + by, bundle)
+        position = start + by + len(bundle)
+    if position < layout.start + layout.room:
+        yield Replacement(position, layout.start + layout.room)

@@ -1,0 +1,278 @@
+"""Files that are split together, and what becomes of each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
+from rocwheel.binary.code_objects import TargetId, is_code_object
+from rocwheel.binary.kind import is_bundle, is_kpack
+from rocwheel.binary.kpack.archive import Scheme, read_archive
+from rocwheel.binary.kpack.write import DEFAULT_LEVEL
+from rocwheel.core.errors import InputError
+from rocwheel.core.patch import FilePatch
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import attempt_all, raise_all
+from rocwheel.device.edit_bundles import any_variant_runs
+from rocwheel.device.split.host import has_code_to_split, plan_host_file
+from rocwheel.device.split.host_layout import NotSplittableError
+from rocwheel.device.split.units import ARCHIVE_FOLDER, LibraryPlan, name_groups, plan_library
+from rocwheel.targets.catalog.catalog import load_catalog, sort_key
+from rocwheel.targets.kernel_files.check import check_kernel_file
+from rocwheel.targets.kernel_files.classify import KernelFile, classify_path, find_family, is_unknown_kernel_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
+    from rocwheel.device.split.units import PlannedArchive
+
+
+_NOTABLE = 1 << 20
+
+
+class NamedFile(msgspec.Struct, frozen=True):
+    """A file below a root: its path from there, with ``/``, and its bytes."""
+
+    path: str
+    content: FileRange
+    shown: str = ""
+    """What messages call it; its path from the root, if empty."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the file."""
+        return self.shown or self.path
+
+
+class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept, and how archives store it."""
+
+    keep: tuple[TargetId, ...] = ()
+    """The targets whose code is kept; all, if there are none."""
+    scheme: Scheme = Scheme.ZSTD
+    level: int = DEFAULT_LEVEL
+    archives: str = ARCHIVE_FOLDER
+    """The folder below the root that archives go to."""
+
+
+class HostFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the host folder: as it is, or a library whose code goes into archives."""
+
+    path: str
+    content: FileRange
+    library: LibraryPlan | None = None
+    """Which archives its code goes to; none for a file that stays as it is."""
+    patch: FilePatch | None = None
+    """What makes the host file of it; none for a file that stays as it is."""
+    remark: str = ""
+    """Why device code stays in it; empty where none does."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the host file."""
+        return self.content.size if self.patch is None else self.patch.size
+
+    @property
+    def zeros(self) -> int:
+        """How many bytes of zeros take the place of its code in the host file; 0 for less than a mebibyte."""
+        if self.library is None:
+            return 0
+        left = self.library.fat.section.size - (self.content.size - self.size)
+        return left if left >= _NOTABLE else 0
+
+
+class DeviceFile(msgspec.Struct, frozen=True):
+    """A file that goes to the folder of one target as it is: a kernel file, or an archive that was there."""
+
+    path: str
+    content: FileRange
+    target: str
+
+
+class LackingCode(msgspec.Struct, frozen=True):
+    """A target whose code was to be kept, and the libraries without any code for it, by their paths."""
+
+    target: str
+    paths: tuple[str, ...]
+
+
+class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of all files; each is in one of the lists, which are in order of paths."""
+
+    host: tuple[HostFile, ...]
+    device: tuple[DeviceFile, ...]
+    left_out: tuple[str, ...]
+    """Kernel files for targets that are not kept."""
+    lacking: tuple[LackingCode, ...] = ()
+    """The libraries that have no code for a target to keep, by targets; those without any such are not listed."""
+
+    def iter_archives(self) -> Iterator[PlannedArchive]:
+        """Yield the archives to write, library by library."""
+        for file in self.host:
+            if file.library is not None:
+                yield from file.library.archives
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that get files of their own, each once."""
+        found = {*(file.target for file in self.device), *(archive.target for archive in self.iter_archives())}
+        return tuple(sorted(found, key=sort_key))
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The targets that device wheels are named for: a target may share the wheel of another one."""
+        return tuple(sorted(set(map(load_catalog().package_of, self.targets)), key=sort_key))
+
+
+def find_kernels(data: Data, file: NamedFile) -> KernelFile | None:
+    """Return which target a file, whose bytes are ``data``, is for; none if it isn't for one alone.
+
+    Raises `InputError` for a file whose name and content disagree, and for a damaged archive.
+    """
+    kernels = classify_path(file.path)
+    if kernels is not None:
+        raise_all(file.name, check_kernel_file(data, file.path, name=file.name))
+        return kernels
+    if not is_kpack(data):
+        return None
+    processors = read_archive(data, name=file.name).processors
+    return KernelFile(min(processors), "kpack") if len(processors) == 1 else None
+
+
+class _Sorted(msgspec.Struct, frozen=True):
+    """A file and what it is: for one target, a fat binary, or neither."""
+
+    file: NamedFile
+    kernels: KernelFile | None = None
+    has_code: bool = False
+    remark: str = ""
+    """Why its device code stays in it, where that is known."""
+
+
+def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str) -> SplitPlan:
+    """Plan the splitting of ``files``, whose paths begin at one root; nothing but headers is read.
+
+    Kernel files that the table knows go to their target; so do archives. Libraries that can't be split, other files
+    with device code, and kernel files that no rule knows stay in the host folder, each with a remark.
+    Raises, for all files together and led by ``subject`` if they are several, `InputError` for damaged files, for two
+    archives of one name, and when nothing is left for the targets to keep.
+    """
+    problems: list[RocwheelError] = []
+    ordered = sorted(files, key=lambda file: file.path)
+    sorted_files = attempt_all(_sort, ordered, problems)
+    groups = name_groups(found.file.path for found in sorted_files if found.has_code)
+    host = attempt_all(lambda found: _plan_host(found, groups, choice), _host_files(sorted_files), problems)
+    kernels = tuple(_kernel_files(sorted_files))
+    device = tuple(file for file in kernels if _is_kept(file.target, choice.keep))
+    left_out = tuple(file.path for file in kernels if file not in device)
+    plan = SplitPlan(host=tuple(host), device=device, left_out=left_out, lacking=tuple(_lacking(host, choice.keep)))
+    problems += _conflicts(plan)
+    if not problems and choice.keep and not plan.targets and (left_out or groups):
+        problems.append(_nothing_left(subject, choice.keep))
+    raise_all(subject, problems)
+    return plan
+
+
+def _sort(file: NamedFile) -> _Sorted:
+    with file.content.view() as data:
+        kernels = find_kernels(data, file)
+        if kernels is not None or is_kpack(data):
+            return _Sorted(file, kernels)
+        try:
+            return _Sorted(file, has_code=has_code_to_split(data, name=file.name))
+        except NotSplittableError as e:
+            return _Sorted(file, remark=e.reason)
+
+
+def _host_files(files: Sequence[_Sorted]) -> list[_Sorted]:
+    return [found for found in files if found.kernels is None]
+
+
+def _kernel_files(files: Sequence[_Sorted]) -> Iterator[DeviceFile]:
+    for found in files:
+        if found.kernels is not None:
+            yield DeviceFile(found.file.path, found.file.content, found.kernels.target)
+
+
+def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> HostFile:
+    path, content = found.file.path, found.file.content
+    if not found.has_code:
+        return HostFile(path=path, content=content, remark=found.remark or _remark(found.file))
+    with content.view() as data:
+        fat = read_fat_binary(data, name=found.file.name)
+        assert isinstance(fat, FatBinary), "it has code to split"
+        try:
+            library = plan_library(data, fat, path, groups[path], keep=choice.keep, folder=choice.archives)
+            patch = plan_host_file(data, library.markers(), library.links(), name=found.file.name)
+        except NotSplittableError as e:
+            return HostFile(path=path, content=content, remark=e.reason)
+    return HostFile(path=path, content=content, library=library, patch=patch)
+
+
+def _remark(file: NamedFile) -> str:
+    """Return why device code stays in a file that is no fat binary; empty if there is none."""
+    if is_unknown_kernel_file(file.path):
+        return "a kernel file that no rule knows"
+    with file.content.view() as data:
+        if is_kpack(data):
+            return "an archive for several targets"
+        targets = device_targets(data, name=file.name)
+        is_file_of_code = is_bundle(data) or is_code_object(data)
+    what = "device code that no rule knows" if is_file_of_code else "device code that isn't linked"
+    return f"{what}, for {', '.join(map(str, targets))}" if targets else ""
+
+
+def _is_kept(target: str, keep: Sequence[TargetId]) -> bool:
+    """Return whether a file for ``target``, which may be a family, serves one of the targets to keep."""
+    family = find_family(target)
+    members = family.targets if family else (target,)
+    return not keep or any(any_variant_runs(TargetId(member), wanted) for member in members for wanted in keep)
+
+
+def _lacking(host: Sequence[HostFile], keep: Sequence[TargetId]) -> Iterator[LackingCode]:
+    """Yield the targets to keep that some library has no code for."""
+    targets = {file.path: {t for unit in file.library.units for t in unit.targets} for file in host if file.library}
+    for wanted in keep:
+        paths = tuple(path for path, found in targets.items() if not any(any_variant_runs(t, wanted) for t in found))
+        if paths:
+            yield LackingCode(str(wanted), paths)
+
+
+def _conflicts(plan: SplitPlan) -> list[InputError]:
+    """Return an error for each archive to write whose name another has, or a file of the tree, or a folder above it."""
+    taken = {path.lower() for path in [*(file.path for file in plan.host), *(file.path for file in plan.device)]}
+    above = {str(parent) for archive in plan.iter_archives() for parent in PurePosixPath(archive.path).parents}
+    in_the_way = [
+        InputError(path, "is a file, and archives would be below it", expected="another folder for archives")
+        for path in sorted(above)
+        if path.lower() in taken
+    ]
+    there = [
+        InputError(
+            archive.path, "is in the tree, and would be made", expected="a tree without it", remedy="Join first."
+        )
+        for archive in plan.iter_archives()
+        if archive.path.lower() in taken
+    ]
+    return _made_twice(plan) + in_the_way + there
+
+
+def _made_twice(plan: SplitPlan) -> list[InputError]:
+    """Return an error for each archive that two libraries would write."""
+    users = Counter(archive.path.lower() for archive in plan.iter_archives())
+    return [
+        InputError(path, "would be made of two libraries", expected="names that differ in more than '-part2'")
+        for path in dict.fromkeys(archive.path for archive in plan.iter_archives())
+        if users[path.lower()] > 1
+    ]
+
+
+def _nothing_left(subject: str, keep: Sequence[TargetId]) -> InputError:
+    return InputError(subject, "has no code for any target to keep", expected=f"code for {', '.join(map(str, keep))}")

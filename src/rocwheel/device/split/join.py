@@ -1,0 +1,580 @@
+"""Plans how host files get their code back: which archive has the code of each unit, and the bundles it makes."""
+
+from __future__ import annotations
+
+import posixpath
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed import write_compressed_bundle
+from rocwheel.binary.bundles.plain import BUNDLE_ALIGNMENT, lay_out_bundle, spell_host
+from rocwheel.binary.bundles.runtimes import choose_version, last_stopping_release
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, announce_level, stronger_level
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.code_objects import BundleEntryId, DeviceCodeError, Place, TargetId, parse_target_id
+from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kpack.archive import KERNEL_LIMIT, KpackArchive, KpackEntry, iter_kernel, read_archive, split_key
+from rocwheel.binary.kpack.markers import SplitLibrary, check_sizes, leads_to, read_split_library
+from rocwheel.binary.kpack.write import FileSink, Storing, recompress_archive, select_entries
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.patch import FilePatch, write_patch
+from rocwheel.core.reading import Data, FileRange, FileView, load
+from rocwheel.core.scratch import no_room, open_temporary, path_of
+from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all
+from rocwheel.device.edit_file import require_sound_image
+from rocwheel.device.kpack_code import NamedArchive, UnitFault, find_unit_faults
+from rocwheel.device.make_bundle import HOST_ENTRY
+from rocwheel.device.split.fat import plan_fat_file
+from rocwheel.device.split.files import NamedFile
+from rocwheel.device.split.host_layout import NoRoomForCodeError
+from rocwheel.device.split.units import code_keys, named_features
+from rocwheel.targets.kernel_files.check import check_kernel_file
+from rocwheel.targets.kernel_files.classify import classify_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.binary.kpack.markers import Marker, SplitUnit
+    from rocwheel.core.errors import RocwheelError
+
+
+NOTHING_RENUMBERED: Mapping[tuple[str, int], int] = MappingProxyType({})
+"""All indices in archives are right."""
+
+_ENTRY = "hipv4-amdgcn-amd-amdhsa--"
+
+
+class ArchiveFile(msgspec.Struct, frozen=True):
+    """An archive at a path below the root of the host file's tree, over which device folders are laid."""
+
+    path: str
+    content: FileRange
+    archive: KpackArchive
+
+
+class FoundCode(msgspec.Struct, frozen=True):
+    """An entry of a bundle, by its id, and where its code is; none for the host, which has no code."""
+
+    spelling: str
+    file: ArchiveFile | None = None
+    entry: KpackEntry | None = None
+
+
+class UnitCode(msgspec.Struct, frozen=True):
+    """The entries of a unit's bundle, in their order, and the targets that it had code for and no archive brings."""
+
+    entries: tuple[FoundCode, ...]
+    missing: tuple[str, ...] = ()
+    was_compressed: bool = False
+    """Whether the bundle was a compressed one, as far as the marker tells."""
+
+
+def archives_of(binary: str, unit: SplitUnit, archives: Sequence[ArchiveFile]) -> tuple[ArchiveFile, ...]:
+    """Return those of ``archives`` that the marker of a unit of the file at ``binary`` names, in its order."""
+    places = [_place(binary, path) for path in unit.marker.search_paths]
+    named = (file for place in places for file in archives if leads_to(place, file.path))
+    return tuple({file.path: file for file in named}.values())
+
+
+def needs_archives(unit: SplitUnit) -> bool:
+    """Return whether a unit has code in archives: not so if none was left when it was split for some targets alone."""
+    entries = unit.marker.entries
+    return not entries or any(BundleEntryId.parse(spelling).target for spelling in entries)
+
+
+def _place(binary: str, search_path: str) -> str:
+    """Return where below the root the archives are that a search path names.
+
+    A file that is looked at outside of its tree has a path that climbs above the root; what is left counts then.
+    """
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(binary), search_path)).lstrip("/")
+    while path.startswith("../"):
+        path = path.removeprefix("../")
+    return path
+
+
+def find_code(
+    unit: SplitUnit,
+    archives: Sequence[ArchiveFile],
+    *,
+    name: str,
+    renumbered: Mapping[tuple[str, int], int] = NOTHING_RENUMBERED,
+) -> UnitCode:
+    """Return the code of ``unit`` in the archives that its marker names.
+
+    If the marker keeps the ids of the bundle's entries, these come back in their order, and then the code that archives
+    have for further targets, as after a retarget; else the host's entry, and one for each code object by target.
+    ``renumbered`` says which unit a code object is, by its archive and its index there, where that index is wrong.
+    Raises `DeviceCodeError`, with the ``name`` of the host file, when an archive for one of its targets lacks the unit.
+    """
+    if unit.marker.entries:
+        return _by_ids(unit, archives, name)
+    return UnitCode((FoundCode(HOST_ENTRY), *_by_targets(unit, archives, renumbered)))
+
+
+def _by_targets(
+    unit: SplitUnit, archives: Sequence[ArchiveFile], renumbered: Mapping[tuple[str, int], int]
+) -> list[FoundCode]:
+    """Return the code of a unit in archives, an entry for each code object, sorted by its target."""
+    found: dict[tuple[str, int], tuple[ArchiveFile, KpackEntry]] = {}
+    for file in archives:
+        for entry in file.archive.entries:
+            if entry.binary != unit.marker.kernel_name or entry.index is None:
+                continue
+            if renumbered.get((file.path, entry.index), entry.index) == unit.index:
+                key = (file.path, entry.ordinal)
+                found[key] = min(found.get(key, (file, entry)), (file, entry), key=lambda pair: len(pair[1].target))
+    entries = (FoundCode(f"{_ENTRY}{entry.target}", file, entry) for file, entry in found.values())
+    return sorted(entries, key=lambda code: code.spelling)
+
+
+def _by_ids(unit: SplitUnit, archives: Sequence[ArchiveFile], name: str) -> UnitCode:
+    ids = [(spelling, BundleEntryId.parse(spelling, source=name)) for spelling in unit.marker.entries]
+    targets = [entry_id.target for _, entry_id in ids if entry_id.target is not None]
+    entries, missing = [], []
+    for spelling, entry_id in ids:
+        if entry_id.target is None:
+            entries.append(FoundCode(spelling))
+            continue
+        file = next((file for file in archives if entry_id.target.processor in file.archive.processors), None)
+        if file is None:
+            missing.append(str(entry_id.target))
+        else:
+            entries.append(FoundCode(spelling, file, _entry(unit, file, targets, entry_id.target, name)))
+    own = {target.processor for target in targets}
+    further = [file for file in archives if own.isdisjoint(file.archive.processors)]
+    further_code = _by_targets(unit, further, NOTHING_RENUMBERED)
+    return UnitCode((*entries, *further_code), tuple(missing), unit.marker.compressed)
+
+
+def _entry(unit: SplitUnit, file: ArchiveFile, targets: Sequence[TargetId], target: TargetId, name: str) -> KpackEntry:
+    listed = [parse_target_id(text, source=file.path) for text in file.archive.targets]
+    features = named_features(key for key in listed if key.processor == target.processor)
+    position = targets.index(target)
+    for key, at in code_keys(targets, target.processor, features).items():
+        entry = file.archive.find(unit.marker.kernel_name, unit.index, str(key)) if at == position else None
+        if entry is not None:
+            return entry
+    raise DeviceCodeError(
+        Place(name, unit.offset),
+        f"{file.path} has no code for {target} of {unit.marker.kernel_name}#{unit.index}",
+        expected="code for every unit in the archives that it names",
+        remedy="The archive may be that of another build: take one that was made with this file.",
+    )
+
+
+class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with the archives of a library, which messages call ``name``."""
+
+    name: str
+    faults: tuple[UnitFault, ...]
+    renumbered: dict[tuple[str, int], int]
+    """By the archive's path and index in it, the unit that a code object belongs to, where that is another."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """The archives that lack units, and whose code objects can't be told apart: indices may be wrong, too."""
+        return tuple(fault.archive for fault in self.faults if not fault.is_clear)
+
+    @property
+    def can_be_mended(self) -> bool:
+        """Whether it is known which unit each code object belongs to."""
+        return not self.doubtful
+
+    def texts(self) -> tuple[str, ...]:
+        """Return what is wrong, a text for each archive."""
+        return tuple(map(self._text, self.faults))
+
+    def _text(self, fault: UnitFault) -> str:
+        units = f"{count(len(fault.lacking), 'unit')} ({first_of([str(_index(key)) for key in fault.lacking])})"
+        outcome = (
+            f"where it lists a GPU, runtimes up to {last_stopping_release()} look no further, and give up on every GPU"
+        )
+        text = (
+            f"{self.name}: {fault.archive} lacks {units}: {outcome}; later ones do so unless another archive has them"
+        )
+        if fault.owners:
+            wrong = [f"{_index(key)} is {_index(owner)}" for key, owner in fault.owners.items()]
+            return f"{text}; others are under wrong indices ({first_of(wrong)})"
+        return text if fault.is_clear else f"{text}; indices may be wrong, too: kernels don't tell units apart"
+
+
+def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile], *, name: str = "") -> IndexCheck:
+    """Check the archives that the markers of the library at ``path`` name; messages call it ``name``.
+
+    Code is read only where units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
+    """
+    wanted: dict[str, set[str]] = {}
+    files: dict[str, ArchiveFile] = {}
+    for unit in library.units:
+        for file in archives_of(path, unit, archives):
+            files[file.path] = file
+            wanted.setdefault(file.path, set()).add(f"{unit.marker.kernel_name}#{unit.index}")
+    with ExitStack() as stack:
+        named = [
+            NamedArchive(stack.enter_context(file.content.view()), file.archive, frozenset(wanted[file.path]))
+            for _, file in sorted(files.items())
+        ]
+        faults = find_unit_faults(named, (unit.marker.kernel_name for unit in library.units))
+    path_of = {file.archive.name: file.path for file in files.values()}
+    renumbered = {
+        (path_of[fault.archive], _index(key)): _index(owner) for fault in faults for key, owner in fault.owners.items()
+    }
+    return IndexCheck(name=name or path, faults=faults, renumbered=renumbered)
+
+
+def _index(key: str) -> int:
+    index = split_key(key)[1]
+    assert index is not None, "keys of units have an index"
+    return index
+
+
+class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The bundles of a library, in the order of their indices, and which of them each wrapper points to."""
+
+    units: tuple[UnitCode, ...]
+    links: tuple[int, ...]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that the library gets code for, as bundles name them, each once."""
+        spellings = {code.spelling for unit in self.units for code in unit.entries if code.entry}
+        found = {str(BundleEntryId.parse(spelling).target) for spelling in spellings}
+        return tuple(sorted(found))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The targets that some unit had code for, and no archive brings."""
+        return tuple(sorted({target for unit in self.units for target in unit.missing}))
+
+    @property
+    def code_size(self) -> int:
+        """Bytes of all code objects."""
+        return sum(code.entry.size for unit in self.units for code in unit.entries if code.entry)
+
+
+def plan_library_join(
+    path: str,
+    library: SplitLibrary,
+    archives: Sequence[ArchiveFile],
+    *,
+    renumbered: Mapping[tuple[str, int], int] = NOTHING_RENUMBERED,
+) -> JoinPlan:
+    """Plan the joining of ``library``, which is at ``path`` below the root, with ``archives`` of the same root.
+
+    ``renumbered`` is as for `find_code`.
+    Raises `InputError` when none of them is one that its markers name, and as `find_code` does.
+    """
+    distinct = sorted(dict.fromkeys(map(_key, library.units)), key=lambda key: key[0])
+    by_key: dict[tuple[int, str], SplitUnit] = {_key(unit): unit for unit in library.units}
+    named = {key: archives_of(path, by_key[key], archives) for key in distinct}
+    if any(needs_archives(unit) for unit in library.units) and not any(named.values()):
+        paths = dict.fromkeys(path for unit in library.units for path in unit.marker.search_paths)
+        found = "its archives are missing"
+        remedy = "Give the folders of the targets, too, or the device wheels."
+        raise InputError(path, found, expected=f"at least one of {', '.join(paths)}", remedy=remedy)
+    units = tuple(find_code(by_key[key], named[key], name=path, renumbered=renumbered) for key in distinct)
+    raise_all(path, list(_strangers(path, [by_key[key] for key in distinct], units)))
+    return JoinPlan(units=units, links=tuple(distinct.index(_key(unit)) for unit in library.units))
+
+
+def _strangers(path: str, split: Sequence[SplitUnit], units: Sequence[UnitCode]) -> Iterator[InputError]:
+    """Yield an error for each entry of bundles whose code has other sizes than when it was split off."""
+    members: dict[Marker, list[tuple[int, UnitCode]]] = {}
+    for unit, code in zip(split, units, strict=True):
+        members.setdefault(unit.marker, []).append((unit.index, code))
+    for marker, codes in members.items():
+        for spelling, check in zip(marker.entries if marker.checks else (), marker.checks, strict=True):
+            found = [(index, one) for index, code in codes for one in code.entries if one.spelling == spelling]
+            sizes = [(index, one.entry.size) for index, one in found if one.entry is not None]
+            if len(sizes) == len(codes) and check_sizes(sizes) != check:
+                files = dict.fromkeys(one.file.path for _, one in found if one.file is not None)
+                yield InputError(
+                    path,
+                    f"{', '.join(files)}: code objects of other sizes than were split off from it",
+                    expected="an archive of the same build",
+                    remedy="Take the folders that were made together with this file.",
+                )
+
+
+def _key(unit: SplitUnit) -> tuple[int, str]:
+    return unit.index, unit.marker.kernel_name
+
+
+class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
+    """How bundles come back: each plain or compressed, as it was, as far as the host file tells."""
+
+    compress: bool = False
+    """Whether all of them are compressed."""
+    level: int = DEFAULT_LEVEL
+    """The zstd level. Where compressed bundles have no room in the file, higher ones are tried."""
+
+
+@contextmanager
+def plan_join(
+    data: Data, units: Sequence[UnitCode], links: Sequence[int], storage: JoinStorage | None = None, *, name: str
+) -> Iterator[FilePatch]:
+    """Yield the patch that puts the code of ``units`` into the host file ``data``.
+
+    ``links`` says which of them each wrapper points to.
+
+    Bundles wait in a nameless file while the block lasts, so that memory holds a few megabytes of one, whatever their
+    number and size. Where they have no room in the file, all are compressed, with the lowest level by which they fit.
+    Raises `NotJoinableError` when they have no room at all, `KpackError` for damaged archives, and `WorkError` when
+    there is no space for the nameless file.
+    """
+    with ExitStack() as stack:
+        yield _fit(data, units, links, storage or JoinStorage(), name, stack)
+
+
+def _fit(
+    data: Data, units: Sequence[UnitCode], links: Sequence[int], storage: JoinStorage, name: str, stack: ExitStack
+) -> FilePatch:
+    level, packed = storage.level, [storage.compress or unit.was_compressed for unit in units]
+    plain = _spool_plain(units, packed, name, stack)
+    while True:
+        found = _plan(data, _spool_packed(plain, packed, level, name, stack), links, name)
+        if isinstance(found, FilePatch):
+            return found
+        if not all(packed):
+            packed = [True] * len(units)
+            plain = _spool_plain(units, packed, name, stack)
+            continue
+        raw_size = sum(map(len, plain))
+        stronger = stronger_level(level, raw_size, found.size, found.room)
+        if stronger is None:
+            raise found
+        announce_level(name, raw_size, stronger, found.size, found.room)
+        level = stronger
+
+
+def _plan(data: Data, bundles: Sequence[Data], links: Sequence[int], name: str) -> FilePatch | NoRoomForCodeError:
+    try:
+        return plan_fat_file(data, bundles, links, name=name)
+    except NoRoomForCodeError as e:
+        return e
+
+
+def _spool_plain(units: Sequence[UnitCode], packed: Sequence[bool], name: str, stack: ExitStack) -> tuple[Data, ...]:
+    writers = [
+        partial(_write_bundle, unit, spell_hosts=is_packed and not unit.was_compressed)
+        for unit, is_packed in zip(units, packed, strict=True)
+    ]
+    return stack.enter_context(_spooled(writers, name))
+
+
+def _spool_packed(
+    plain: Sequence[Data], packed: Sequence[bool], level: int, name: str, stack: ExitStack
+) -> tuple[Data, ...]:
+    """Return the bundles, those compressed that are to be ``packed``."""
+    writers = [
+        partial(_pack_bundle, bundle, level, name) for bundle, is_packed in zip(plain, packed, strict=True) if is_packed
+    ]
+    compressed = iter(stack.enter_context(_spooled(writers, name)))
+    return tuple(next(compressed) if is_packed else bundle for bundle, is_packed in zip(plain, packed, strict=True))
+
+
+@contextmanager
+def _spooled(writers: Iterable[Callable[[IO[bytes]], None]], name: str) -> Iterator[tuple[Data, ...]]:
+    """Yield the bundles that ``writers`` write where a nameless file stands."""
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_temporary(buffering=-1))
+            places = []
+            for write in writers:
+                start = file.seek(-(-file.tell() // BUNDLE_ALIGNMENT) * BUNDLE_ALIGNMENT)
+                write(file)
+                places.append((start, file.tell()))
+            file.truncate()
+            file.flush()
+        except OSError as e:
+            raise no_room(name, "its device code", e) from e
+        yield tuple(FileView(FileRange(path_of(file), start, stop - start)) for start, stop in places)
+
+
+def _write_bundle(unit: UnitCode, file: IO[bytes], *, spell_hosts: bool) -> None:
+    """Write a plain bundle; between its payloads, and before an empty one at its end, stay holes."""
+    start = file.tell()
+    spelled = [spell_host(code.spelling) if spell_hosts else code.spelling for code in unit.entries]
+    sizes = [code.entry.size if code.entry else 0 for code in unit.entries]
+    header, offsets = lay_out_bundle([*zip(spelled, sizes, strict=True)])
+    file.write(header)
+    for code, offset in zip(unit.entries, offsets, strict=True):
+        file.seek(start + offset)
+        if code.file is None or code.entry is None:
+            continue
+        with code.file.content.view() as data:
+            for piece in iter_kernel(data, code.file.archive, code.entry, limit=KERNEL_LIMIT):
+                file.write(load(piece))
+
+
+def _pack_bundle(plain: Data, level: int, name: str, file: IO[bytes]) -> None:
+    version = choose_version(len(plain), source=name)
+    write_compressed_bundle(file, [plain], version=version, level=level)
+
+
+class Joins(msgspec.Struct, frozen=True):
+    """The plan of each library by its path, and the archives whose code is all back in libraries then."""
+
+    joins: dict[str, JoinPlan]
+    used: frozenset[str]
+    warnings: tuple[str, ...] = ()
+    """Faults of archives that another tool has made; wrong indices are corrected if the right ones are known."""
+
+
+def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Joins:
+    """Plan the joining of every split library among ``files`` with the archives among them.
+
+    Raises, led by ``subject`` if they are several, `InputError` with ``remedy`` when there is no such library, and as
+    `plan_library_join` and `read_archive` do.
+    """
+    problems: list[RocwheelError] = []
+    archives = [file for found in attempt_all(read_archive_file, files, problems) for file in found]
+    raise_all(subject, problems)
+    joins: dict[str, JoinPlan] = {}
+    names: set[str] = set()
+    read: set[str] = set()
+    warnings: list[str] = []
+
+    def plan_file(file: NamedFile) -> None:
+        with file.content.view() as data:
+            library = read_split_library(data, name=file.name) if is_host_file(data) else None
+        if library is not None:
+            names.update(unit.marker.kernel_name for unit in library.units)
+            read.update(found.path for unit in library.units for found in archives_of(file.path, unit, archives))
+            check = check_indices(file.path, library, archives, name=file.name)
+            warnings.extend(check.texts())
+            joins[file.path] = plan_library_join(file.path, library, archives, renumbered=check.renumbered)
+
+    attempt_all(plan_file, files, problems)
+    if not joins and not problems:
+        problems.append(InputError(subject, "no library whose code is in archives", remedy=remedy))
+    raise_all(subject, problems)
+    used = (f.path for f in archives if f.path in read and {entry.binary for entry in f.archive.entries} <= names)
+    return Joins(joins, frozenset(used), tuple(warnings))
+
+
+def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
+    """Return a file as an archive, none if it is something else.
+
+    Raises `KpackError` for a damaged archive, `InputError` for one that lists something else than targets, or other
+    targets than that in its name, and `ProblemsError` for several faults.
+    """
+    kernels = classify_path(file.path)
+    with file.content.view() as data:
+        if not is_kpack(data) and (kernels is None or kernels.rule != "kpack"):
+            return []
+        raise_all(file.name, check_kernel_file(data, file.path, name=file.name))
+        archive = read_archive(data, name=file.name)
+    for target in dict.fromkeys((*archive.targets, *(entry.target for entry in archive.entries))):
+        parse_target_id(target, source=file.name)
+    return [ArchiveFile(file.path, file.content, archive)]
+
+
+class CheckedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a tree, with libraries that were mended in place of the old ones, and what was found wrong."""
+
+    files: tuple[NamedFile, ...]
+    warnings: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """The libraries that were mended, by their paths."""
+
+
+class _Fault(msgspec.Struct, frozen=True):
+    file: NamedFile
+    library: SplitLibrary
+    check: IndexCheck
+
+
+@contextmanager
+def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> Iterator[CheckedFiles]:
+    """Yield ``files`` and what is wrong with the libraries among them that are split already.
+
+    With ``mend``, such libraries are joined, in nameless files while the block lasts, to be split again; their
+    code leaves archives, and archives that hold nothing else are left out.
+    Raises `InputError`, or `ProblemsError` for several, for one that can't be mended since its code objects can't be
+    told apart, and as `plan_library_join` and `plan_join` do.
+    """
+    archives = [archive for found in convert_all(subject, read_archive_file, files) for archive in found]
+    libraries = [found for libraries in convert_all(subject, _read_library, files) for found in libraries]
+    lost = tuple(text for file, library in libraries for text in _lost_archives(file, library, archives))
+    found = convert_all(subject, lambda pair: _find_fault(*pair, archives), libraries)
+    faults = [fault for fault in found if not fault.check.is_sound]
+    if not mend:
+        texts = (text for fault in faults for text in fault.check.texts())
+        yield CheckedFiles(files=tuple(files), warnings=(*lost, *texts))
+        return
+    with ExitStack() as stack:
+        joined = convert_all(subject, lambda fault: _joined(fault, archives, stack), faults)
+        names = {unit.marker.kernel_name for fault in faults for unit in fault.library.units}
+        replaced = {file.path: file for file in joined}
+        gone = {file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names}
+        others = [file for file in archives if file.path not in gone]
+        parts = convert_all(subject, lambda file: _without(file, names, stack), others)
+        replaced |= {file.path: file for found in parts for file in found}
+        kept = tuple(replaced.get(file.path, file) for file in files if file.path not in gone)
+        yield CheckedFiles(files=kept, warnings=lost, mended=tuple(file.path for file in joined))
+
+
+def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> list[NamedFile]:
+    """Return an archive without code of the libraries ``names``, in a nameless file; none if it has none of it."""
+    part = select_entries(file.archive, [entry for entry in file.archive.entries if entry.binary not in names])
+    if len(part.entries) == len(file.archive.entries):
+        return []
+    storing = Storing(part.scheme)
+    try:
+        made = stack.enter_context(open_temporary(buffering=-1))
+        with file.content.view() as data, open_workers(1) as executor:
+            recompress_archive(data, part, FileSink(made), storing, executor)
+        made.flush()
+        size = made.seek(0, 2)
+    except OSError as e:
+        raise no_room(file.archive.name, "what is left of it", e) from e
+    return [NamedFile(file.path, FileRange(path_of(made), 0, size), file.archive.name)]
+
+
+def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
+    with file.content.view() as data:
+        require_sound_image(data, name=file.name)
+        library = read_split_library(data, name=file.name) if is_host_file(data) else None
+    return [] if library is None else [(file, library)]
+
+
+def _lost_archives(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> Iterator[str]:
+    """Yield what markers of a library lead nowhere, where some of its code ought to be."""
+    lost = (unit for unit in library.units if needs_archives(unit) and not archives_of(file.path, unit, archives))
+    paths = dict.fromkeys(path for unit in lost for path in unit.marker.search_paths)
+    if paths:
+        yield f"{file.name}: was split before, and none of these archives of its code is there: {', '.join(paths)}"
+
+
+def _find_fault(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> _Fault:
+    return _Fault(file, library, check_indices(file.path, library, archives, name=file.name))
+
+
+def _joined(fault: _Fault, archives: Sequence[ArchiveFile], stack: ExitStack) -> NamedFile:
+    """Return the library with its code, in a nameless file that ``stack`` closes."""
+    path, name = fault.file.path, fault.file.name
+    if not fault.check.can_be_mended:
+        found = f"units are missing from {', '.join(fault.check.doubtful)}, and indices in it may be wrong"
+        expected = "an archive with all units, and kernels of different names in each"
+        raise InputError(name, found, expected=expected, remedy="Leave out --mend, or split the original again.")
+    join = plan_library_join(path, fault.library, archives, renumbered=fault.check.renumbered)
+    with fault.file.content.view() as data, plan_join(data, join.units, join.links, name=name) as patch:
+        try:
+            made = stack.enter_context(open_temporary(buffering=-1))
+            write_patch(made, data, patch)
+            made.flush()
+        except OSError as e:
+            raise no_room(name, "the library with its code", e) from e
+    return NamedFile(path, FileRange(path_of(made), 0, patch.size), fault.file.name)

@@ -1,0 +1,226 @@
+"""Joins a host folder and folders of targets: one tree, with the device code in its libraries."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.kind import is_kpack
+from rocwheel.core.errors import InputError
+from rocwheel.core.patch import write_patch
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange, have_same_bytes
+from rocwheel.core.workers import attempt_all, convert_all, raise_all
+from rocwheel.core.writing import new_folder, safe_mode
+from rocwheel.device.edit_tree import copy_file
+from rocwheel.device.split.files import NamedFile
+from rocwheel.device.split.join import JoinPlan, JoinStorage, plan_join, plan_joins
+from rocwheel.device.split.split_tree import Listing, list_source
+from rocwheel.device.split.units import ARCHIVE_FOLDER
+from rocwheel.wheels.binaries import is_given_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.core.errors import RocwheelError
+
+
+class Overlay(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything in some trees by paths below their roots; a path that several have comes from the first."""
+
+    root_of: dict[str, Path]
+    """The root that each folder, link, file and further name comes from."""
+    folders: tuple[str, ...]
+    links: tuple[str, ...]
+    files: tuple[NamedFile, ...]
+    aliases: dict[str, str]
+
+
+def lay_over(host: Path, devices: Sequence[Path]) -> Overlay:
+    """List ``host``, a tree or a file, and the trees ``devices`` as one tree.
+
+    Raises `InputError`, or `ProblemsError` for several, for a path that two of them have with different contents.
+    """
+    listings = [list_source(source) for source in (host, *devices)]
+    raise_all(str(host), list(_conflicts(listings)))
+    root_of: dict[str, Path] = {}
+    aliases: dict[str, str] = {}
+    files: dict[str, NamedFile] = {}
+    for listing in listings:
+        aliases |= {alias: first for alias, first in listing.aliases.items() if alias not in root_of}
+        files = {file.path: file for file in listing.files} | files
+        for path in (*listing.folders, *listing.links, *files, *listing.aliases):
+            root_of.setdefault(path, listing.root)
+    return Overlay(
+        root_of=root_of,
+        folders=tuple(sorted({folder for listing in listings for folder in listing.folders})),
+        links=tuple(sorted({link for listing in listings for link in listing.links})),
+        files=tuple(files[path] for path in sorted(files) if path not in aliases),
+        aliases=aliases,
+    )
+
+
+def _conflicts(listings: Sequence[Listing]) -> Iterator[InputError]:
+    first: dict[str, tuple[Listing, NamedFile | str]] = {}
+    for listing in listings:
+        files = {file.path: file for file in listing.files}
+        files |= {alias: files[first] for alias, first in listing.aliases.items()}
+        things: dict[str, NamedFile | str] = {**files}
+        things |= {link: str((listing.root / link).readlink()) for link in listing.links}
+        things |= dict.fromkeys(listing.folders, "a folder")
+        for path, thing in things.items():
+            other, known = first.setdefault(path, (listing, thing))
+            if other is not listing and not _is_same(known, thing):
+                expected = f"what {other.root / path} is"
+                remedy = "They are of different builds: join those of one."
+                yield InputError(listing.root / path, "another content", expected=expected, remedy=remedy)
+
+
+def _is_same(one: NamedFile | str, other: NamedFile | str) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return one == other
+    with one.content.view() as data, other.content.view() as more:
+        return have_same_bytes(data, more)
+
+
+class JoinedLibrary(msgspec.Struct, frozen=True, kw_only=True):
+    """A library that got its code back: the number of its bundles, bytes of code, targets, and what is missing."""
+
+    path: str
+    bundles: int
+    code: int
+    targets: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Targets that it had code for before it was split, and that none of the folders brings."""
+    size: int = 0
+    """Bytes of the joined file."""
+
+
+class JoinReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the folders: joined libraries, the number of other files, archives that were left out."""
+
+    libraries: tuple[JoinedLibrary, ...]
+    copied: int
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """Faults of archives that another tool has made; wrong indices were corrected if the right ones are known."""
+
+
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
+    overlay: Overlay
+    joins: dict[str, JoinPlan]
+    left_out: frozenset[str]
+    warnings: tuple[str, ...]
+    storage: JoinStorage
+
+
+def join_tree(
+    host: Path,
+    devices: Sequence[Path],
+    output: Path,
+    storage: JoinStorage | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> JoinReport:
+    """Write the tree of ``host``, a folder or one file, with the folders ``devices`` over it and its code joined.
+
+    Archives whose code is all back in libraries are left out. ``output`` must be new or empty, and in none of the
+    folders; it appears when it is whole.
+    Raises `InputError`, or `ProblemsError` for several: for devices that are no folders, for a library without any of
+    its archives, for archives that lack a unit or are damaged, for files of one path with different contents;
+    `WorkError` when writing fails.
+    """
+    convert_all("devices", _require_folder, devices)
+    overlay = lay_over(host, devices)
+    plan = _plan(overlay, str(host), storage or JoinStorage())
+    with new_folder(output, host, *devices) as made:
+        _write(plan, made, progress, str(host), output.name)
+    libraries = tuple(_report(path, join, output) for path, join in plan.joins.items())
+    copied = len(overlay.files) - len(libraries) - len(plan.left_out)
+    return JoinReport(libraries=libraries, copied=copied, left_out=tuple(sorted(plan.left_out)), warnings=plan.warnings)
+
+
+def _require_folder(device: Path) -> None:
+    """Refuse a file: nothing says where below the root it belongs."""
+    if device.is_dir():
+        return
+    expected = "a folder of a target"
+    if is_given_wheel(device):
+        raise InputError(device, "is a wheel", expected=expected, remedy="Give its host wheel as HOST, or unpack it.")
+    with FileRange.whole(device).view() as data:
+        is_archive = is_kpack(data)
+    found = "is an archive by itself" if is_archive else "is not a folder"
+    folder = device.resolve().parent
+    root = folder.parent if folder.name == ARCHIVE_FOLDER else folder
+    remedy = f"Give the folder that is laid over the host, such as {root}." if is_archive else ""
+    raise InputError(device, found, expected=expected, remedy=remedy)
+
+
+def _plan(overlay: Overlay, subject: str, storage: JoinStorage) -> _Plan:
+    has_wheels = any(file.path.endswith(".whl") for file in overlay.files)
+    remedy = "Give the host wheel by itself." if has_wheels else "Give the folder 'host' of what was split."
+    found = plan_joins(overlay.files, subject=subject, remedy=remedy)
+    return _Plan(overlay=overlay, joins=found.joins, left_out=found.used, warnings=found.warnings, storage=storage)
+
+
+def _report(path: str, join: JoinPlan, output: Path) -> JoinedLibrary:
+    return JoinedLibrary(
+        path=path,
+        bundles=len(join.units),
+        code=join.code_size,
+        targets=join.targets,
+        missing=join.missing,
+        size=(output / path).stat().st_size,
+    )
+
+
+def _write(plan: _Plan, made: Path, progress: Progress, subject: str, name: str) -> None:
+    overlay = plan.overlay
+    for folder in overlay.folders:
+        (made / folder).mkdir(parents=True, exist_ok=True)
+    progress.begin(f"joining {name}", sum(join.code_size for join in plan.joins.values()))
+    problems: list[RocwheelError] = []
+    written = [file for file in overlay.files if file.path not in plan.left_out]
+    try:
+        attempt_all(lambda file: _write_file(file, plan, made, progress), written, problems)
+    finally:
+        progress.end()
+    raise_all(subject, problems)
+    for alias, first in overlay.aliases.items():
+        if first not in plan.left_out:
+            (made / alias).hardlink_to(made / first)
+    for link in overlay.links:
+        (made / link).symlink_to((overlay.root_of[link] / link).readlink())
+    _finish_folders(plan, made)
+
+
+def _write_file(file: NamedFile, plan: _Plan, made: Path, progress: Progress) -> None:
+    old, new = plan.overlay.root_of[file.path] / file.path, made / file.path
+    join = plan.joins.get(file.path)
+    if join is None:
+        copy_file(old, new)
+        return
+    with (
+        file.content.view() as data,
+        plan_join(data, join.units, join.links, plan.storage, name=file.path) as patch,
+        new.open("xb") as output,
+    ):
+        write_patch(output, data, patch)
+    shutil.copystat(old, new)
+    new.chmod(safe_mode(old.stat().st_mode))
+    progress.advance(join.code_size)
+
+
+def _finish_folders(plan: _Plan, made: Path) -> None:
+    """Give folders the permissions and times that they had, the deepest first; drop those that held archives alone."""
+    emptied = {path.rpartition("/")[0] for path in plan.left_out}
+    for folder in sorted(plan.overlay.folders, reverse=True):
+        if folder in emptied and not any((made / folder).iterdir()):
+            (made / folder).rmdir()
+            continue
+        old = plan.overlay.root_of[folder] / folder
+        shutil.copystat(old, made / folder)
+        (made / folder).chmod(safe_mode(old.stat().st_mode))

@@ -1,0 +1,259 @@
+"""Joins a host wheel and its device wheels into one fat wheel, or mends their libraries."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.binary.kpack.markers import PLACEHOLDER
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import convert_all, open_workers, raise_all
+from rocwheel.core.writing import safe_mode
+from rocwheel.device.split.files import NamedFile
+from rocwheel.device.split.join import Joins, JoinStorage, plan_join, plan_joins
+from rocwheel.device.split.split_wheel import split_members, unpack_code
+from rocwheel.device.split.wheel_metadata import (
+    FinishedWheel,
+    check_device_wheel,
+    check_order,
+    device_names,
+    is_device_mark,
+    is_device_wheel,
+    is_device_wheel_of,
+    joined_metadata,
+    own_requirements,
+    read_finished_wheel,
+    split_device_name,
+)
+from rocwheel.device.split.wheel_names import is_family
+from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.wheels.content import PatchedContent
+from rocwheel.wheels.metadata import parse_core_metadata
+from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
+from rocwheel.wheels.writing import write_wheels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rocwheel.binary.code_objects import TargetId
+    from rocwheel.core.reading import FileRange
+    from rocwheel.device.split.join import JoinPlan
+    from rocwheel.device.split.split_wheel import WheelSplit
+    from rocwheel.device.split.wheel_metadata import FinishedWheel, WheelSplitOrder
+    from rocwheel.wheels.sdist import SourceDate
+    from rocwheel.wheels.writing import OpenWheel, WheelPacker
+    from rocwheel.wheels.zip_reader import ZipMember
+
+
+def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict[str, ZipMember]:
+    """Return the members by name, the host's first, without the metadata of device wheels and what they have for pip.
+
+    Raises `InputError`, or `ProblemsError` for several, for those there twice.
+    """
+    members = {member.name: member for member in host.kept_members}
+    problems = []
+    for device in devices:
+        for member in device.kept_members:
+            if member.name.startswith(f"{device.dist_info}/") or is_device_mark(member):
+                continue
+            other = members.setdefault(member.name, member)
+            if other is not member:
+                problems.append(InputError(member.source, f"is in {other.packed.path}, too", expected="it once"))
+    raise_all(host.path, problems)
+    return members
+
+
+class WheelJoin(msgspec.Struct, frozen=True, kw_only=True):
+    """A joined wheel: its path and size in bytes, the members that got their code back, the archives left out."""
+
+    path: str
+    size: int
+    libraries: tuple[str, ...]
+    targets: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Targets that libraries had code for before they were split, and that no device wheel brings."""
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What is wrong with archives that another tool has made."""
+
+
+def join_wheels(
+    host: Path,
+    devices: Sequence[Path],
+    dest_dir: Path,
+    source_date: SourceDate,
+    storage: JoinStorage | None = None,
+    *,
+    jobs: int = 1,
+    progress: Progress = SILENT,
+) -> WheelJoin:
+    """Write to ``dest_dir``, under the name of ``host``, the wheel with the code of ``devices`` in its libraries again.
+
+    Code objects are those that were split off, byte for byte; the extras for device wheels are gone.
+    Raises `InputError`, or `ProblemsError` for several: as `read_finished_wheel` and `plan_joins` do, for wheels that
+    are no device wheels of this host, and for members that two of them have; `WorkError` when writing fails.
+    """
+    output = dest_dir / host.name
+    if output.exists() and output.samefile(host):
+        raise InputError(host, "would be overwritten by the joined wheel", remedy="Name another folder.")
+    host_wheel, device_wheels = _read_wheels(host, devices)
+    members = unite_members(host_wheel, device_wheels)
+    with unpack_code(tuple(members.values()), str(host)) as code:
+        files = [NamedFile(name, content, members[name].source) for name, content in sorted(code.items())]
+        found = plan_joins(files, subject=str(host), remedy="Give the wheel that was split off as the host.")
+        job = _Joining(host_wheel, members, code, found, storage or JoinStorage())
+        progress.begin(f"joining {host.name}", sum(member.size for member in members.values()))
+        try:
+            with (
+                open_workers(jobs) as executor,
+                write_wheels(executor, source_date.zip_time, progress=progress) as packer,
+            ):
+                job.write(packer, output)
+        finally:
+            progress.end()
+    return _report(output, found)
+
+
+def _read_wheels(host: Path, devices: Sequence[Path]) -> tuple[FinishedWheel, list[FinishedWheel]]:
+    """Return the host wheel and its device wheels; raise for wheels that are none of these."""
+    host_wheel, *device_wheels = convert_all("wheels", read_finished_wheel, (host, *devices))
+    if is_device_wheel(host_wheel):
+        remedy = "Give its host wheel first, and device wheels behind it."
+        raise InputError(host, "is a device wheel", expected="the host wheel", remedy=remedy)
+    convert_all("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
+    return host_wheel, device_wheels
+
+
+def _report(output: Path, found: Joins) -> WheelJoin:
+    plans = found.joins.values()
+    return WheelJoin(
+        path=str(output),
+        size=output.stat().st_size,
+        libraries=tuple(found.joins),
+        targets=tuple(sorted({target for plan in plans for target in plan.targets})),
+        missing=tuple(sorted({target for plan in plans for target in plan.missing})),
+        left_out=tuple(sorted(found.used)),
+        warnings=found.warnings,
+    )
+
+
+class _Joining:
+    """The writing of a joined wheel."""
+
+    def __init__(
+        self,
+        host: FinishedWheel,
+        members: Mapping[str, ZipMember],
+        code: Mapping[str, FileRange],
+        found: Joins,
+        storage: JoinStorage,
+    ) -> None:
+        self._host, self._storage = host, storage
+        self._members, self._code, self._found = members, code, found
+
+    def write(self, packer: WheelPacker, output: Path) -> None:
+        wheel = packer.open(output, dist_info=self._host.dist_info)
+        for name, member in self._members.items():
+            plan = self._found.joins.get(name)
+            if plan is not None:
+                self._add_joined(member, plan, wheel, packer)
+            elif name not in self._found.used and name != f"{self._host.dist_info}/{SBOM_NAME}":
+                wheel.add_packed(member, safe_mode(member.mode))
+        packer.drain()
+        wheel.close(self._texts())
+
+    def _add_joined(self, member: ZipMember, plan: JoinPlan, wheel: OpenWheel, packer: WheelPacker) -> None:
+        content = self._code[member.name]
+        with ExitStack() as stack:
+            data = stack.enter_context(content.view())
+            patch = stack.enter_context(plan_join(data, plan.units, plan.links, self._storage, name=member.source))
+            wheel.add(member.name, safe_mode(member.mode), PatchedContent(content, patch))
+            # The bundles go with the block.
+            packer.drain()
+
+    def _texts(self) -> dict[str, bytes]:
+        texts = {"METADATA": joined_metadata(self._host), "WHEEL": self._host.wheel}
+        if self._host.declaration is not None:
+            texts[DECLARATION_NAME] = encode_declaration(self._targets())
+        notes = change_notes("rocwheel device join", {"brought device code back to": [*self._found.joins]})
+        return texts | changed_bill(self._host.members, self._host.dist_info, notes)
+
+    def _targets(self) -> set[TargetId]:
+        targets = {parse_target_id(text) for plan in self._found.joins.values() for text in plan.targets}
+        for name, content in self._code.items():
+            with content.view() as data:
+                targets.update(device_targets(data, name=name))
+        return targets
+
+
+def mend_wheels(
+    paths: Sequence[Path], dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate
+) -> tuple[WheelSplit, ...]:
+    """Split each host wheel among ``paths`` again, with the code in its device wheels, which are among them, too.
+
+    Device wheels keep their names and what they require besides, unless ``order`` says otherwise. Libraries whose
+    indices are right stay as they are, and so do their archives.
+    Raises `InputError`, or `ProblemsError` for several, as `split_members` does, for device wheels without their host,
+    and where a wheel would overwrite one of ``paths``.
+    """
+    check_order(order)
+    wheels = convert_all("wheels", read_finished_wheel, paths)
+    hosts = [wheel for wheel in wheels if not any(is_device_wheel_of(wheel, other) for other in wheels)]
+    raise_all("wheels", [_overwritten(path, dest_dir) for path in paths if _is_there(path, dest_dir)])
+
+    def mend(host: FinishedWheel) -> WheelSplit:
+        devices = [wheel for wheel in wheels if is_device_wheel_of(wheel, host) and wheel.file_tags == host.file_tags]
+        own = _with_names(order, host, devices)
+        return split_members(_united(host, devices), dest_dir, own, source_date, mend=True)
+
+    return tuple(convert_all("wheels", mend, hosts))
+
+
+def _is_there(path: Path, dest_dir: Path) -> bool:
+    output = dest_dir / path.name
+    return output.exists() and output.samefile(path)
+
+
+def _overwritten(path: Path, dest_dir: Path) -> InputError:
+    return InputError(path, f"is in {dest_dir}, and would be overwritten", remedy="Name another folder.")
+
+
+def _united(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> FinishedWheel:
+    """Return the host wheel as if all members were its own, with the metadata that it had before it was split."""
+    anew = {member.name for member in host.members} - {member.name for member in host.kept_members}
+    members = (*unite_members(host, devices).values(), *(member for member in host.members if member.name in anew))
+    metadata = joined_metadata(host)
+    fields, _ = parse_core_metadata(metadata)
+    return msgspec.structs.replace(host, members=members, metadata=metadata, fields=fields)
+
+
+def _with_names(order: WheelSplitOrder, host: FinishedWheel, devices: Sequence[FinishedWheel]) -> WheelSplitOrder:
+    """Return the order with the names and requirements that the device wheels have, where it gives none.
+
+    Each target keeps its own; a target that had no wheel gets what all others have.
+    """
+    named = sorted(split_device_name(name) for name in device_names(host))
+    prefix = order.device_prefix or next((prefix for prefix, _ in named), "")
+    if order.device_requires:
+        return msgspec.structs.replace(order, device_prefix=prefix)
+    kept = {split_device_name(device.name)[1]: tuple(own_requirements(device, host)) for device in devices}
+    shared = _shared({target: texts for target, texts in kept.items() if not is_family(target)})
+    return msgspec.structs.replace(order, device_prefix=prefix, device_requires=shared, kept_requires=kept)
+
+
+def _shared(requires: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return what all targets require, with ``@GFXARCH@`` for each one's own name."""
+    texts = [dict.fromkeys(_general(text, target) for text in found) for target, found in requires.items()]
+    return tuple(text for text in texts[0] if all(text in others for others in texts)) if texts else ()
+
+
+def _general(text: str, target: str) -> str:
+    """Return a requirement with ``@GFXARCH@`` for a target, not for the beginning of a longer one."""
+    return re.sub(rf"(?<![0-9A-Za-z]){re.escape(target)}(?![-_.]*[0-9A-Za-z])", PLACEHOLDER, text)

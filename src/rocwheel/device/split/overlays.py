@@ -1,0 +1,230 @@
+"""Libraries taken apart for runtimes without kpack: one with code for all GPUs, and a whole one for each target."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.binary.code_objects import NotTrimmableError, TargetId
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import attempt_all, raise_all
+from rocwheel.device.edit_bundles import Prune, needed_code
+from rocwheel.device.edit_file import FileRewrite, RewriteOrder
+from rocwheel.device.split.files import DeviceFile, find_kernels
+from rocwheel.device.trim import require_trimmable
+from rocwheel.targets.catalog.catalog import sort_key
+from rocwheel.targets.catalog.similar_code import relabelled_agents
+from rocwheel.targets.kernel_files.classify import find_family
+from rocwheel.targets.overlay_names import overlay_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from rocwheel.binary.bundles.plain import BundlePart
+    from rocwheel.binary.code_objects import Place
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
+    from rocwheel.device.split.files import NamedFile
+
+
+def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:
+    """Return the generic targets among ``codes``: the least code that runs on the most GPUs.
+
+    Where there are none, it is the target whose instructions the most other GPUs have (users make these take its code
+    by ``HSA_OVERRIDE_GFX_VERSION``); of equal ones, the newest.
+    """
+    processors = {code.processor for code in codes}
+    generic = sorted((name for name in processors if TargetId(name).is_generic), key=sort_key)
+    specific = sorted((name for name in processors if name.startswith("gfx")), key=sort_key)
+    shared = max(specific, key=lambda name: (len(relabelled_agents(name)), specific.index(name)), default=None)
+    return tuple(map(TargetId, generic or ([shared] if shared else [])))
+
+
+class OverlayChoice(msgspec.Struct, frozen=True):
+    """Which code libraries keep for all GPUs, and which libraries can be chosen when they are loaded."""
+
+    common: tuple[TargetId, ...]
+    """The targets whose code stays; none for those of `default_common`."""
+    is_chosen: Callable[[str], bool]
+    """Whether a library of this SONAME is loaded by its SONAME, so that one for the GPU can take its place."""
+
+
+class OverlaidLibrary(msgspec.Struct, frozen=True):
+    """A library that keeps the code of the common set; each of ``targets`` gets a whole one."""
+
+    path: str
+    content: FileRange
+    soname: str
+    codes: tuple[TargetId, ...]
+    """The targets of its code."""
+    targets: tuple[str, ...] = ()
+
+    def path_for(self, target: str) -> str:
+        """Return the path of the library for a target."""
+        return overlay_path(posixpath.join(posixpath.dirname(self.path), self.soname), target)
+
+
+class OverlayPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of all files: those that are in none of the lists stay as they are."""
+
+    common: tuple[TargetId, ...]
+    libraries: tuple[OverlaidLibrary, ...]
+    device: tuple[DeviceFile, ...]
+    """Kernel files, which go to their target as they are."""
+    remarks: dict[str, str]
+    """Files that keep their code for all GPUs, and why."""
+
+
+class PruneToSome(msgspec.Struct, frozen=True):
+    """Keeps the code that GPUs of ``keep`` need; of a bundle without any, the smallest code object.
+
+    No GPU runs that. But nobody knows of every runtime what it makes of a bundle without device code.
+    """
+
+    keep: tuple[TargetId, ...]
+
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+        """Return the entries that stay."""
+        kept = Prune(self.keep, allow_empty=True)(parts, place=place)
+        if any(part.target and part.size for part in kept):
+            return kept
+        smallest = min((part for part in parts if part.target and part.size), key=lambda part: part.size, default=None)
+        if smallest is None or len(parts) == len(kept) + 1:
+            return parts
+        return tuple(part for part in parts if part.target is None or part is smallest)
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """A file that keeps its code, and why; for no reason if it has none."""
+
+    path: str
+    reason: str = ""
+
+
+def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject: str) -> OverlayPlan:
+    """Plan what becomes of ``files``, whose paths begin at one root; nothing but headers is read.
+
+    Kernel files go to their target. A library stays whole, with a remark, if it is not loaded by its SONAME alone, if
+    it can't be trimmed, or if it has no code of the common set. A target gets a library if there is code for it, or
+    generic code that the common set lacks.
+
+    Raises, for all files together and led by ``subject`` if they are several, `InputError` for damaged files, for split
+    libraries, whose code is elsewhere, and when no library has code of the common set.
+    """
+    problems: list[RocwheelError] = []
+    ordered = sorted(files, key=lambda file: file.path)
+    found = attempt_all(lambda file: _sort(file, choice), ordered, problems)
+    raise_all(subject, problems)
+    libraries = [one for one in found if isinstance(one, OverlaidLibrary)]
+    device = tuple(one for one in found if isinstance(one, DeviceFile))
+    common = choice.common or default_common(code for library in libraries for code in library.codes)
+    overlaid = [library for library in libraries if needed_code(library.codes, common)]
+    if libraries and common and not overlaid:
+        raise _nothing_common(subject, libraries, common)
+    remarks = {one.path: one.reason for one in found if isinstance(one, _Kept) and one.reason}
+    lacking = f"it has none for the common set, {_listed(common)}" if common else "it has only code for any GPU"
+    remarks |= {one.path: lacking for one in libraries if one not in overlaid}
+    targets = _all_targets(overlaid, device)
+    planned = (msgspec.structs.replace(one, targets=_targets(one, targets, common)) for one in overlaid)
+    return OverlayPlan(common=common, libraries=tuple(planned), device=device, remarks=remarks)
+
+
+def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFile | _Kept:
+    with file.content.view() as data:
+        kernels = find_kernels(data, file)
+        if kernels is not None:
+            return DeviceFile(file.path, file.content, kernels.target)
+        fat = read_fat_binary(data, name=file.path)
+        if fat is not None and any(wrapper.is_kpack for wrapper in fat.wrappers):
+            raise _split_already(file)
+        if fat is None or fat.is_kpacked or fat.is_empty:
+            return _Kept(file.path)
+        if is_pe64(data):
+            return _Kept(file.path, "a DLL or program of Windows, where no other file takes the place of one")
+        codes = device_targets(data, name=file.path)
+        reason = _reason_to_keep(data, file.path, choice)
+        soname = read_elf(data, name=file.path).soname or ""
+    return _Kept(file.path, reason) if reason else OverlaidLibrary(file.path, file.content, soname, tuple(codes))
+
+
+def _split_already(file: NamedFile) -> InputError:
+    return InputError(
+        file.name,
+        "is a split library, whose code runtimes without kpack don't find",
+        expected="libraries with their code in them, of which each target gets one",
+        remedy="Join it first: rocwheel device join HOST TARGET... --dest-dir FOLDER",
+    )
+
+
+def _reason_to_keep(data: Data, path: str, choice: OverlayChoice) -> str:
+    elf = read_elf(data, name=path)
+    if not elf.is_shared_library or not elf.soname or not choice.is_chosen(elf.soname):
+        return "no file needs it by its SONAME, so none for a GPU can take its place"
+    try:
+        require_trimmable(data, name=path)
+    except NotTrimmableError as e:
+        return e.reason
+    return ""
+
+
+def _all_targets(libraries: Sequence[OverlaidLibrary], device: Sequence[DeviceFile]) -> tuple[str, ...]:
+    processors = {code.processor for library in libraries for code in library.codes}
+    processors |= {file.target for file in device if find_family(file.target) is None}
+    return tuple(sorted((name for name in processors if name.startswith("gfx")), key=sort_key))
+
+
+def _targets(library: OverlaidLibrary, targets: Sequence[str], common: Sequence[TargetId]) -> tuple[str, ...]:
+    own = {code.processor for code in library.codes}
+    kept = needed_code(library.codes, common)
+    return tuple(
+        target for target in targets if target in own or not needed_code(library.codes, [TargetId(target)]) <= kept
+    )
+
+
+def _nothing_common(subject: str, libraries: Sequence[OverlaidLibrary], common: Sequence[TargetId]) -> InputError:
+    offered = sorted({code.processor for library in libraries for code in library.codes}, key=sort_key)
+    found = f"has no library with code for the common set, {_listed(common)}"
+    return InputError(subject, found, expected=f"some of {', '.join(offered)}", remedy="Give others with --common.")
+
+
+def _listed(targets: Sequence[TargetId]) -> str:
+    return ", ".join(map(str, targets))
+
+
+class Writing(msgspec.Struct, frozen=True):
+    """How libraries are written: compressed bundles stay so, in a version that ``rocm`` reads."""
+
+    common: tuple[TargetId, ...]
+    rocm: str = ""
+    """The oldest ROCm release that has to read them; empty for any."""
+    jobs: int = 1
+
+
+def write_library(library: OverlaidLibrary, folder: Path, how: Writing) -> tuple[FileRange, dict[str, FileRange]]:
+    """Write the library for all GPUs, and one for each target, below ``folder``; return them, these by target.
+
+    Raises `InputError` for damaged bundles, and `OSError` when writing fails.
+    """
+    host = _write(library, folder / "common" / library.path, how.common, how)
+    return host, {
+        target: _write(library, folder / target / library.path_for(target), [TargetId(target)], how)
+        for target in library.targets
+    }
+
+
+def _write(library: OverlaidLibrary, path: Path, keep: Sequence[TargetId], how: Writing) -> FileRange:
+    order = RewriteOrder(edit=PruneToSome(tuple(keep)), storage=Storage(rocm=how.rocm), trim=True, jobs=how.jobs)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with library.content.view() as data, path.open("xb") as file:
+        FileRewrite(data, library.path, order).write(file, path.parent)
+    return FileRange.whole(path)

@@ -1,0 +1,504 @@
+"""Splits a tree of files: a folder for the host, and one for each target."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.kind import is_ar_archive, is_binary, is_pe, is_thin_archive
+from rocwheel.binary.kpack.write import FileSink
+from rocwheel.binary.pe.rewrite import SignedFileError
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.patch import FilePatch, write_patch
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange, iter_pieces, unchanged
+from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all
+from rocwheel.core.writing import new_folder, safe_mode
+from rocwheel.device.edit_file import is_signed_image
+from rocwheel.device.edit_tree import copy_file, list_tree, require_regular
+from rocwheel.device.split.archives import Workers, write_archives
+from rocwheel.device.split.files import LackingCode, NamedFile, SplitChoice, plan_split
+from rocwheel.device.split.host import plan_host_file
+from rocwheel.device.split.join import CheckedFiles, checked_files
+from rocwheel.device.split.units import is_archive_folder
+from rocwheel.targets.kernel_files.classify import classify_path
+from rocwheel.wheels.binaries import inner_wheel_warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
+    from rocwheel.device.split.files import DeviceFile, HostFile, SplitPlan
+    from rocwheel.device.split.units import PlannedArchive
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """A tree by paths below its root, with ``/``; for a single file, the root is its folder and all else is ignored."""
+
+    root: Path
+    folders: tuple[str, ...]
+    links: tuple[str, ...]
+    files: tuple[NamedFile, ...]
+    aliases: dict[str, str]
+    """Further names (hard links) of files, each with the name under which the file is in `files`."""
+
+
+def list_source(source: Path) -> Listing:
+    """List the tree or file ``source``.
+
+    Raises `InputError`, or `ProblemsError` for several, for folders that can't be listed and for pipes and devices.
+    """
+    if not source.is_dir():
+        require_regular(source)
+        file = NamedFile(source.name, FileRange.whole(source), str(source))
+        return Listing(root=source.parent, folders=(), links=(), files=(file,), aliases={})
+    paths = list_tree(source)
+    links = [path for path in paths if path.is_symlink()]
+    folders = [path for path in paths if path.is_dir() and not path.is_symlink()]
+    regular = sorted({*paths} - {*links} - {*folders})
+    convert_all(str(source), require_regular, regular)
+    aliases = _find_aliases(source, regular)
+    files = [path for path in regular if _below(source, path) not in aliases]
+    return Listing(
+        root=source,
+        folders=tuple(_below(source, path) for path in folders),
+        links=tuple(_below(source, path) for path in links),
+        files=tuple(NamedFile(_below(source, path), FileRange.whole(path), str(path)) for path in files),
+        aliases=aliases,
+    )
+
+
+def _find_aliases(source: Path, paths: Sequence[Path]) -> dict[str, str]:
+    """Return the further names of files; a name for another target than the first's is a file of its own."""
+    first: dict[tuple[int, int, str], str] = {}
+    aliases = {}
+    for path in paths:
+        status = path.stat()
+        if status.st_nlink > 1:
+            name = _below(source, path)
+            kernels = classify_path(name)
+            key = (status.st_dev, status.st_ino, kernels.target if kernels else "")
+            if first.setdefault(key, name) != name:
+                aliases[name] = first[key]
+    return aliases
+
+
+def _below(root: Path, path: Path) -> str:
+    return os.path.relpath(path, root)
+
+
+_EXPECTED = "another folder for archives"
+
+
+def find_place(root: Path, folder: str) -> str:
+    """Return where ``folder`` is below ``root``, without a link on the way; it needn't be there.
+
+    The part of a target could not be laid over that of the host if one had a folder where the other has a link to it.
+    Raises `InputError` for a file in the way, and for a link that leads nowhere, to a file, out of the tree, or to a
+    name that no marker may have.
+    """
+    parts = folder.split("/")
+    for number in range(1, len(parts) + 1):
+        _require_folder(root, "/".join(parts[:number]), "/".join(parts[number:]))
+    place = os.path.relpath(os.path.realpath(root / folder), os.path.realpath(root))
+    if place != folder and not is_archive_folder(place):
+        expected = f"{_EXPECTED}: names of A-Z, a-z, 0-9 and ._+- alone"
+        raise InputError(folder, f"leads to {quoted(place)}, and archives would be below it", expected=expected)
+    return "" if place == "." else place
+
+
+def require_free(plan: SplitPlan, taken: Iterable[str]) -> None:
+    """Raise `InputError`, or `ProblemsError` for several, for archives whose place is among the paths ``taken``."""
+    names = {path.lower() for path in taken}
+    places = dict.fromkeys(archive.path for archive in plan.iter_archives())
+    problems = [_taken(path) for path in places if path.lower() in names]
+    raise_all("archives", problems)
+
+
+def _taken(path: str) -> InputError:
+    remedy = "Join first, or name another folder by --archives."
+    return InputError(path, "is in the tree, and would be made", expected="a tree without it", remedy=remedy)
+
+
+def _require_folder(root: Path, path: str, rest: str) -> None:
+    """Raise `InputError` unless ``path`` is a folder of the tree, a link to one, or not there."""
+    step = root / path
+    if step.is_symlink():
+        text = str(step.readlink())
+        if fault := _fault_of_link(root, step):
+            found = f"is a symlink to {quoted(text)}, {fault}, and archives would be below it"
+            raise InputError(path, found, expected=_EXPECTED, remedy=_remedy(root, text, rest))
+    elif step.exists() and not step.is_dir():
+        raise InputError(path, "is a file, and archives would be below it", expected=_EXPECTED)
+
+
+def _fault_of_link(root: Path, link: Path) -> str:
+    """Return why archives can't be below a link; empty if they can be where it leads."""
+    top, aim = os.path.realpath(root), os.path.realpath(link)
+    if os.path.commonpath([top, aim]) != top:
+        return "out of the tree"
+    if not link.exists():
+        return "where nothing is"
+    return "" if link.is_dir() else "which is a file"
+
+
+def _remedy(root: Path, text: str, rest: str) -> str:
+    """Return which folder may be meant by a link's absolute text: in the image of a system it begins at the root."""
+    meant = posixpath.normpath(text).lstrip("/")
+    folder = posixpath.join(meant, rest) if rest else meant
+    is_there = text.startswith("/") and is_archive_folder(folder) and (root / meant).is_dir()
+    return f"Give --archives {folder}." if is_there else ""
+
+
+HOST_FOLDER = "host"
+"""The folder with all that is not for one target."""
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """The folder that each path goes to; paths for targets that are not kept are in ``left_out`` instead."""
+
+    folder_of: dict[str, str]
+    left_out: tuple[str, ...]
+
+
+def place_files(listing: Listing, plan: SplitPlan) -> Placement:
+    """Return where everything of a tree goes.
+
+    A link goes where its name says, or with the file that it leads to; further names of a file go with the first.
+    """
+    folder_of = {file.path: HOST_FOLDER for file in plan.host} | {file.path: file.target for file in plan.device}
+    folder_of |= {alias: folder_of[first] for alias, first in listing.aliases.items() if first in folder_of}
+    left_out = [*plan.left_out, *(alias for alias in listing.aliases if alias not in folder_of)]
+    for link in listing.links:
+        folder = _folder_of_link(listing, link, folder_of, set(plan.targets))
+        if folder is None:
+            left_out.append(link)
+        else:
+            folder_of[link] = folder
+    return Placement(folder_of, tuple(sorted(left_out)))
+
+
+def _folder_of_link(listing: Listing, link: str, folder_of: Mapping[str, str], targets: set[str]) -> str | None:
+    root = os.path.realpath(listing.root)
+    aim = os.path.relpath(os.path.realpath(listing.root / link), root)
+    if (folder := folder_of.get(aim)) is not None:
+        return folder
+    kernels = classify_path(link)
+    if kernels is None:
+        return HOST_FOLDER
+    return kernels.target if kernels.target in targets else None
+
+
+class Placer:
+    """Makes the files of new trees below ``made``, one folder for the host and one for each target."""
+
+    def __init__(self, listing: Listing, placement: Placement, made: Path) -> None:
+        self._listing, self._placement, self._made = listing, placement, made
+        self.left_out = frozenset(placement.left_out)
+
+    def make_folders(self) -> None:
+        """Make the host's folders, and those of targets as far as they hold something."""
+        (self._made / HOST_FOLDER).mkdir(parents=True)
+        for folder in self._listing.folders:
+            (self._made / HOST_FOLDER / folder).mkdir()
+        for path, folder in self._placement.folder_of.items():
+            (self._made / folder / path).parent.mkdir(parents=True, exist_ok=True)
+
+    def make_links(self) -> None:
+        """Make symlinks with the texts that they have, and further names of files."""
+        for link in self._listing.links:
+            if link in self._placement.folder_of:
+                self.path_of(link).symlink_to((self._listing.root / link).readlink())
+
+    def path_of(self, path: str) -> Path:
+        """Return where a file is made."""
+        return self._made / self._placement.folder_of[path] / path
+
+    def copy(self, path: str) -> None:
+        """Copy a file as it is."""
+        copy_file(self._listing.root / path, self.path_of(path))
+
+    def write(self, file: HostFile) -> None:
+        """Write a host file."""
+        if file.patch is None:
+            self.copy(file.path)
+        else:
+            self.write_patched(file, file.path, file.patch)
+
+    def write_device(self, file: DeviceFile) -> None:
+        """Write a file of a target; an archive that code was taken out of is in another place than its path says."""
+        old, made = self._listing.root / file.path, self.path_of(file.path)
+        if file.content.path == str(old):
+            self.copy(file.path)
+            return
+        with file.content.view() as data, made.open("xb") as new:
+            for piece in iter_pieces(data):
+                new.write(piece)
+        shutil.copystat(old, made)
+        made.chmod(safe_mode(old.stat().st_mode))
+
+    def write_patched(self, file: HostFile, path: str, patch: FilePatch) -> None:
+        """Write ``file``, changed by ``patch``, under its name ``path``."""
+        old, made = self._listing.root / path, self.path_of(path)
+        with unchanged(old), file.content.view() as data, made.open("xb") as new:
+            write_patch(new, data, patch)
+        shutil.copystat(old, made)
+        made.chmod(safe_mode(old.stat().st_mode))
+
+    def link(self, alias: str, first: str) -> None:
+        """Give the file made for ``first`` another name."""
+        self.path_of(alias).hardlink_to(self.path_of(first))
+
+    def finish_folders(self) -> None:
+        """Give folders the permissions and times that they have in the old tree, the deepest first."""
+        for folder in sorted(self._listing.folders, reverse=True):
+            old = self._listing.root / folder
+            for made in (self._made / name / folder for name in {HOST_FOLDER, *self._placement.folder_of.values()}):
+                if made.is_dir():
+                    shutil.copystat(old, made)
+                    made.chmod(safe_mode(old.stat().st_mode))
+
+
+class SplitLibraryReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A library whose code went into archives; sizes in bytes, ``code`` is that of its code objects."""
+
+    path: str
+    units: int
+    code: int
+    size_before: int
+    size_after: int
+    archives: tuple[str, ...]
+    zeros: int = 0
+    """Bytes of zeros in the place of its code, which can't leave the file; 0 for less than a mebibyte."""
+
+
+class StayingCode(msgspec.Struct, frozen=True):
+    """A file of the host folder with device code in it, or what looks like it, and why that stays."""
+
+    path: str
+    reason: str
+
+
+class TargetShare(msgspec.Struct, frozen=True, kw_only=True):
+    """The folder of a target: its archives, its other files, and the bytes of all.
+
+    In a dry run, where no archives are written, these are not known.
+    """
+
+    target: str
+    archives: int
+    files: int
+    size: int | None
+
+
+class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a tree: the number of files in its host folder, the libraries that were split, the targets."""
+
+    host_files: int
+    libraries: tuple[SplitLibraryReport, ...]
+    targets: tuple[TargetShare, ...]
+    staying: tuple[StayingCode, ...]
+    left_out: tuple[str, ...]
+    """Files for targets that were not to be kept."""
+    lacking: tuple[LackingCode, ...] = ()
+    """Libraries without any code for a target that was to be kept."""
+    warnings: tuple[str, ...] = ()
+    """What is wrong with libraries that were split before."""
+    mended: tuple[str, ...] = ()
+    """Libraries that were split before, and were mended."""
+
+
+def make_report(plan: SplitPlan, sizes: Mapping[str, int] | None) -> SplitReport:
+    """Return the report of ``plan``; ``sizes`` are those of the archives, by their paths, if they were written."""
+    return SplitReport(
+        host_files=len(plan.host),
+        libraries=tuple(_report_library(file) for file in plan.host if file.library is not None),
+        targets=tuple(_share(plan, target, sizes) for target in plan.targets),
+        staying=tuple(StayingCode(file.path, file.remark) for file in plan.host if file.remark),
+        left_out=plan.left_out,
+        lacking=plan.lacking,
+    )
+
+
+def _report_library(file: HostFile) -> SplitLibraryReport:
+    assert file.library is not None
+    return SplitLibraryReport(
+        path=file.path,
+        units=len(file.library.units),
+        code=file.library.code_size,
+        size_before=file.content.size,
+        size_after=file.size,
+        archives=tuple(archive.path for archive in file.library.archives),
+        zeros=file.zeros,
+    )
+
+
+def _share(plan: SplitPlan, target: str, sizes: Mapping[str, int] | None) -> TargetShare:
+    archives = [archive for archive in plan.iter_archives() if archive.target == target]
+    files = [file for file in plan.device if file.target == target]
+    size = _size(archives, sizes)
+    whole = None if size is None else size + sum(file.content.size for file in files)
+    return TargetShare(target=target, archives=len(archives), files=len(files), size=whole)
+
+
+def _size(archives: Sequence[PlannedArchive], sizes: Mapping[str, int] | None) -> int | None:
+    """Return the size of some archives; none where they are not written."""
+    if sizes is None:
+        return None if archives else 0
+    return sum(sizes[archive.path] for archive in archives)
+
+
+class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """How a tree is split: what is kept and how it is stored, and with how many workers."""
+
+    choice: SplitChoice
+    jobs: int = 1
+    dry_run: bool = False
+    """Whether nothing is written; archives have no size in the report then."""
+    mend: bool = False
+    """Whether libraries that were split before, with units missing or misplaced in archives, are split again."""
+    progress: Progress = SILENT
+
+
+def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
+    """Split the tree or file ``source`` into folders below ``output``: ``host``, and one for each target.
+
+    ``host`` is the tree without device code; laid over it, the folder of a target brings its code. ``output`` must
+    neither exist nor be in ``source``; it appears when it is whole.
+    Raises `InputError` as `plan_split`, `find_place` and `require_free` do, for what can't be read, and for a file by
+    itself that is no binary or is one of Windows that can't be split; `ProblemsError` for several problems, and
+    `WorkError` when writing fails; with ``mend``, also as `checked_files` does.
+    """
+    listing = list_source(source)
+    with checked_files(listing.files, str(source), mend=order.mend) as checked:
+        listing = msgspec.structs.replace(listing, files=checked.files)
+        plan = _plan(source, listing, order.choice)
+        if order.dry_run:
+            return _report(listing, plan, None, checked)
+        with new_folder(output, source) as made:
+            sizes = _Splitting(listing, plan, made, order).run()
+        return _report(listing, plan, sizes, checked)
+
+
+def _plan(source: Path, listing: Listing, choice: SplitChoice) -> SplitPlan:
+    if not source.is_dir():
+        plan = plan_split(listing.files, choice, subject=str(source))
+        _require_split(source, plan)
+        return plan
+    try:
+        place = find_place(source, choice.archives)
+    except InputError:
+        plan = plan_split(listing.files, choice, subject=str(source))
+        if any(plan.iter_archives()):
+            raise
+        return plan  # without archives, nothing is in their way
+    plan = plan_split(listing.files, msgspec.structs.replace(choice, archives=place), subject=str(source))
+    require_free(plan, (*listing.folders, *place_files(listing, plan).folder_of))
+    return plan
+
+
+def _require_split(source: Path, plan: SplitPlan) -> None:
+    """Raise `InputError` for what was named by itself: a DLL or program that keeps its code, and what is no binary.
+
+    A library or program without device code is fine: it may be split already.
+    """
+    for file in plan.host:
+        if file.library is not None:
+            continue
+        with file.content.view() as data:
+            if not file.remark:
+                _require_binary(source, data)
+                continue
+            if is_signed_image(data, name=str(source)):
+                raise SignedFileError(str(source))
+            if is_pe(data):
+                raise InputError(source, f"can't be split: {file.remark}")
+
+
+def _require_binary(source: Path, data: Data) -> None:
+    # Debian packages are archives, too, and nothing is ever split off a static library.
+    if not is_binary(data) or is_ar_archive(data):
+        found = "a thin archive" if is_thin_archive(data) else "no device code to split off"
+        raise InputError(source, found, expected="a fat binary, a wheel or a folder")
+
+
+def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int] | None, checked: CheckedFiles) -> SplitReport:
+    left_out = place_files(listing, plan).left_out
+    report = make_report(msgspec.structs.replace(plan, left_out=left_out), sizes)
+    wheels = inner_wheel_warnings(listing.root / file.path for file in plan.host)
+    return msgspec.structs.replace(report, warnings=(*checked.warnings, *wheels), mended=checked.mended)
+
+
+class _Splitting:
+    """The writing of one tree."""
+
+    def __init__(self, listing: Listing, plan: SplitPlan, made: Path, order: SplitOrder) -> None:
+        self._listing, self._plan, self._order = listing, plan, order
+        self._made = made
+        self._placer = Placer(listing, place_files(listing, plan), made)
+        self._sizes: dict[str, int] = {}
+
+    def run(self) -> dict[str, int]:
+        """Write everything; return the sizes of the archives."""
+        problems: list[RocwheelError] = []
+        self._placer.make_folders()
+        libraries = [file for file in self._plan.host if file.library is not None]
+        code = sum(file.library.code_size for file in libraries if file.library)
+        progress = self._order.progress
+        progress.begin(f"splitting {self._listing.root.resolve().name}", code)
+        try:
+            with open_workers(self._order.jobs) as executor:
+                workers = Workers(executor, progress)
+                copies = [executor.submit(self._placer.write, file) for file in self._plan.host]
+                copies += [executor.submit(self._placer.write_device, file) for file in self._plan.device]
+                attempt_all(lambda file: self._write_archives(file, workers), libraries, problems)
+                attempt_all(lambda copy: copy.result(), copies, problems)
+        finally:
+            progress.end()
+        raise_all(str(self._listing.root), problems)
+        self._make_names()
+        self._placer.finish_folders()
+        return self._sizes
+
+    def _write_archives(self, file: HostFile, workers: Workers) -> None:
+        assert file.library is not None
+        with file.content.view() as data:
+            write_archives(data, file.library, self._order.choice, self._open_archive, workers)
+
+    @contextmanager
+    def _open_archive(self, archive: PlannedArchive) -> Iterator[FileSink]:
+        path = self._made / archive.target / archive.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            yield FileSink(file)
+            self._sizes[archive.path] = file.seek(0, 2)
+        path.chmod(0o644)
+
+    def _make_names(self) -> None:
+        """Make links, and further names of files: a library whose markers differ from there needs a copy."""
+        self._placer.make_links()
+        hosts = {file.path: file for file in self._plan.host}
+        for alias, first in self._listing.aliases.items():
+            host = hosts.get(first)
+            if host is None or host.library is None or host.library.markers(alias) == host.library.markers():
+                self._link(alias, first)
+            else:
+                self._write_again(host, alias)
+
+    def _link(self, alias: str, first: str) -> None:
+        if first not in self._placer.left_out:
+            self._placer.link(alias, first)
+
+    def _write_again(self, host: HostFile, alias: str) -> None:
+        assert host.library is not None
+        with host.content.view() as data:
+            patch = plan_host_file(data, host.library.markers(alias), host.library.links(), name=host.path)
+        self._placer.write_patched(host, alias, patch)

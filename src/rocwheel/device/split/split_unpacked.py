@@ -1,0 +1,140 @@
+"""Splitting the folder of an unpacked wheel: a folder for the host wheel, and one for each device wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.errors import InputError
+from rocwheel.core.names import is_utf8
+from rocwheel.core.reading import FileRange, read_small
+from rocwheel.core.scratch import scratch_folder, temporary_folder
+from rocwheel.core.workers import convert_all, open_workers
+from rocwheel.core.writing import new_folder, safe_mode
+from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.wheel_names import unpacked_name
+from rocwheel.wheels.content import FileContent
+from rocwheel.wheels.writing import write_wheels
+from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_reader import iter_member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.device.split.split_wheel import WheelSplit
+    from rocwheel.device.split.wheel_metadata import WheelSplitOrder
+    from rocwheel.wheels.sdist import SourceDate
+
+__all__ = ["is_unpacked_wheel", "split_unpacked"]
+
+_TEXTS = ("METADATA", "WHEEL")
+"""Files of ``.dist-info`` that say which wheel it is."""
+
+_MOST = 64 << 20
+"""Bytes of such a file, as in a wheel."""
+
+_WHEELS = ".wheels"
+"""Where the wheels are while their folders are made."""
+
+
+def is_unpacked_wheel(folder: Path) -> bool:
+    """Return whether a folder is that of one unpacked wheel, which may lack something: RECORD tells, or the others do.
+
+    RECORD of a split tree would no longer hold.
+    """
+    infos = list(folder.glob("*.dist-info")) if folder.is_dir() else []
+    return len(infos) == 1 and (
+        os.path.lexists(infos[0] / "RECORD") or all((infos[0] / name).is_file() for name in _TEXTS)
+    )
+
+
+def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate) -> WheelSplit:
+    """Write the folders of the host wheel and the device wheels of the unpacked wheel ``folder`` to ``dest_dir``.
+
+    They are named as wheels without their tags are, such as ``torch-2.9``, and have a RECORD of their own. ``dest_dir``
+    is new or empty, and appears when it is whole.
+    Raises `InputError` as `split_wheel` does, and for what no wheel holds, such as symlinks; and `WorkError`.
+    """
+    with _workplace(folder, dest_dir, dry_run=order.dry_run) as made:
+        wheels = made / _WHEELS
+        packed = _pack(folder, wheels / "fat", source_date)
+        report = split_wheel(packed, wheels / "parts", order, source_date, shown=str(folder))
+        if not order.dry_run:
+            for path in (report.host, *(device.path for device in report.devices)):
+                _unpack(Path(path), made / _folder_name(path))
+        shutil.rmtree(wheels)
+    return _renamed(report, dest_dir)
+
+
+@contextmanager
+def _workplace(folder: Path, dest_dir: Path, *, dry_run: bool) -> Iterator[Path]:
+    with ExitStack() as stack:
+        if dry_run:
+            yield stack.enter_context(scratch_folder(Path(temporary_folder(), folder.resolve().name)))
+        else:
+            yield stack.enter_context(new_folder(dest_dir, folder))
+
+
+def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
+    """Write the files of a folder as a wheel that nothing is compressed in; its name is what its metadata says."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    convert_all(str(folder), partial(_require_plain, folder), paths)
+    [info] = folder.glob("*.dist-info")
+    expected = "a text of an unpacked wheel"
+    convert_all(str(info), partial(_require_text, info), _TEXTS)
+    texts = {name: read_small(info / name, _MOST, expected=expected) for name in _TEXTS}
+    wheel = dest_dir / unpacked_name(info, texts["WHEEL"])
+    anew = {info / name for name in (*texts, "RECORD")}
+    with open_workers(1) as executor, write_wheels(executor, source_date.zip_time, level=0) as packer:
+        made = packer.open(wheel, dist_info=info.name)
+        for path in paths:
+            if path not in anew:
+                content = FileContent(FileRange.whole(path))
+                made.add(path.relative_to(folder).as_posix(), safe_mode(path.stat().st_mode), content)
+        made.close(texts)
+    return wheel
+
+
+def _require_text(info: Path, name: str) -> None:
+    if not os.path.lexists(info / name):
+        expected, remedy = "the folder of an unpacked wheel", "Unpack it again. To split a tree, remove its RECORD."
+        raise InputError(info, f"has no {name}", expected=expected, remedy=remedy)
+
+
+def _require_plain(folder: Path, path: Path) -> None:
+    if path.is_symlink() or not path.is_file():
+        found = "is a link" if path.is_symlink() else "is not a regular file"
+        raise InputError(path, found, expected="an unpacked wheel, which holds regular files alone")
+    name = str(path.relative_to(folder))
+    if not is_utf8(name) or "\\" in name:
+        raise InputError(path, "has a name that no wheel can hold", expected="UTF-8 without backslashes")
+
+
+def _folder_name(wheel: str) -> str:
+    return "-".join(Path(wheel).name.split("-")[:2])
+
+
+def _unpack(wheel: Path, folder: Path) -> None:
+    for member in read_directory(wheel):
+        path = folder / member.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            for piece in iter_member(member):
+                file.write(piece)
+        path.chmod(safe_mode(member.mode))
+
+
+def _renamed(report: WheelSplit, dest_dir: Path) -> WheelSplit:
+    return msgspec.structs.replace(
+        report,
+        host=str(dest_dir / _folder_name(report.host)),
+        devices=tuple(
+            msgspec.structs.replace(device, path=str(dest_dir / _folder_name(device.path))) for device in report.devices
+        ),
+    )

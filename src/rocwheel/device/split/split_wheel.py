@@ -1,0 +1,571 @@
+"""Splits a finished wheel into a host wheel, and a device wheel for each target."""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.wrappers import is_host_file
+from rocwheel.binary.kind import is_binary, is_kpack
+from rocwheel.binary.kpack.markers import read_split_library
+from rocwheel.binary.kpack.write import FileSink
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all
+from rocwheel.core.writing import safe_mode
+from rocwheel.device.split.archives import Workers, write_archives
+from rocwheel.device.split.files import LackingCode, NamedFile, plan_split
+from rocwheel.device.split.join import checked_files
+from rocwheel.device.split.wheel_metadata import (
+    FinishedWheel,
+    check_copied,
+    check_order,
+    device_metadata,
+    device_names,
+    device_wheel_file,
+    host_metadata,
+    is_device_wheel,
+    is_device_wheel_of,
+    looks_made_from,
+    read_finished_wheel,
+)
+from rocwheel.device.split.wheel_names import DeviceNames
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
+from rocwheel.targets.kernel_files.names import kpack_target
+from rocwheel.wheels.compression import STORED
+from rocwheel.wheels.content import BytesContent, FileContent, PatchedContent
+from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
+from rocwheel.wheels.writing import WheelName, write_wheels
+from rocwheel.wheels.zip_directory import SIGNATURES
+from rocwheel.wheels.zip_reader import check_member, iter_member, member_head, read_member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import IO
+
+    from rocwheel.binary.code_objects import TargetId
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.device.split.files import HostFile, SplitChoice, SplitPlan
+    from rocwheel.device.split.join import CheckedFiles
+    from rocwheel.device.split.units import PlannedArchive
+    from rocwheel.device.split.wheel_metadata import FinishedWheel, WheelSplitOrder
+    from rocwheel.wheels.sdist import SourceDate
+    from rocwheel.wheels.writing import OpenWheel, WheelPacker
+    from rocwheel.wheels.zip_reader import ZipMember
+
+
+def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], given: str = "") -> str:
+    """Return the overlay root: the one that was ``given``, else the one top-level folder with all device code.
+
+    ``code`` are the members to look at. Raises `InputError` for a folder that isn't in the wheel, when there is no
+    device code, and when it is in several folders; `ProblemsError` for damaged files.
+    """
+    if given:
+        root = posixpath.normpath(given.replace("\\", "/"))
+        if not any(member.name.startswith(f"{root}/") for member in wheel.kept_members):
+            raise InputError(wheel.source, f"has no folder {root}", expected="an overlay root that is in the wheel")
+        return root
+    problems: list[RocwheelError] = []
+    shown = wheel.shown_names
+    found = attempt_all(lambda item: _top_folder(*item, shown[item[0]]), sorted(code.items()), problems)
+    raise_all(wheel.source, problems)
+    roots = sorted({root for root in found if root is not None})
+    if not roots:
+        raise _no_code(wheel, code)
+    if roots == [""]:
+        raise _at_the_top(wheel)
+    if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
+        listed = ", ".join(root or "the top" for root in roots)
+        remedy = "Name the folder that holds the package: --overlay-root FOLDER"
+        raise InputError(wheel.source, f"has device code in {listed}", expected="one folder", remedy=remedy)
+    return roots[0]
+
+
+def _at_the_top(wheel: FinishedWheel) -> InputError:
+    found = "can't be split: its device code is at its top, which is the folder of all packages once it is installed"
+    remedy = "Build it with the code in a folder of its own, over which device wheels can be laid."
+    return InputError(wheel.source, found, expected="device code below one folder", remedy=remedy)
+
+
+def _no_code(wheel: FinishedWheel, code: Mapping[str, FileRange]) -> InputError:
+    expected = "a wheel with a fat binary or kernel files"
+    shown = wheel.shown_names
+    if not any(_is_split(shown[name], content) for name, content in sorted(code.items())):
+        return InputError(wheel.source, "no device code to split off", expected=expected)
+    remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
+    return InputError(wheel.source, "is split already", expected=expected, remedy=remedy)
+
+
+def _is_split(name: str, content: FileRange) -> bool:
+    with content.view() as data:
+        return is_host_file(data) and read_split_library(data, name=name) is not None
+
+
+def _top_folder(name: str, content: FileRange, shown: str) -> str | None:
+    """Return the top-level folder of a file with device code; none for other files."""
+    if classify_path(name) is None:
+        with content.view() as data:
+            if not device_targets(data, name=shown):
+                return None
+    return name.partition("/")[0] if "/" in name else ""
+
+
+class DeviceWheel(msgspec.Struct, frozen=True):
+    """The wheel of a target or a family: its path, the archives and other files in it, and its size in bytes.
+
+    It has no size in a dry run.
+    """
+
+    path: str
+    target: str
+    archives: int
+    files: int
+    size: int | None
+
+
+class StayingFile(msgspec.Struct, frozen=True):
+    """A file of the host wheel with device code in it, or what looks like it, and why that stays."""
+
+    path: str
+    reason: str
+
+
+class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel that was split: its size, the host wheel and its size, the device wheels, all in bytes.
+
+    In a dry run, what would be written has no size.
+    """
+
+    source: str
+    size: int
+    overlay_root: str
+    host: str
+    host_size: int | None
+    libraries: tuple[str, ...]
+    """The files whose code went into archives."""
+    disk_before: int = 0
+    """Bytes of these files once installed, before the split."""
+    disk_after: int = 0
+    zeros: dict[str, int] = {}
+    """Those of them with a mebibyte or more of zeros in the place of their code, which can't leave the file."""
+    devices: tuple[DeviceWheel, ...]
+    staying: tuple[StayingFile, ...]
+    left_out: tuple[str, ...]
+    """Files for targets that were not to be kept."""
+    lacking: tuple[LackingCode, ...] = ()
+    """Members without any code for a target that was to be kept."""
+    warnings: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """Libraries that another tool had split with wrong indices."""
+    replaced: tuple[str, ...] = ()
+    """Wheels of an earlier split that got new content."""
+    removed: tuple[str, ...] = ()
+    """Device wheels of an earlier split, for targets that this one doesn't have."""
+
+
+class EarlierSplit(msgspec.Struct, frozen=True):
+    """What of an earlier split is in the way: files that get new content, and those that the new split lacks."""
+
+    replaced: tuple[Path, ...] = ()
+    stale: tuple[Path, ...] = ()
+
+    def remove_stale(self) -> None:
+        """Remove the files that the new split lacks, while the old host wheel still names them.
+
+        So a run that is killed meanwhile leaves none that the next one can't tell from other people's wheels.
+        """
+        for path in self.stale:
+            path.unlink(missing_ok=True)
+
+
+def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) -> EarlierSplit:
+    """Return what an earlier split of ``wheel`` left beside ``host`` and ``devices``, the files of the new one.
+
+    Its device wheels are those that the old host wheel asks for, and have its version, build and tags. Device wheels
+    with other tags belong to another host, and stay; so does what no host wheel asks for.
+    Raises `InputError`, or `ProblemsError` for several, where a file of the new split would overwrite something else,
+    and for files with such names that can't be read as wheels.
+    """
+    folder = host.parent
+    ending = next(iter(devices)).name.partition("-")[2]
+    others = sorted(path for path in folder.glob("*.whl") if path.name.partition("-")[2] == ending and path != host)
+    hosts = [host] if host.exists() else []
+    old = convert_all(str(folder), lambda path: _read_host(path, wheel), hosts)
+
+    def read(path: Path) -> tuple[Path, bool]:
+        found = read_finished_wheel(path)
+        if path in devices:
+            _require_device_wheel(found, wheel, old)
+        return path, path in devices or _is_asked_for(found, old)
+
+    earlier = [path for path, is_earlier in convert_all(str(folder), read, others) if is_earlier]
+    replaced = (*hosts, *(path for path in earlier if path in devices))
+    return EarlierSplit(replaced, tuple(path for path in earlier if path not in devices))
+
+
+def _read_host(path: Path, wheel: FinishedWheel) -> FinishedWheel:
+    """Return the host wheel that the new one takes the place of; raise `InputError` for another wheel."""
+    found = read_finished_wheel(path)
+    if not device_names(found):
+        expected = f"a host wheel that an earlier split of {wheel.name} {wheel.version} made"
+        remedy = "Name another folder, or move that wheel elsewhere."
+        raise InputError(path, "would be overwritten by the host wheel", expected=expected, remedy=remedy)
+    return found
+
+
+def _is_asked_for(found: FinishedWheel, hosts: Sequence[FinishedWheel]) -> bool:
+    return any(is_device_wheel_of(found, host) for host in hosts)
+
+
+def _require_device_wheel(found: FinishedWheel, wheel: FinishedWheel, hosts: Sequence[FinishedWheel]) -> None:
+    """Raise `InputError` for what stands where a device wheel of ``wheel`` goes, and is none of it."""
+    if not (_is_asked_for(found, hosts) or looks_made_from(found, wheel)):
+        expected = f"a device wheel of {wheel.name} {wheel.version}"
+        remedy = "Name another folder, or another --device-name."
+        raise InputError(found.path, "would be overwritten by a device wheel", expected=expected, remedy=remedy)
+
+
+@contextmanager
+def unpack_code(members: Sequence[ZipMember], source: str) -> Iterator[dict[str, FileRange]]:
+    """Yield where the bytes of each member are that is a binary or by its name a kernel file; symlinks are neither.
+
+    Stored members stay where they are. Raises `InputError` for a damaged member, `ProblemsError` for several, and
+    `WorkError` when there is no room.
+    """
+    problems: list[RocwheelError] = []
+    wanted = [member for members_ in attempt_all(_as_code, members, problems) for member in members_]
+    raise_all(source, problems)
+    size = sum(member.size for member in wanted if member.method != STORED)
+    try:
+        with open_temporary() as spool:
+            require_room(spool, size)
+            places = attempt_all(lambda member: (member.name, _unpack(member, spool)), wanted, problems)
+            raise_all(source, problems)
+            yield dict(places)
+    except OSError as e:
+        raise no_room(source, f"its {size} unpacked bytes", e) from e
+
+
+def _as_code(member: ZipMember) -> tuple[ZipMember, ...]:
+    if stat.S_ISLNK(member.mode):
+        return ()
+    if classify_path(member.name) is not None or is_unknown_kernel_file(member.name):
+        return (member,)
+    head = member_head(member)
+    return (member,) if is_binary(head) or is_kpack(head) else ()
+
+
+def _unpack(member: ZipMember, spool: IO[bytes]) -> FileRange:
+    if member.method == STORED:
+        check_member(member)
+        return member.packed
+    start = spool.tell()
+    for piece in iter_member(member):
+        write_all(spool, piece)
+    spool.seek(0, 2)
+    return FileRange(path_of(spool), start, member.size)
+
+
+_FILE_MODE = 0o644
+_COMMAND = "rocwheel device split"
+
+
+class SplitWheels:
+    """The wheels that come of ``wheel``, whose files below ``root`` are split by ``plan``."""
+
+    def __init__(self, wheel: FinishedWheel, root: str, plan: SplitPlan, names: DeviceNames, dest_dir: Path) -> None:
+        self.wheel, self.root, self.plan = wheel, root, plan
+        self._names, self._dest_dir = names, dest_dir
+        self._members = {member.name: member for member in wheel.kept_members}
+
+    @property
+    def host_path(self) -> Path:
+        """Where the host wheel goes."""
+        return self._dest_dir / Path(self.wheel.path).name
+
+    @property
+    def staying(self) -> tuple[StayingFile, ...]:
+        """The files below the root whose device code stays in the host wheel."""
+        return tuple(StayingFile(self._member_name(file), file.remark) for file in self.plan.host if file.remark)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is lost."""
+        signatures = {f"{self.wheel.dist_info}/{name}" for name in SIGNATURES}
+        lost = [self.wheel.source_of(member) for member in self.wheel.members if member.name in signatures]
+        return tuple(f"{source}: left out, as it signs the RECORD of the old wheel" for source in lost)
+
+    def device_path(self, target: str) -> Path:
+        """Return where the wheel of a target goes."""
+        name = self._device_name(target)
+        build = f"-{self.wheel.build}" if self.wheel.build else ""
+        return self._dest_dir / f"{name.stem}{build}-{name.tag}.whl"
+
+    @property
+    def device_paths(self) -> tuple[Path, ...]:
+        """Where the wheels of all targets go."""
+        return tuple(map(self.device_path, self.plan.packages))
+
+    def write(self, order: WheelSplitOrder, source_date: SourceDate, before_host: Callable[[], None]) -> None:
+        """Write all wheels, and call ``before_host`` when the device wheels are there and the host wheel is not.
+
+        Raises `InputError` for damaged code, and `WorkError`; then no wheel is left half.
+        """
+        order.progress.begin(f"splitting {Path(self.wheel.path).name}", sum(m.size for m in self.wheel.members))
+        try:
+            with (
+                open_workers(order.jobs) as executor,
+                write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
+            ):
+                self._write_devices(packer, order, Workers(executor))
+                self._write_host(packer, order, before_host)
+        finally:
+            order.progress.end()
+
+    def _device_name(self, target: str) -> WheelName:
+        return WheelName(self._names.distribution(target), self.wheel.version, self.wheel.file_tags)
+
+    def _member_name(self, file: HostFile) -> str:
+        return f"{self.root}/{file.path}"
+
+    def _write_devices(self, packer: WheelPacker, order: WheelSplitOrder, workers: Workers) -> None:
+        wheels = {
+            target: packer.open(self.device_path(target), dist_info=self._device_name(target).dist_info)
+            for target in self.plan.packages
+        }
+        for target, wheel in wheels.items():
+            # pip removes the folders that become empty only below those in which the distribution has a file.
+            wheel.add(f"{self.root}/.device-{target}", _FILE_MODE, BytesContent(b""))
+        for file in self.plan.device:
+            member = self._members[f"{self.root}/{file.path}"]
+            wheels[_package_of(file.target)].add_packed(member, safe_mode(member.mode))
+        for host in self.plan.host:
+            if host.library is not None:
+                self._add_archives(host, packer, wheels, order, workers)
+        licenses = {f"licenses/{name}": read_member(member) for name, member in self.wheel.licenses().items()}
+        for target, wheel in wheels.items():
+            wheel.close({**self._device_texts(target, order), **licenses})
+
+    def _add_archives(
+        self,
+        file: HostFile,
+        packer: WheelPacker,
+        wheels: Mapping[str, OpenWheel],
+        order: WheelSplitOrder,
+        workers: Workers,
+    ) -> None:
+        assert file.library is not None
+        with ExitStack() as stack:
+            made: list[tuple[PlannedArchive, IO[bytes]]] = []
+
+            @contextmanager
+            def open_sink(archive: PlannedArchive) -> Iterator[FileSink]:
+                spool = stack.enter_context(open_temporary(buffering=1 << 20))
+                made.append((archive, spool))
+                yield FileSink(spool)
+                spool.flush()
+
+            try:
+                with file.content.view() as data:
+                    write_archives(data, file.library, order.choice, open_sink, workers)
+            except OSError as e:
+                raise no_room(self._member_name(file), "its archives", e) from e
+            for archive, spool in made:
+                content = FileContent(FileRange(path_of(spool), 0, spool.seek(0, 2)))
+                wheels[_package_of(archive.target)].add(f"{self.root}/{archive.path}", _FILE_MODE, content)
+            # The archives go with the block; those of one library at a time keep the room that is needed small.
+            packer.drain()
+
+    def _device_texts(self, target: str, order: WheelSplitOrder) -> dict[str, bytes]:
+        texts = {
+            "METADATA": device_metadata(self.wheel, self._names, target, order.requires_of(target)),
+            "WHEEL": device_wheel_file(self.wheel),
+        }
+        if self.wheel.declaration is not None:
+            own = (a.path for a in self.plan.iter_archives() if _package_of(a.target) == target)
+            archives = {kpack_target(path, source=path) for path in own}
+            files = (file.content for file in self.plan.device if _package_of(file.target) == target)
+            texts[DECLARATION_NAME] = encode_declaration({*archives, *_targets(files)})
+        notes = change_notes(_COMMAND, {"took the device code for": [target]})
+        name = canonicalize_name(self._names.distribution(target))
+        return texts | changed_bill(self.wheel.members, self.wheel.dist_info, notes, name=name)
+
+    def _write_host(self, packer: WheelPacker, order: WheelSplitOrder, before: Callable[[], None]) -> None:
+        moved = {f"{self.root}/{path}" for path in (*(file.path for file in self.plan.device), *self.plan.left_out)}
+        changed = {self._member_name(file): file for file in self.plan.host if file.patch is not None}
+        moved.add(f"{self.wheel.dist_info}/{SBOM_NAME}")  # written anew
+        wheel = packer.open(self.host_path, dist_info=self.wheel.dist_info)
+        for member in self.wheel.kept_members:
+            if member.name in moved:
+                continue
+            mode = safe_mode(member.mode)
+            file = changed.get(member.name)
+            if file is None or file.patch is None:
+                wheel.add_packed(member, mode)
+            else:
+                wheel.add(member.name, mode, PatchedContent(file.content, file.patch))
+        packer.finish()
+        before()
+        wheel.close(self._host_texts(order))
+
+    def _host_texts(self, order: WheelSplitOrder) -> dict[str, bytes]:
+        texts = {
+            "METADATA": host_metadata(self.wheel, self._names, order.host_requires),
+            "WHEEL": self.wheel.wheel,
+        }
+        if self.wheel.declaration is not None:
+            staying = (file.content for file in self.plan.host if file.library is None)
+            texts[DECLARATION_NAME] = encode_declaration(_targets(staying))
+        devices = [self._names.distribution(target) for target in self.plan.packages]
+        files = [self._member_name(file) for file in self.plan.host if file.patch is not None]
+        files += [f"{self.root}/{file.path}" for file in self.plan.device]
+        notes = change_notes(_COMMAND, {"moved the device code of": files, "to": devices})
+        return texts | changed_bill(self.wheel.members, self.wheel.dist_info, notes)
+
+
+def _package_of(target: str) -> str:
+    return load_catalog().package_of(target)
+
+
+def _targets(contents: Iterable[FileRange]) -> Iterator[TargetId]:
+    for content in contents:
+        with content.view() as data:
+            yield from device_targets(data, name=content.path)
+
+
+_OUTSIDE = "not below the overlay root"
+
+
+def split_wheel(
+    source: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, shown: str = ""
+) -> WheelSplit:
+    """Write to ``dest_dir`` the host wheel of ``source``, under its name, and the device wheel of each target.
+
+    Laid over the host wheel, a device wheel brings the code for its target. Members that stay are copied as they are
+    packed; the same wheel gives the same bytes. Signatures of RECORD, which no longer hold, are left out. Wheels of an
+    earlier split of the same wheel are replaced, or removed where this one has none for their target. Messages call the
+    wheel ``shown``, or by its path.
+    Raises `InputError` as `check_order`, `read_finished_wheel`, `check_copied`, `choose_overlay_root`, `plan_split` and
+    `find_earlier` do, `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays
+    that is not whole.
+    """
+    check_order(order)
+    wheel = read_finished_wheel(source, shown)
+    if is_device_wheel(wheel):
+        raise InputError(wheel.source, "is a device wheel", expected="a wheel with a fat binary or kernel files")
+    return split_members(wheel, dest_dir, order, source_date)
+
+
+def split_members(
+    wheel: FinishedWheel, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, mend: bool = False
+) -> WheelSplit:
+    """Split a wheel as `split_wheel` does, whose members may be those of several files.
+
+    With ``mend``, libraries that another tool has split with wrong indices are split again; raises as `checked_files`.
+    """
+    check_copied(wheel)
+    source = Path(wheel.path)
+    output = dest_dir / source.name
+    if output.exists() and output.samefile(source):
+        raise InputError(source, "would be overwritten by its host wheel", remedy="Name another folder.")
+    with unpack_code(wheel.kept_members, wheel.source) as code:
+        root = choose_overlay_root(wheel, code, order.overlay_root)
+        with checked_files(_below(root, code, wheel), wheel.source, mend=mend) as checked:
+            plan = _plan(wheel, root, checked.files, order.choice)
+            names = DeviceNames(
+                prefix=order.device_prefix or f"{wheel.name}-device", version=wheel.version, targets=plan.packages
+            )
+            wheels = SplitWheels(wheel, root, plan, names, dest_dir)
+            earlier = find_earlier(wheel, wheels.host_path, wheels.device_paths)
+            staying = (*wheels.staying, *_outside(root, code, wheel.shown_names))
+            if not order.dry_run:
+                wheels.write(order, source_date, before_host=earlier.remove_stale)
+    return _report(wheels, staying, order, checked, earlier)
+
+
+def _outside(root: str, code: Mapping[str, FileRange], shown: Mapping[str, str]) -> Iterator[StayingFile]:
+    """Yield the files with device code, or for a target by their name, that are elsewhere in the wheel."""
+    for name, content in sorted(code.items()):
+        if name.startswith(f"{root}/"):
+            continue
+        is_kernels = classify_path(name) is not None or is_unknown_kernel_file(name)
+        with content.view() as data:
+            if is_kernels or device_targets(data, name=shown[name]):
+                yield StayingFile(name, _OUTSIDE)
+
+
+def _below(root: str, code: Mapping[str, FileRange], wheel: FinishedWheel) -> list[NamedFile]:
+    start, shown = f"{root}/", wheel.shown_names
+    below = ((name, content) for name, content in code.items() if name.startswith(start))
+    return [NamedFile(name[len(start) :], content, shown[name]) for name, content in below]
+
+
+def _plan(wheel: FinishedWheel, root: str, files: Sequence[NamedFile], choice: SplitChoice) -> SplitPlan:
+    try:
+        plan = plan_split(files, choice, subject=wheel.source)
+    except InputError as e:
+        if str(e.source).startswith(wheel.source):
+            raise
+        raise ProblemsError(wheel.source, [e]) from e  # about a path that would be made
+    if not plan.targets:
+        staying = [file for file in plan.host if file.remark]
+        names = {file.path: file.name for file in files}
+        problems = [InputError(names[file.path], f"can't be split: {file.remark}") for file in staying]
+        raise_all(wheel.source, problems)
+        expected = "a wheel with a fat binary or kernel files"
+        raise InputError(wheel.source, f"no device code to split off below {root}", expected=expected)
+    return plan
+
+
+def _report(
+    wheels: SplitWheels,
+    staying: tuple[StayingFile, ...],
+    order: WheelSplitOrder,
+    checked: CheckedFiles,
+    earlier: EarlierSplit,
+) -> WheelSplit:
+    wheel, root, plan = wheels.wheel, wheels.root, wheels.plan
+    split = [file for file in plan.host if file.library is not None]
+    return WheelSplit(
+        source=wheel.source,
+        size=Path(wheel.path).stat().st_size,
+        overlay_root=root,
+        host=str(wheels.host_path),
+        host_size=_size(wheels.host_path, order),
+        libraries=tuple(f"{root}/{file.path}" for file in split),
+        disk_before=sum(file.content.size for file in split),
+        disk_after=sum(file.size for file in split),
+        zeros={f"{root}/{file.path}": file.zeros for file in split if file.zeros},
+        devices=tuple(_device(wheels, target, order) for target in plan.packages),
+        staying=staying,
+        left_out=tuple(f"{root}/{path}" for path in plan.left_out),
+        lacking=tuple(
+            LackingCode(found.target, tuple(f"{root}/{path}" for path in found.paths)) for found in plan.lacking
+        ),
+        warnings=(*wheels.warnings, *checked.warnings),
+        mended=tuple(f"{root}/{path}" for path in checked.mended),
+        replaced=tuple(map(str, earlier.replaced)),
+        removed=tuple(map(str, earlier.stale)),
+    )
+
+
+def _device(wheels: SplitWheels, target: str, order: WheelSplitOrder) -> DeviceWheel:
+    path = wheels.device_path(target)
+    package_of = load_catalog().package_of
+    archives = sum(package_of(archive.target) == target for archive in wheels.plan.iter_archives())
+    files = sum(package_of(file.target) == target for file in wheels.plan.device)
+    return DeviceWheel(str(path), target, archives, files, _size(path, order))
+
+
+def _size(path: Path, order: WheelSplitOrder) -> int | None:
+    return None if order.dry_run else path.stat().st_size

@@ -1,0 +1,379 @@
+"""The units of a fat binary, the keys by which archives list them, and their groups.
+
+A reader asks for a GPU with all its features, ``gfx90a:sramecc+:xnack-``, then with fewer of them, at last for the
+bare processor. It takes the first of these keys that the *archive* lists, and fails if the unit is not there under it.
+So all units of an archive are listed under the same settings of the features that any of them names.
+
+With relocatable device code, several wrappers share one bundle: one unit, one index.
+
+A reader that finds an archive for its GPU, but not the unit in it, gives up on every GPU of the machine; one that finds
+no archive skips the GPU, as with a fat binary. So a unit that lacks a target must not name archives which others have
+for it. And a reader may hold an archive in memory as a whole, or refuse it above 2 GiB: larger groups are parted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.plain import BundleEntry
+from rocwheel.binary.bundles.sequence import Bundle
+from rocwheel.binary.bundles.wrappers import FatBinary
+from rocwheel.binary.code_objects import FEATURES, TargetId
+from rocwheel.binary.kpack.archive import ARCHIVE_LIMIT
+from rocwheel.binary.kpack.markers import PLACEHOLDER, Marker, check_sizes
+from rocwheel.binary.kpack.write import ENTRY_RESERVE, assign_shards
+from rocwheel.core.messages import count
+from rocwheel.device.edit_bundles import needed_code
+from rocwheel.device.split.host import UnitLink
+from rocwheel.device.split.host_layout import NotSplittableError
+from rocwheel.targets.catalog.catalog import SPIRV, sort_key
+from rocwheel.targets.compatibility import choose, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from rocwheel.binary.code_objects import Place
+    from rocwheel.core.reading import Data
+
+
+def base_target(target: TargetId) -> str:
+    """Return the target that the archive with code for ``target`` is for: its processor, no feature set."""
+    return target.processor
+
+
+def named_features(targets: Iterable[TargetId]) -> frozenset[str]:
+    """Return the features that some of ``targets`` set."""
+    return frozenset(name for target in targets for name in target.features)
+
+
+def code_keys(codes: Sequence[TargetId], processor: str, features: Collection[str]) -> dict[TargetId, int]:
+    """Return the keys of a unit in the archive of ``processor``, and for each the position in ``codes`` of its code.
+
+    ``features`` are those that units of the archive name (`named_features`): each of their settings is a key, and so
+    is the bare processor when the unit has code that leaves them open. The code is the one that an unmodified runtime
+    takes out of the bundle.
+    """
+    bare = TargetId(processor)
+    own = [(position, code) for position, code in enumerate(codes) if code.processor == processor]
+    wanted = dict.fromkeys([bare, *settings_of(bare, features)])
+    choices = {key: choose([code for _, code in own], key) for key in wanted}
+    return {key: own[choice.index][0] for key, choice in choices.items() if choice is not None}
+
+
+def served_settings(codes: Iterable[TargetId]) -> frozenset[TargetId]:
+    """Return the GPUs that find code of their own among ``codes``: processors with every feature they have set.
+
+    Code for generic processors counts as their own, since readers ask for these by name, too.
+    """
+    offered = tuple(codes)
+    processors = dict.fromkeys(code.processor for code in offered)
+    settings = (setting for name in processors for setting in settings_of(TargetId(name), FEATURES))
+    own = {name: [code for code in offered if code.processor == name] for name in processors}
+    return frozenset(setting for setting in settings if choose(own[setting.processor], setting) is not None)
+
+
+ARCHIVE_FOLDER = ".kpack"
+"""The folder below the root of a tree in which its archives are, unless another is chosen."""
+
+_FOLDER = re.compile(r"[A-Za-z0-9._+/-]+")
+"""Names that every system allows, and without the placeholder that markers have for targets."""
+
+_ODD = re.compile(r"[^A-Za-z0-9._+-]")
+_DIGEST_DIGITS = 8
+
+
+def name_groups(paths: Iterable[str]) -> dict[str, str]:
+    """Return the name of the archive group for each library, given by paths below the root.
+
+    It is the library's file name, with ``-`` for what some systems don't allow in names (``:``, blanks). Libraries
+    whose names would be the same, also where case doesn't count, have a digest of their paths added.
+    """
+    plain = {path: _ODD.sub("-", posixpath.basename(path)) for path in paths}
+    users = Counter(name.lower() for name in plain.values())
+    return {path: name if users[name.lower()] == 1 else f"{name}-{_digest(path)}" for path, name in plain.items()}
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(path.encode()).hexdigest()[:_DIGEST_DIGITS]
+
+
+def is_archive_folder(folder: str) -> bool:
+    """Return whether archives may be in ``folder``, a path without needless parts: below the root, by its name."""
+    return folder.split("/", maxsplit=1)[0] not in {"", ".."} and _FOLDER.fullmatch(folder) is not None
+
+
+def archive_path(group: str, target: str, folder: str = ARCHIVE_FOLDER) -> str:
+    """Return the path, below the root, of the archive of ``group`` for the base target ``target``."""
+    return posixpath.join(folder, f"{group}_{target}.kpack")
+
+
+def search_path(binary: str, group: str, folder: str = ARCHIVE_FOLDER) -> str:
+    """Return the path by which the marker of the file ``binary``, given by its path below the root, names a group."""
+    return posixpath.relpath(archive_path(group, PLACEHOLDER, folder), posixpath.dirname(binary) or ".")
+
+
+_KINDS = frozenset({"hip", "hipv4"})
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """A bundle, its number among those of the file, and the entries whose code goes into archives, in file order."""
+
+    index: int
+    bundle: Bundle
+    entries: tuple[BundleEntry, ...]
+
+    @property
+    def targets(self) -> tuple[TargetId, ...]:
+        """The targets of `entries`, one for each."""
+        return tuple(entry.target for entry in self.entries if entry.target is not None)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The ids of the bundle without the entries that were left out or are empty, so that joining can restore it."""
+        return tuple(entry.spelling for entry in self._kept())
+
+    @property
+    def form(self) -> tuple[tuple[str, ...], bool]:
+        """What markers keep of the bundle: `spellings`, and whether it is compressed."""
+        return self.spellings, self.bundle.compressed is not None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The bytes of code of each of `spellings`; none of the host's."""
+        return tuple(0 if entry.id.is_host else entry.size for entry in self._kept())
+
+    def _kept(self) -> Iterator[BundleEntry]:
+        kept = {entry.offset for entry in self.entries}
+        return (entry for entry in self.bundle.plain.entries if entry.id.is_host or entry.offset in kept)
+
+    def reserved(self) -> dict[str, int]:
+        """Return the most bytes that the code takes in the archive for each processor: not compressed, and listed."""
+        sizes: Counter[str] = Counter()
+        for entry, target in zip(self.entries, self.targets, strict=True):
+            sizes[target.processor] += entry.size + ENTRY_RESERVE
+        return dict(sizes)
+
+
+def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tuple[Unit, ...]:
+    """Read the units of a fat binary; with ``keep``, only the code that these targets need counts.
+
+    Raises `NotSplittableError` for what archives can't hold and for a bundle that no wrapper points to, and
+    `DeviceCodeError` for damaged bundles.
+    """
+    units = tuple(_unit(index, bundle, keep) for index, bundle in enumerate(fat.iter_bundles(data)))
+    starts = set(fat.starts)
+    for unit in units:
+        if unit.bundle.start not in starts:
+            expected = "wrappers for all bundles, since archives are found through them"
+            raise _not_splittable(unit.bundle.place, "a bundle that no wrapper points to", expected)
+    return units
+
+
+def by_form(units: Iterable[Unit]) -> dict[tuple[tuple[str, ...], bool], list[Unit]]:
+    """Return the units by the form of their bundles: the ids that these name, in order, and how they are stored."""
+    found: dict[tuple[tuple[str, ...], bool], list[Unit]] = {}
+    for unit in units:
+        found.setdefault(unit.form, []).append(unit)
+    return found
+
+
+def size_checks(units: Sequence[Unit]) -> tuple[int, ...]:
+    """Return what `check_sizes` says of each entry of the bundles of ``units``, which all name the same."""
+    columns = zip(*(unit.sizes for unit in units), strict=True)
+    return tuple(check_sizes(zip((unit.index for unit in units), sizes, strict=True)) for sizes in columns)
+
+
+def wrapper_indices(fat: FatBinary, units: Iterable[Unit]) -> tuple[int, ...]:
+    """Return the index of its unit for each wrapper of the file, in their order."""
+    index_at = {unit.bundle.start: unit.index for unit in units}
+    return tuple(index_at[fat.start_of(wrapper)] for wrapper in fat.wrappers)
+
+
+def _unit(index: int, bundle: Bundle, keep: Sequence[TargetId]) -> Unit:
+    entries = [entry for entry in bundle.plain.device_entries if entry.size]
+    for problem in _unsplittable(entries):
+        raise _not_splittable(bundle.place, *problem)
+    needed = needed_code((entry.target for entry in entries if entry.target), keep) if keep else None
+    kept = [entry for entry in entries if needed is None or entry.target in needed]
+    return Unit(index, bundle, tuple(kept))
+
+
+def _unsplittable(entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
+    """Yield what archives can't hold: SPIR-V, code of other offload kinds, and code that no GPU would get."""
+    for entry in entries:
+        if entry.target is not None and entry.target.processor == SPIRV:
+            yield "SPIR-V", "code objects alone: a runtime finds no other code in archives"
+        elif entry.id.kind not in _KINDS:
+            yield f"the entry {entry.spelling!r}", "code for HIP"
+    targets = [entry.target for entry in entries if entry.target is not None]
+    unreached = set(range(len(targets))) - set(_reached(targets))
+    if unreached:
+        names = ", ".join(entries[position].spelling for position in sorted(unreached))
+        found = f"{count(len(unreached), 'entry', 'entries')} behind others for the same GPU ({names})"
+        yield found, "one for each GPU"
+
+
+def _reached(targets: Sequence[TargetId]) -> Iterator[int]:
+    for processor in dict.fromkeys(target.processor for target in targets):
+        own = [target for target in targets if target.processor == processor]
+        yield from code_keys(targets, processor, named_features(own)).values()
+
+
+def _not_splittable(place: Place, found: str, expected: str) -> NotSplittableError:
+    return NotSplittableError(place, found, expected=expected)
+
+
+class UnitKeys(msgspec.Struct, frozen=True):
+    """The keys under which the archive for a target lists one code object of a unit."""
+
+    position: int
+    """Which of the unit's entries it is."""
+    keys: tuple[str, ...]
+
+
+class UnitGroup(msgspec.Struct, frozen=True):
+    """Units that exist for the same GPUs, in the order of their indices."""
+
+    name: str
+    units: tuple[Unit, ...]
+    features: dict[str, frozenset[str]]
+    """By base target, the features that some units name: kept, as each unit's keys depend on them."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The base targets that there is an archive for."""
+        return tuple(self.features)
+
+    def keys_of(self, unit: Unit, target: str) -> tuple[UnitKeys, ...]:
+        """Return the code objects of ``unit`` in the archive for ``target``, each with its keys."""
+        by_position: dict[int, list[str]] = defaultdict(list)
+        for key, position in code_keys(unit.targets, target, self.features[target]).items():
+            by_position[position].append(str(key))
+        return tuple(UnitKeys(position, tuple(keys)) for position, keys in sorted(by_position.items()))
+
+    def listed(self, target: str) -> tuple[str, ...]:
+        """Return all keys of the archive for ``target``, each once, in order of their text."""
+        features = self.features[target]
+        return tuple(sorted({str(key) for unit in self.units for key in code_keys(unit.targets, target, features)}))
+
+
+def group_units(units: Iterable[Unit], name: str, *, limit: int = ARCHIVE_LIMIT) -> tuple[UnitGroup, ...]:
+    """Return the groups of a library's units; the largest is called ``name``, others ``name-part2`` and so on.
+
+    No archive of a group gets more than ``limit`` bytes, even if its code does not compress. Raises `KpackError` for a
+    unit that alone has more.
+    """
+    by_gpus: dict[frozenset[TargetId], list[Unit]] = defaultdict(list)
+    for unit in units:
+        by_gpus[served_settings(unit.targets)].append(unit)
+    alike = sorted(by_gpus.values(), key=lambda group: (-len(group), group[0].index))
+    parts = [part for group in alike for part in _parted(group, limit)]
+    return tuple(
+        UnitGroup(name if number == 1 else f"{name}-part{number}", tuple(part), _features(part))
+        for number, part in enumerate(parts, 1)
+    )
+
+
+def _features(units: Iterable[Unit]) -> dict[str, frozenset[str]]:
+    """Return the base targets of units in order, and of each the features that its targets name."""
+    by_processor: dict[str, list[TargetId]] = defaultdict(list)
+    for unit in units:
+        for target in unit.targets:
+            by_processor[target.processor].append(target)
+    return {processor: named_features(by_processor[processor]) for processor in sorted(by_processor, key=sort_key)}
+
+
+def _parted(units: Sequence[Unit], limit: int) -> list[list[Unit]]:
+    shards = assign_shards([unit.reserved() for unit in units], limit=limit)
+    parts: list[list[Unit]] = [[] for _ in range(max(shards, default=-1) + 1)]
+    for unit, shard in zip(units, shards, strict=True):
+        parts[shard].append(unit)
+    return parts
+
+
+class PlannedArchive(msgspec.Struct, frozen=True):
+    """An archive to be written: where, below the root, the name of its group, and its base target."""
+
+    path: str
+    group: str
+    target: str
+
+
+class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of the device code of the library at ``path`` below the root."""
+
+    path: str
+    kernel_name: str
+    fat: FatBinary
+    groups: tuple[UnitGroup, ...]
+    folder: str = ARCHIVE_FOLDER
+    """Where its archives go, below the root."""
+
+    @property
+    def archives(self) -> tuple[PlannedArchive, ...]:
+        """The archives to write."""
+        return tuple(
+            PlannedArchive(archive_path(group.name, target, self.folder), group.name, target)
+            for group in self.groups
+            for target in group.targets
+        )
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """All units, in the order of their indices."""
+        return tuple(sorted((unit for group in self.groups for unit in group.units), key=lambda unit: unit.index))
+
+    @property
+    def code_size(self) -> int:
+        """Bytes of all code objects that go into archives."""
+        return sum(entry.size for group in self.groups for unit in group.units for entry in unit.entries)
+
+    def group_of(self) -> dict[int, UnitGroup]:
+        """Return the group of each unit by its index."""
+        return {unit.index: group for group in self.groups for unit in group.units}
+
+    def markers(self, path: str = "") -> tuple[Marker, ...]:
+        """Return the markers that wrappers point to, each once; for another name of the file if ``path`` is given.
+
+        Units of one group share a marker, unless their bundles named or ordered entries in another way.
+        """
+        return tuple(dict.fromkeys(marker for _, marker in self._iter_markers(path or self.path)))
+
+    def links(self) -> tuple[UnitLink, ...]:
+        """Return what each wrapper says once its code is elsewhere, in the order of the file."""
+        position = {marker: number for number, marker in enumerate(self.markers())}
+        marker_of = {index: position[marker] for index, marker in self._iter_markers(self.path)}
+        return tuple(UnitLink(index, marker_of[index]) for index in wrapper_indices(self.fat, self.units))
+
+    def _iter_markers(self, path: str) -> Iterator[tuple[int, Marker]]:
+        for group in self.groups:
+            paths = (search_path(path, group.name, self.folder),)
+            checks = {form: size_checks(units) for form, units in by_form(group.units).items()}
+            for unit in group.units:
+                spellings, compressed = unit.form
+                yield unit.index, Marker(self.kernel_name, paths, spellings, checks[unit.form], compressed)
+
+
+def plan_library(
+    data: Data,
+    fat: FatBinary,
+    path: str,
+    group_name: str,
+    *,
+    keep: Sequence[TargetId] = (),
+    folder: str = ARCHIVE_FOLDER,
+) -> LibraryPlan:
+    """Plan the splitting of the library ``data``, which is at ``path`` below the root, where wrappers find it by.
+
+    Its archives go to ``folder`` below the root.
+
+    Raises `NotSplittableError` and `DeviceCodeError` as `read_units` does, and `KpackError` as `group_units` does.
+    """
+    groups = group_units(read_units(data, fat, keep), group_name)
+    return LibraryPlan(path=path, kernel_name=path, fat=fat, groups=groups, folder=folder)

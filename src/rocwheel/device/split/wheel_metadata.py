@@ -1,0 +1,471 @@
+"""A finished wheel, the metadata of the wheels that a split makes, and which wheels are device wheels."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.metadata import ExceptionGroup, Metadata, RawMetadata
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+import rocwheel
+from rocwheel.binary.kpack.markers import PLACEHOLDER
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.wheel_names import check_prefix, is_device_extra, is_family
+from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.targets.kernel_files.classify import find_family
+from rocwheel.wheels.metadata import (
+    CoreMetadata,
+    CoreMetadataError,
+    add_requirements,
+    add_values,
+    drop_values,
+    is_license_name,
+    parse_core_metadata,
+    render_metadata,
+    render_wheel_file,
+    set_values,
+    wheel_headers,
+)
+from rocwheel.wheels.names import check_identity, split_label, split_wheel_file_name
+from rocwheel.wheels.requirements import RequirementError, parse_requirement, readable_requirements
+from rocwheel.wheels.tags import expand_tags
+from rocwheel.wheels.variants import load_draft
+from rocwheel.wheels.zip_directory import SIGNATURES, find_dist_info, read_directory, refuse_outside
+from rocwheel.wheels.zip_reader import ZipMember, read_member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
+
+    from rocwheel.device.split.wheel_names import DeviceNames
+
+
+_WRITTEN_ANEW = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, *SIGNATURES)
+
+
+class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel by what its metadata says; texts are the bytes of files of ``.dist-info``, none for absent ones."""
+
+    path: str
+    dist_info: str
+    members: tuple[ZipMember, ...]
+    metadata: bytes
+    wheel: bytes
+    declaration: bytes | None
+    fields: RawMetadata
+    tags: tuple[str, ...]
+    """As WHEEL lists them."""
+    is_purelib: bool
+    build: str
+    """The build number; empty if there is none."""
+    file_tags: str
+    """The compressed tags of the file name."""
+    shown: str = ""
+    """What messages call it: the folder that it was packed from; its path, if empty."""
+
+    @property
+    def source(self) -> str:
+        """How messages name the wheel."""
+        return self.shown or self.path
+
+    def source_of(self, member: ZipMember) -> str:
+        """Return how messages name one of its members."""
+        return f"{self.shown}/{member.name}" if self.shown else member.source
+
+    @property
+    def shown_names(self) -> dict[str, str]:
+        """How messages name each of its members, by the member's own name."""
+        return {member.name: self.source_of(member) for member in self.kept_members}
+
+    @property
+    def name(self) -> str:
+        """The distribution's name, as METADATA spells it."""
+        return self.fields["name"]
+
+    @property
+    def version(self) -> str:
+        """The version, as METADATA spells it."""
+        return self.fields["version"].strip()
+
+    @property
+    def kept_members(self) -> tuple[ZipMember, ...]:
+        """The members that are not written anew, in the order of the archive."""
+        anew = {f"{self.dist_info}/{name}" for name in _WRITTEN_ANEW}
+        return tuple(member for member in self.members if member.name not in anew)
+
+    def licenses(self) -> dict[str, ZipMember]:
+        """Return the license texts by the names that METADATA has for them, or by their paths where it has none.
+
+        Where neither METADATA nor ``.dist-info`` has any, they are those beside the code.
+        """
+        by_name = {member.name: member for member in self.members}
+        found = {}
+        for name in self.fields.get("license_files", ()):
+            places = (f"{self.dist_info}/licenses/{name}", f"{self.dist_info}/{name}")
+            if member := next((by_name[place] for place in places if place in by_name), None):
+                found[name] = member
+        known = {member.name for member in found.values()}
+        return found | {
+            name: member for member in self.members if member.name not in known and (name := self._license(member))
+        } or {member.name: member for member in self.members if _is_text_of_license(member.name)}
+
+    def _license(self, member: ZipMember) -> str:
+        """Return the name of a license text in ``.dist-info``; empty for another member."""
+        folder, _, name = member.name.partition("/")
+        if folder != self.dist_info or name.endswith("/"):
+            return ""
+        if name.startswith("licenses/"):
+            return name.removeprefix("licenses/")
+        return name if "/" not in name and is_license_name(name) else ""
+
+
+def _is_text_of_license(path: str) -> bool:
+    """Return whether a member is a license text by its name: no module that deals with licenses."""
+    name = path.rpartition("/")[2]
+    return is_license_name(name) and not name.endswith((".py", ".pyi", ".pyc", ".so", ".h", ".json"))
+
+
+def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
+    """Read what a wheel is; nothing but its metadata is unpacked. Messages call it ``shown``, or by its path.
+
+    Raises `InputError`, or `ProblemsError` for several: for a wheel variant (a draft), for what is not a wheel or is
+    damaged, has no ``.dist-info`` or several, no METADATA, no WHEEL, no name or version, or others than its file name,
+    and for members that installers refuse.
+    """
+    source = shown or str(path)
+    if label := split_label(path.name)[1]:
+        raise _refuse_variant(source, label)
+    project, version = _parse_name(path, source)
+    members = read_directory(path)
+    dist_info = find_dist_info(source, (member.name for member in members))
+    if f"{dist_info}/{load_draft().names.in_wheel}" in {member.name for member in members}:
+        raise _refuse_variant(source, "")
+    refuse_outside(source, members)
+    texts = _read_texts(source, dist_info, members)
+    place = f"{dist_info}/METADATA"
+    fields = _parse_metadata(f"{shown}/{place}" if shown else f"{path}!{place}", texts["METADATA"])
+    check_identity(source, fields, project, version)
+    headers = wheel_headers(texts["WHEEL"])
+    parts = split_wheel_file_name(path.name)
+    return FinishedWheel(
+        path=str(path),
+        shown=shown,
+        dist_info=dist_info,
+        members=members,
+        metadata=texts["METADATA"],
+        wheel=texts["WHEEL"],
+        declaration=texts.get(DECLARATION_NAME),
+        fields=fields,
+        tags=tuple(value for key, value in headers if key == "tag"),
+        is_purelib=("root-is-purelib", "true") in [(key, value.lower()) for key, value in headers],
+        build="".join(parts.stem.split("-")[2:]),
+        file_tags="-".join(parts.tags),
+    )
+
+
+def _refuse_variant(source: str, label: str) -> InputError:
+    """Return the error for a wheel variant (:pep:`825`, a draft): split, it has no code for the GPUs that it is for."""
+    found = f"is a wheel variant{f' ({label})' if label else ''}, which has its code itself"
+    remedy = "Split the plain wheel, and make variants of its device wheels with `rocwheel index --variants`."
+    return InputError(source, found, expected="a plain wheel", remedy=remedy)
+
+
+def _parse_name(path: Path, source: str) -> tuple[str, Version]:
+    """Return project, normalised, and version, as the file name has them."""
+    try:
+        project, version, _, _ = parse_wheel_filename(path.name)
+    except InvalidWheelFilename as e:
+        expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
+        raise InputError(source, "is not named as a wheel is", expected=expected) from e
+    return str(project), version
+
+
+def _read_texts(source: str, dist_info: str, members: tuple[ZipMember, ...]) -> dict[str, bytes]:
+    by_name = {member.name: member for member in members}
+    absent = [name for name in ("METADATA", "WHEEL") if f"{dist_info}/{name}" not in by_name]
+    raise_all(source, [InputError(source, f"has no {dist_info}/{name}", expected="a wheel") for name in absent])
+    wanted = [name for name in ("METADATA", "WHEEL", DECLARATION_NAME) if f"{dist_info}/{name}" in by_name]
+    return {name: read_member(by_name[f"{dist_info}/{name}"]) for name in wanted}
+
+
+def _parse_metadata(source: str, text: bytes) -> RawMetadata:
+    try:
+        fields, _ = parse_core_metadata(text)
+    except CoreMetadataError as e:
+        raise InputError(source, f"can't be read: {e}") from e
+    absent = [field for field in ("Name", "Version") if not fields.get(field.lower())]
+    raise_all(source, [InputError(source, f"has no {field}, or several", expected="one") for field in absent])
+    return fields
+
+
+_ONE_EXTRA = re.compile('extra == "([^"]+)"')
+_DEVICE_NAME = re.compile("(.+)-(gfx[0-9a-z-]+)")
+
+
+def asked_for_by(text: str, host: FinishedWheel) -> tuple[str, str]:
+    """Return the device wheel that a requirement of ``host`` names, and its extra; two empty texts for any other.
+
+    Such a requirement pins the host's version, names a target or a family at its end, and holds for nothing but an
+    extra ``device-gfx…`` or ``device-all``, as those do that splitters write.
+    """
+    for found in readable_requirements([text]):
+        name, extra = canonicalize_name(found.name), _ONE_EXTRA.fullmatch(str(found.marker))
+        if (
+            extra
+            and is_device_extra(extra[1])
+            and _DEVICE_NAME.fullmatch(name)
+            and _pins(found.specifier, host.version)
+        ):
+            return name, extra[1]
+    return "", ""
+
+
+def device_names(host: FinishedWheel) -> frozenset[str]:
+    """Return the names of all device wheels of a host wheel, those of families as well; none if it isn't split."""
+    return frozenset(name for text in host.fields.get("requires_dist", ()) if (name := asked_for_by(text, host)[0]))
+
+
+def is_device_wheel_of(wheel: FinishedWheel, host: FinishedWheel) -> bool:
+    """Return whether a wheel came of the split that made ``host``: each names the other, in exactly its version."""
+    return canonicalize_name(wheel.name) in device_names(host) and _requires_exactly(wheel, host)
+
+
+def looks_made_from(wheel: FinishedWheel, host: FinishedWheel) -> bool:
+    """Return whether a wheel with a device wheel's name is one of ``host``, where no METADATA of the host tells."""
+    return _requires_exactly(wheel, host) and any(
+        is_device_mark(member) or member.name.endswith(".kpack") for member in wheel.members
+    )
+
+
+def check_device_wheel(device: FinishedWheel, host: FinishedWheel) -> None:
+    """Raise `InputError` for a wheel that isn't a device wheel of exactly this host wheel."""
+    if is_device_wheel_of(device, host):
+        return
+    wanted = f"{canonicalize_name(host.name)}=={host.version}"
+    found = f"doesn't require {wanted}"
+    if _requires_exactly(device, host):
+        found = f"requires {wanted}, which has no extra that asks for it"
+    raise InputError(device.path, found, expected=f"a device wheel of {host.path}")
+
+
+def is_device_wheel(wheel: FinishedWheel) -> bool:
+    """Return whether a wheel came of a split, by what it has for pip, or by its name and the archives in it."""
+    prefix, target = split_device_name(wheel.name)
+    is_called_so = target != "" and prefix.endswith("-device")
+    return any(is_device_mark(member) or (is_called_so and member.name.endswith(".kpack")) for member in wheel.members)
+
+
+def is_device_mark(member: ZipMember) -> bool:
+    """Return whether a member is the empty file that a device wheel has for pip."""
+    return not member.size and member.name.rpartition("/")[2].startswith(".device-")
+
+
+def split_device_name(name: str) -> tuple[str, str]:
+    """Return what the names of a host's device wheels begin with, and the target or family, both normalised.
+
+    The second is empty for a name that ends with none.
+    """
+    normal = canonicalize_name(name)
+    match = _DEVICE_NAME.fullmatch(normal)
+    return (match[1], match[2]) if match else (normal, "")
+
+
+def own_requirements(device: FinishedWheel, host: FinishedWheel) -> list[str]:
+    """Return what a device wheel requires besides its host and other device wheels of that."""
+    known = {canonicalize_name(host.name), *device_names(host)}
+    texts = device.fields.get("requires_dist", ())
+    return [
+        text for text in texts for found in readable_requirements([text]) if canonicalize_name(found.name) not in known
+    ]
+
+
+def _requires_exactly(wheel: FinishedWheel, other: FinishedWheel) -> bool:
+    """Return whether a wheel requires another one in exactly its version, whatever extras are asked for."""
+    required = readable_requirements(wheel.fields.get("requires_dist", ()))
+    pinned = [found for found in required if found.marker is None and _pins(found.specifier, other.version)]
+    return canonicalize_name(other.name) in {canonicalize_name(found.name) for found in pinned}
+
+
+def _pins(specifiers: SpecifierSet, version: str) -> bool:
+    return [(one.operator, one.version) for one in specifiers] == [("==", version)]
+
+
+_FIRST_WITH_EXTRAS = (2, 1)
+_COPIED = {
+    "requires_python": ("Requires-Python", "a version specifier such as '>=3.10'"),
+    "license_expression": ("License-Expression", "an SPDX expression such as 'MIT OR Apache-2.0'"),
+}
+"""Fields that device wheels have from their host: how METADATA spells them, and what may stand there."""
+_CR_ALONE = re.compile(rb"\r(?!\n)")
+
+
+def check_copied(wheel: FinishedWheel) -> None:
+    """Raise `InputError`, or `ProblemsError` for several, for METADATA that the wheels of a split can't be made from.
+
+    Those are headers with lines that end in CR alone, and values that device wheels would get, too, and that the
+    standard doesn't allow.
+    """
+    place = f"{wheel.source}: METADATA"
+    if _CR_ALONE.search(re.split(rb"\n\r?\n", wheel.metadata, maxsplit=1)[0]):
+        raise InputError(place, "has a line that ends in CR alone", expected="lines that end in LF, or in CR and LF")
+    raise_all(
+        wheel.source,
+        [
+            InputError(place, f"has {header} {quoted(str(wheel.fields.get(field)))}", expected=expected)
+            for field, (header, expected) in _COPIED.items()
+            if field in wheel.fields and not _is_valid(field, wheel.fields)
+        ],
+    )
+
+
+def _is_valid(field: str, fields: RawMetadata) -> bool:
+    try:
+        Metadata.from_raw({"metadata_version": "2.4", "name": "x", "version": "1", field: fields.get(field)})  # type: ignore[misc]
+    except ExceptionGroup:
+        return False
+    return True
+
+
+def check_requirements(texts: Iterable[str], source: str, *, target: str = "") -> None:
+    """Raise `InputError`, or `ProblemsError` for several, for requirements that can't be read.
+
+    With a ``target``, ``@GFXARCH@`` may stand for one.
+    """
+    expected = f"a requirement, such as {f'rocm-sdk-device-{PLACEHOLDER}==7.14' if target else 'rocm-bootstrap'!r}"
+    raise_all(
+        source,
+        [
+            InputError(source, f"{quoted(text)} is {error}", expected=expected)
+            for text in texts
+            if (error := _error_of(text.replace(PLACEHOLDER, target) if target else text))
+        ],
+    )
+
+
+def _error_of(text: str) -> str:
+    try:
+        parse_requirement(text)
+    except RequirementError as e:
+        return str(e)
+    return ""
+
+
+def host_metadata(wheel: FinishedWheel, names: DeviceNames, requires: Sequence[str] = ()) -> bytes:
+    """Return METADATA of the host wheel: all that the wheel said, the extras for device wheels, and ``requires``."""
+    old = {*wheel.fields.get("provides_extra", ())}
+    metadata = add_values(wheel.metadata, "Provides-Extra", [extra for extra in names.extras() if extra not in old])
+    metadata = add_requirements(metadata, [*requires, *names.requirements()])
+    return metadata if _knows_extras(wheel) else set_values(metadata, "Metadata-Version", ["2.1"])
+
+
+def joined_metadata(host: FinishedWheel) -> bytes:
+    """Return METADATA of a joined wheel: that of its host without what asks for device wheels.
+
+    An extra by which something else is asked for stays.
+    """
+    texts = host.fields.get("requires_dist", ())
+    gone = {extra for text in texts if (extra := asked_for_by(text, host)[1])}
+    kept = {extra for text in texts if not asked_for_by(text, host)[0] for extra in gone if _is_asked_for(extra, text)}
+    metadata = drop_values(host.metadata, "Requires-Dist", lambda text: asked_for_by(text, host)[0] != "")
+    return drop_values(metadata, "Provides-Extra", lambda extra: canonicalize_name(extra) in gone - kept)
+
+
+def _is_asked_for(extra: str, text: str) -> bool:
+    """Return whether a requirement is judged by an extra."""
+    return any(f'extra == "{extra}"' in str(found.marker) for found in readable_requirements([text]))
+
+
+def _knows_extras(wheel: FinishedWheel) -> bool:
+    numbers = wheel.fields.get("metadata_version", "").split(".")
+    return all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _FIRST_WITH_EXTRAS
+
+
+def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requires: Sequence[str] = ()) -> bytes:
+    """Return METADATA of the wheel of a target or a family.
+
+    It requires exactly its host wheel, the wheels of families that serve the target, and ``requires``.
+    """
+    family = find_family(target)
+    chain = [names.pin(other) for other in names.families_of(target)]
+    fields = wheel.fields
+    served = f"{target} GPUs" if family is None else f"GPUs of the family {target}: {', '.join(family.targets)}"
+    return render_metadata(
+        CoreMetadata(
+            name=names.distribution(target),
+            version=wheel.version,
+            summary=f"Device code of {wheel.name} for {served}",
+            requires_python=fields.get("requires_python", ""),
+            license=fields.get("license", ""),
+            license_expression=fields.get("license_expression"),
+            license_files=tuple(wheel.licenses()),
+            requires=(f"{wheel.name} == {wheel.version}", *chain, *requires),
+        )
+    )
+
+
+def device_wheel_file(wheel: FinishedWheel) -> bytes:
+    """Return WHEEL of a device wheel: for the same systems as its host wheel, and installed to the same folder.
+
+    Its tags are those of the file name, by which installers choose. WHEEL of the host may lack tags, or list others:
+    tools that rename a finished wheel leave ``linux_x86_64`` in it.
+    """
+    named = expand_tags(*wheel.file_tags.split("-"))
+    tags = wheel.tags if sorted(wheel.tags) == sorted(named) else named
+    text = render_wheel_file(f"rocwheel {rocwheel.__version__}", tags, is_purelib=wheel.is_purelib)
+    return text + f"Build: {wheel.build}\n".encode() if wheel.build else text
+
+
+class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """How a wheel is split: what is kept, how its parts are called, and what they require."""
+
+    choice: SplitChoice
+    overlay_root: str = ""
+    """The folder that device wheels are laid over; the one with device code if it is empty."""
+    device_prefix: str = ""
+    """What the names of device wheels begin with; that of the wheel and ``-device`` if it is empty."""
+    host_requires: tuple[str, ...] = ()
+    """What the host wheel requires besides."""
+    device_requires: tuple[str, ...] = ()
+    """What device wheels require besides; ``@GFXARCH@`` stands for their target."""
+    kept_requires: dict[str, tuple[str, ...]] = {}
+    """What the device wheels of some targets require in place of that, word for word; by their normalised names."""
+    jobs: int = 1
+    dry_run: bool = False
+    """Whether nothing is written; wheels have no size in the report then."""
+    progress: Progress = SILENT
+
+    def requires_of(self, target: str) -> tuple[str, ...]:
+        """Return what the device wheel of a target or a family requires besides."""
+        kept = self.kept_requires.get(canonicalize_name(target))
+        if kept is not None:
+            return kept
+        is_shared = is_family(target)
+        return tuple(
+            text.replace(PLACEHOLDER, target)
+            for text in self.device_requires
+            if not (is_shared and PLACEHOLDER in text)
+        )
+
+
+def check_order(order: WheelSplitOrder) -> None:
+    """Raise `InputError`, or `ProblemsError` for several, for a name or requirements that no wheel can have."""
+    prefixes = [order.device_prefix] if order.device_prefix else []
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: convert_all("--device-name", check_prefix, prefixes),
+        lambda: check_requirements(order.host_requires, "--host-requires-dist"),
+        lambda: check_requirements(order.device_requires, "--device-requires-dist", target="gfx900"),
+    )
+    convert_all("options", _call, checks)
+
+
+def _call(check: Callable[[], object]) -> object:
+    return check()

@@ -1,1 +1,0 @@
-"""Splitting fat binaries into what the host loads and what each GPU needs, and joining them again."""

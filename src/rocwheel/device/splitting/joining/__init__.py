@@ -1,1 +1,0 @@
-"""Putting device code back: which archive has the code of each unit, and the bundles that it makes."""

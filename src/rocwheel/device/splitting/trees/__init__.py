@@ -1,1 +1,0 @@
-"""Splitting and joining folders on disk."""

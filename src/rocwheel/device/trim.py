@@ -1,0 +1,330 @@
+"""Makes shared libraries smaller by taking out the space that device code left.
+
+Bundles move together at the section's start, what lies behind them leaves the file, and no other address changes:
+
+* the section and the segment that holds it end with the bundles, and what the latter held behind the section is loaded
+  from closer to them in the file (`rocwheel.device.trim_space`);
+* relocations give the wrappers, and whatever else points at bundles, the new addresses; so do symbols;
+* what comes later in the file moves up by whole pages.
+
+So all that is loaded lies in sections, and program headers behind the ELF header: strip and objcopy, of binutils, LLVM
+and elfutils, and patchelf work on the result as on the original.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.bundles.wrappers import FatBinary, elf_code_section, read_fat_binary
+from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.elf.dynamic import is_program_only, read_dynamic
+from rocwheel.binary.elf.header import (
+    E_PHOFF,
+    ET_DYN,
+    ET_EXEC,
+    PT_INTERP,
+    SECTION_LAYOUT,
+    SEGMENT_LAYOUT,
+    ElfBytes,
+    Header,
+    Section,
+    Segment,
+    load_segments,
+    read_header,
+    read_section_table,
+    read_segments,
+)
+from rocwheel.binary.elf.mapping import realigned, require_loadable
+from rocwheel.binary.elf.patch import patch_of_writes
+from rocwheel.binary.elf.relocations import Pointer, iter_addresses
+from rocwheel.binary.kind import is_ar_archive, is_bundle, is_coff_object, is_thin_archive
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError
+from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.device.trim_image import plan_image_trim, read_fat_image
+from rocwheel.device.trim_space import PAGE, BundleMove, cut_segment, pack_bundles, page_end
+from rocwheel.device.trim_static import (
+    is_object_file,
+    plan_object_trim,
+    require_trimmable_archive,
+    require_trimmable_object,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.bundles.storage import BundleChange
+    from rocwheel.binary.bundles.wrappers import Wrapper
+    from rocwheel.core.reading import Data
+
+
+class FatLibrary(msgspec.Struct, frozen=True):
+    """A shared library or a program with device code, as it is."""
+
+    fat: FatBinary
+    header: Header
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+    section: Section
+    """``.hip_fatbin``."""
+    holder: Segment
+    """The segment that holds it."""
+    addresses: tuple[Pointer, ...]
+    """The addresses in that section that symbols and relocations hold."""
+
+    @property
+    def start(self) -> int:
+        """File offset of the section."""
+        return self.section.offset
+
+    @property
+    def stop(self) -> int:
+        """File offset after the section."""
+        return self.start + self.section.size
+
+    @property
+    def unit(self) -> int:
+        """What file offsets may change by a multiple of, so that pages of memory remain pages of the file."""
+        return max([PAGE, *(segment.alignment for segment in load_segments(self.segments))])
+
+
+def require_trimmable(data: Data, *, name: str) -> None:
+    """Check, before any work on its bundles, that nothing about the file itself keeps it from being trimmed.
+
+    Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` when no program header is left for what
+    follows the device code; for object files and static libraries, as `plan_object_trim` does.
+    """
+    fat = read_fat_binary(data, name=name)
+    if is_pe64(data) and fat is not None and not fat.is_kpacked:
+        read_fat_image(data, fat)
+        return
+    if is_ar_archive(data):
+        require_trimmable_archive(data, name=name)
+        return
+    if fat is not None and is_object_file(data, name=name):
+        require_trimmable_object(data, fat)
+        return
+    library = read_fat_library(data, name=name)
+    cut_segment((library.segments, library.sections), library.holder, (library.start, library.stop), name=name)
+
+
+def read_fat_library(data: Data, *, name: str) -> FatLibrary:
+    """Read the shared library ``data``.
+
+    Raises `NotTrimmableError` for programs, static ones included, for object files, and when the device code shares its
+    place in the file; another `InputError` for a file that is not a library with device code, and for damaged files.
+    """
+    fat = read_fat_binary(data, name=name)
+    if fat is None or fat.is_kpacked:
+        raise InputError(
+            name, _kind(data), expected="a shared library with .hip_fatbin: only such a library can be trimmed"
+        )
+    if is_coff_object(data):
+        raise NotTrimmableError(Place(name), "an object file", expected="a linked file")
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    if header.type != ET_DYN or is_program(source, header):
+        raise NotTrimmableError(Place(name), "a program or an object file", expected="a shared library")
+    return read_linked_file(data, fat)
+
+
+def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
+    """Read what surrounds the device code ``fat`` of the shared library or program ``data``.
+
+    Raises `NotTrimmableError` when the device code shares its place in the file, and `ElfError` for damaged files.
+    """
+    name = fat.name
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    segments = read_segments(source, header)
+    require_loadable(source, header, segments)
+    is_only_program = is_program_only(header.type, segments, read_dynamic(source, segments))
+    segments = realigned(segments, is_program=is_only_program)
+    start, stop = fat.section.offset, fat.section.offset + fat.section.size
+    holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
+    if holder is None:
+        raise NotTrimmableError(Place(name), ".hip_fatbin outside of every loaded segment", expected="it inside one")
+    sections = read_section_table(source, header)
+    section = elf_code_section(sections)
+    assert section is not None, "that is where the code was found"
+    addresses = tuple(iter_addresses(source, header, segments, sections, section))
+    library = FatLibrary(fat, header, segments, sections, section, holder, addresses)
+    _require_apart(library)
+    return library
+
+
+def _kind(data: Data) -> str:
+    if is_ar_archive(data):
+        return "a static library"
+    if is_thin_archive(data):
+        return "a thin archive"
+    return "a file of bundles" if is_bundle(data) else "not a fat binary"
+
+
+def is_program(source: ElfBytes, header: Header) -> bool:
+    """Return whether a file is a program; static ones may be position independent and have no interpreter."""
+    segments = read_segments(source, header)
+    dynamic = read_dynamic(source, segments)
+    is_pie = dynamic is not None and dynamic.is_pie
+    return header.type == ET_EXEC or is_pie or any(segment.type == PT_INTERP for segment in segments)
+
+
+def _require_apart(library: FatLibrary) -> None:
+    """Refuse a file in which something else lies in ``.hip_fatbin``: it would be lost."""
+    header, section = library.header, library.section
+    places = [
+        (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
+        (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
+        *((s.offset, s.file_size) for s in library.segments if s != library.holder),
+        *((s.offset, s.size) for s in library.sections if s.has_bytes and s != section),
+    ]
+    if any(size and start < library.stop and start + size > library.start for start, size in places):
+        place = Place(library.fat.name, library.start)
+        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="only device code")
+
+
+_ADDRESS = struct.Struct("<Q")
+_TABLES = struct.Struct("<QQ")
+"""The offsets of program headers and sections, which are next to each other in the ELF header."""
+
+
+class _Layout(msgspec.Struct, frozen=True):
+    """The library as it becomes: where the bundles go, and how the rest moves.
+
+    ``moved`` says what else moves, ``segments`` are the program headers, still with offsets of the old file.
+    """
+
+    moves: tuple[BundleMove, ...]
+    section_stop: int
+    moved: Moves
+    segments: tuple[Segment, ...]
+
+    def offset(self, old: int) -> int:
+        """Return the file offset of what was at ``old``."""
+        return self.moved.offset(old)
+
+
+def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
+    """Return the patch that makes ``changes`` to the bundles of the shared library ``data`` and trims it.
+
+    Where no page would be gained, the patch makes the changes only; without changes, it changes nothing.
+
+    Raises `NotTrimmableError` for ELF programs, for object files as `plan_object_trim` does, when a symbol, not an
+    address, gives the place of a wrapper's bundle, when a symbol or a relocation holds an address inside of a bundle,
+    and when no program header is left for what follows the bundles; another `InputError` for damaged files.
+    """
+    if is_pe64(data):
+        return plan_image_trim(data, name=name, changes=changes)
+    if is_object_file(data, name=name):
+        return plan_object_trim(data, name=name, changes=changes)
+    library = read_fat_library(data, name=name)
+    moves = pack_bundles(library.start, tuple(library.fat.iter_bundles(data)), changes)
+    layout = _lay_out(library, moves) if moves else None
+    if layout is None or layout.offset(len(data)) >= len(data):
+        return FilePatch(len(data), tuple(new for change in changes for new in change.replacements))
+    size = layout.offset(len(data))
+    edits = patch_of_writes([*_pointers(library, layout), *_headers(library, layout)], size, name=name)
+    return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(edits)
+
+
+def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | None:
+    """Decide where everything goes; none when there is no page to gain.
+
+    The section still fills its last page: the runtime reads 4096 bytes of a plain bundle.
+    """
+    used = page_end(moves[-1].content[-1].stop - library.start)
+    section_stop = min(library.start + used, library.stop)
+    gain = (library.stop - section_stop) // library.unit * library.unit
+    if gain == 0:
+        return None
+    cut = cut_segment(
+        (library.segments, library.sections), library.holder, (section_stop, library.stop), name=library.fat.name
+    )
+    padded = ((cut.padded_at, cut.padding - gain),) if cut.padding else ()
+    return _Layout(moves, section_stop, Moves(((library.stop, -gain), *padded)), cut.segments)
+
+
+def _contents(library: FatLibrary, layout: _Layout, old_size: int) -> Iterator[Replacement]:
+    """Yield the bundles and all that lies behind them in rising order, and zeros in between."""
+    position = library.start
+    for piece in (*(piece for move in layout.moves for piece in move.content), *layout.moved.iter_moved(old_size)):
+        if position < piece.start:
+            yield Replacement(position, piece.start)
+        yield piece
+        position = piece.stop
+
+
+def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
+    """Yield the new addresses of bundles, wherever wrappers, relocations or symbols hold them."""
+    moved = _moved_addresses(library, layout)
+    edits = {
+        pointer.stored_at: new
+        for pointer in library.addresses
+        if pointer.stored_at is not None and (new := moved.new(pointer.target)) != pointer.target
+    }
+    for wrapper in library.fat.wrappers:
+        if (new := moved.new(wrapper.pointer.target)) != wrapper.pointer.target:
+            edits[_stored_at(library.fat.name, wrapper)] = new
+    for place, new in edits.items():
+        yield Replacement.of(layout.offset(place), _ADDRESS.pack(new))
+
+
+class _Addresses(msgspec.Struct, frozen=True):
+    """Where bundles are loaded, before and after, and from which address on nothing else stays.
+
+    The section's end is among them: linkers let ``_end`` and ``_edata`` stand there where nothing is loaded behind it.
+    """
+
+    name: str
+    moves: dict[int, int]
+    stays: int
+    to_offset: int
+
+    def new(self, old: int) -> int:
+        """Return the address of what was at ``old``; raises `NotTrimmableError` where that is gone."""
+        if old not in self.moves and old >= self.stays:
+            raise NotTrimmableError(
+                Place(self.name, old + self.to_offset),
+                "a symbol or a relocation holds an address inside the device code",
+                expected="only addresses of bundles",
+            )
+        return self.moves.get(old, old)
+
+
+def _moved_addresses(library: FatLibrary, layout: _Layout) -> _Addresses:
+    by = library.section.address - library.start
+    moves = {move.old + by: move.new + by for move in layout.moves}
+    moves.setdefault(library.stop + by, layout.section_stop + by)
+    stays = min([layout.section_stop + by, *(old for old, new in moves.items() if old != new)])
+    return _Addresses(library.fat.name, moves, stays, -by)
+
+
+def _stored_at(name: str, wrapper: Wrapper) -> int:
+    """Return the file offset of what decides a wrapper's pointer."""
+    if wrapper.pointer.stored_at is None:
+        raise NotTrimmableError(
+            Place(name, wrapper.offset),
+            "a wrapper whose relocation names its bundle by a symbol",
+            expected="one by an address, as linkers make for shared libraries",
+        )
+    return wrapper.pointer.stored_at
+
+
+def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
+    """Yield the tables of program headers and sections, and their offsets in the ELF header."""
+    tables = layout.offset(library.header.segments_offset), layout.offset(library.header.sections_offset)
+    segments = (msgspec.structs.replace(s, offset=layout.offset(s.offset)) for s in layout.segments)
+    sections = (_moved(section, library, layout) for section in library.sections)
+    yield Replacement.of(E_PHOFF, _TABLES.pack(*tables))
+    yield Replacement.of(tables[0], b"".join(segment.pack() for segment in segments))
+    yield Replacement.of(tables[1], b"".join(section.pack() for section in sections))
+
+
+def _moved(section: Section, library: FatLibrary, layout: _Layout) -> Section:
+    if section == library.section:
+        return msgspec.structs.replace(section, size=layout.section_stop - library.start)
+    return msgspec.structs.replace(section, offset=layout.offset(section.offset))

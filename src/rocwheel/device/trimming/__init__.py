@@ -1,1 +1,0 @@
-"""Libraries made smaller by taking out the space that device code left."""

@@ -1,0 +1,210 @@
+"""Which code object is taken from a bundle, or from the archives of a split library, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rocwheel.binary.bundles.runtimes import (
+    Archives,
+    Generics,
+    first_reader,
+    first_with_archives,
+    other_readers,
+    releases,
+)
+from rocwheel.binary.code_objects import TargetId
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rocwheel.binary.bundles.runtimes import Release
+    from rocwheel.binary.code_objects import LoadedHeader
+    from rocwheel.device.kpack_code import Found, Lookup
+
+__all__ = ["BundleCode", "EntryCode", "Use", "load_use", "look_up_use"]
+
+
+class Use(msgspec.Struct, frozen=True):
+    """Bundles of one file from which the same code is taken; ``code`` is ``None`` where nothing runs."""
+
+    code: TargetId | None
+    fit: Fit
+    reason: str
+    bundles: int
+
+
+class EntryCode(NamedTuple):
+    """The code in an entry of a bundle: the target and the kind in its id, and what the code object itself says."""
+
+    target: TargetId
+    kind: str
+    header: LoadedHeader | None
+    """None for what is no code object, and where the version of the others in the bundle says that it needs no look."""
+
+    def loads_with(self, release: Release) -> bool:
+        """Return whether the release loads code objects of this version, and generic code where this is such."""
+        is_known = self.header is None or self.header.version in release.code_objects
+        return is_known and not (self.target.is_generic and release.generics is Generics.NONE)
+
+
+class BundleCode(NamedTuple):
+    """The entries with code of a bundle, in order, and the header version of a compressed one.
+
+    A code object by itself is one entry that is found without a lookup. What an archive has under one key is one, too.
+    """
+
+    entries: tuple[EntryCode, ...]
+    compressed: int | None = None
+    is_bundle: bool = True
+    is_archived: bool = False
+
+    def is_read_by(self, release: Release) -> bool:
+        """Return whether the release reads all of it, whichever GPU asks."""
+        is_opened = self.compressed is None or self.compressed in release.compressed
+        if self.is_archived and release.archives is Archives.NONE:
+            return False
+        return is_opened and all(entry.loads_with(release) for entry in self.entries)
+
+
+def load_use(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Release) -> Use:
+    """Return what a release of HIP loads from a bundle: the entry that it finds, if it loads the code object there."""
+    if bundle.compressed is not None and bundle.compressed not in release.compressed:
+        return _nothing(_unread_bundle(bundle.compressed))
+    if bundle.is_archived and release.archives is Archives.NONE:
+        return _nothing(_unread_archives())
+    runtime = Runtime.STOCK if bundle.is_archived else runtime
+    passed = [_why_passed(entry, agent, release, is_looked_up=bundle.is_bundle) for entry in bundle.entries]
+    found = [entry for entry, why in zip(bundle.entries, passed, strict=True) if not why]
+    choice = choose([entry.target for entry in found], agent, runtime)
+    if choice is None:
+        each = zip(bundle.entries, passed, strict=True)
+        reasons = (f"{entry.target}: {why or explain(entry.target, agent, runtime)}" for entry, why in each)
+        return _nothing("; ".join(reasons) or "no device code")
+    refused = _why_refused(choice.code, found[choice.index].header, agent, runtime, release)
+    return _nothing(refused) if refused else Use(choice.code, choice.fit, choice.reason, 1)
+
+
+def _why_refused(
+    code: TargetId, header: LoadedHeader | None, agent: TargetId, runtime: Runtime, release: Release
+) -> str:
+    """Return why a release doesn't load the code object that it found for a target; empty if it does."""
+    if header is None:
+        return ""
+    if header.version not in release.code_objects:
+        return f"{code}: {_unread_code_object(header.version)}"
+    if header.target is not None and fit(header.target, agent, runtime) is Fit.NONE:
+        reason = explain(header.target, agent, runtime)
+        return f"{code}: by its flags the code object is for {header.target}: {reason}"
+    return ""
+
+
+def _why_passed(entry: EntryCode, agent: TargetId, release: Release, *, is_looked_up: bool) -> str:
+    """Return why a release does not find an entry that suits the GPU; empty if it does, and for others."""
+    if fit(entry.target, agent, Runtime.EXTENDED) is Fit.NONE:
+        return ""
+    if entry.kind not in release.kinds:
+        return f"an entry of the kind {entry.kind}, which HIP passes over"
+    if not entry.target.is_generic or entry.target.processor == agent.processor:
+        return ""
+    if release.generics is Generics.NONE:
+        return f"generic code, which ROCm {_first_with_generics()} and later load"
+    if release.generics is Generics.ANY or not is_looked_up:
+        return ""
+    lacking = sorted(_features(agent) - _features(entry.target))
+    asked = f"HIP asks for it with {' and '.join(lacking)}, which the GPU has and it has not"
+    return f"generic code that covers the GPU, but {asked}" if lacking else ""
+
+
+def _features(target: TargetId) -> set[str]:
+    row = load_catalog().processors.get(target.processor)
+    return set(row.features) if row else set(target.features)
+
+
+def _first_with_generics() -> str:
+    return next(row.since for row in releases() if row.generics is not Generics.NONE)
+
+
+def _unread_bundle(version: int) -> str:
+    since = first_reader(version)
+    others = f", as does {other_readers(version)}" if other_readers(version) else ""
+    who = f"ROCm {since} and later read{others}" if since else "no ROCm reads: they take its raw size for its size"
+    return f"a bundle compressed in version {version}, which {who}"
+
+
+def _unread_code_object(version: int) -> str:
+    rows = [row for row in releases() if version in row.code_objects]
+    if not rows:
+        return f"a code object of version {version}, which no ROCm loads"
+    since, last = rows[0].since, rows[-1].last
+    who = f"only ROCm {since} to {last} loads" if last else f"ROCm {since} and later load"
+    return f"a code object of version {version}, which {who}"
+
+
+def look_up_use(
+    lookup: Lookup,
+    gpu: TargetId,
+    release: Release,
+    headers: Mapping[tuple[str, int], LoadedHeader],
+    beside: Sequence[TargetId] = (),
+) -> Use:
+    """Return what ``gpu`` gets of the archives of a split library, in a machine with the GPUs ``beside`` it.
+
+    An archive that lists one of these and lacks the unit keeps it from all of them. ``headers`` are those of code
+    objects, by the name of their archive and their ordinal there.
+    """
+    if release.archives is Archives.NONE:
+        return _nothing(_unread_archives())
+    found = lookup.find(gpu)
+    if found.lacking:
+        return _nothing(f"{_lack(lookup, found)}: runtimes then give up on every GPU")
+    for other in beside:
+        theirs = lookup.find(other)
+        if theirs.lacking:
+            return _nothing(f"beside {other}: {_lack(lookup, theirs)}, and runtimes then give up on every GPU")
+    if found.code is None:
+        return _nothing(_why_nothing(lookup, gpu))
+    reason = _why_stopped(lookup, gpu, beside) if release.archives is Archives.FIRST else ""
+    header = headers.get(found.stored) if found.stored else None
+    reason = reason or _why_refused(found.code, header, gpu, Runtime.STOCK, release)
+    return _nothing(reason) if reason else Use(found.code, fit(found.code, gpu), explain(found.code, gpu), 1)
+
+
+def _unread_archives() -> str:
+    return f"in kpack archives, which ROCm {first_with_archives()} and later read"
+
+
+def _why_stopped(lookup: Lookup, gpu: TargetId, beside: Sequence[TargetId]) -> str:
+    """Return why runtimes don't load code that later ones find in archives; empty if they do."""
+    others = sorted({str(other) for other in beside if other != gpu})
+    if others:
+        return f"beside {', '.join(others)}: they hand the code for one GPU of a machine to all"
+    found = lookup.find(gpu, stops=True)
+    return f"{_lack(lookup, found)}, and no further archive is looked into" if found.lacking else ""
+
+
+def _lack(lookup: Lookup, found: Found) -> str:
+    assert found.lacking is not None
+    return f"{found.lacking.name} lists {found.target} and lacks {lookup.key}"
+
+
+def _why_nothing(lookup: Lookup, gpu: TargetId) -> str:
+    if not lookup.archives:
+        return f"no archive at {', '.join(lookup.wrapper.marker.search_paths)}"
+    lead = "its archives have none for this GPU"
+    reasons = "; ".join(f"{target}: {_explain(target, gpu)}" for target in lookup.targets)
+    return f"{lead}: {reasons}" if reasons else lead
+
+
+def _explain(target: TargetId, gpu: TargetId) -> str:
+    """Return why code for ``target`` in some archive is not for ``gpu``."""
+    if fit(target, gpu) is not Fit.NONE:
+        return "in an archive that is named for another GPU"
+    return explain(target, gpu)
+
+
+def _nothing(reason: str) -> Use:
+    return Use(None, Fit.NONE, reason, 1)

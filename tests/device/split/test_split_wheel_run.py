@@ -1,0 +1,291 @@
+"""Tests of `rocwheel.device.split.split_wheel`."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.join_wheels import join_wheels
+from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.wheel_metadata import WheelSplitOrder
+from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.wheels.sdist import SourceDate
+from tests.support.bills import bill_of, pedigree, record_digest, with_bill
+from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
+from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of
+from tests.support.wheels import make_wheel, members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rocwheel.device.split.split_wheel import WheelSplit
+
+
+pytestmark = pytest.mark.slow
+
+ORDER = WheelSplitOrder(choice=SplitChoice())
+DATE = SourceDate()
+KERNELS = b"\x7fELFnot really"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("library")
+    return build_fat_library(folder / "libfat.so", [make_bundle(0, "gfx906 gfx90a:xnack+ gfx90a:xnack-")])
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, library: Path) -> Path:
+    return make_wheel(tmp_path / "in", "my-torch", files_of(library), requires=("numpy",))
+
+
+def files_of(library: Path) -> dict[str, Path | bytes]:
+    return {
+        "torch/__init__.py": b"import os\n",
+        "torch/lib/libfat.so": library,
+        "torch/other, lib/libfat.so": library,
+        "torch/lib/aotriton.images/amd-gfx11xx/flash/a.aks2": b"image",
+        "torch/lib/rocblas/library/Kernels_gfx906.hsaco": b"kernels",
+    }
+
+
+def install(folder: Path, *wheels: str | Path) -> Path:
+    for path in wheels:
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)
+    return folder
+
+
+def device_path(report: WheelSplit, target: str) -> str:
+    return next(device.path for device in report.devices if device.target == target)
+
+
+def test_a_gpu_finds_its_code_with_its_device_wheel_alone(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    site = install(tmp_path / "site", report.host, device_path(report, "gfx90a"))
+    for name in ("lib/libfat.so", "other, lib/libfat.so"):
+        path = site / "torch" / name
+        [unit] = units_of(path)
+        for setting in ("xnack+", "xnack-"):
+            asked = [f"gfx90a:{setting}"]
+            assert [load_unit(path, unit, asked, old=old) for old in (True, False)] == [code_of(0, asked[0])] * 2
+        assert load_unit(path, unit, ["gfx906"], old=False) == ARCHIVE_NOT_FOUND
+
+
+def test_each_file_is_in_one_of_the_wheels(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    assert [device.target for device in report.devices] == ["gfx906", "gfx90a", "gfx11"]
+    assert {
+        Path(device.path).name: sorted(name for name in members(Path(device.path)) if name.startswith("torch"))
+        for device in report.devices[1:]
+    } == {
+        "my_torch_device_gfx90a-1.0-py3-none-linux_x86_64.whl": [
+            "torch/.device-gfx90a",
+            *sorted(name for name in members(Path(device_path(report, "gfx90a"))) if ".kpack/" in name),
+        ],
+        "my_torch_device_gfx11-1.0-py3-none-linux_x86_64.whl": [
+            "torch/.device-gfx11",
+            "torch/lib/aotriton.images/amd-gfx11xx/flash/a.aks2",
+        ],
+    }
+    assert sorted(name for name in members(Path(report.host)) if name.startswith("torch")) == [
+        "torch/__init__.py",
+        "torch/lib/libfat.so",
+        "torch/other, lib/libfat.so",
+    ]
+    assert report.host == str(tmp_path / "out" / wheel.name)
+
+
+def test_code_for_strict_targets_goes_to_the_wheel_of_the_target_whose_package_they_share(tmp_path: Path) -> None:
+    library = build_fat_library(tmp_path / "libfat.so", [make_bundle(0, "gfx1250 gfx1250-strict")])
+    kernels = {f"torch/lib/rocblas/library/Kernels_{name}.hsaco": b"kernels" for name in ("gfx1250", "gfx1250-strict")}
+    wheel = make_wheel(tmp_path / "in", "my-torch", {"torch/lib/libfat.so": library, **kernels})
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    [device] = report.devices
+    assert (device.target, device.archives, device.files) == ("gfx1250", 2, 2)
+    assert sorted(name for name in members(Path(device.path)) if name.startswith("torch")) == [
+        "torch/.device-gfx1250",
+        "torch/.kpack/libfat.so_gfx1250-strict.kpack",
+        "torch/.kpack/libfat.so_gfx1250.kpack",
+        "torch/lib/rocblas/library/Kernels_gfx1250-strict.hsaco",
+        "torch/lib/rocblas/library/Kernels_gfx1250.hsaco",
+    ]
+    metadata = members(Path(report.host))["my_torch-1.0.dist-info/METADATA"].decode()
+    assert [line for line in metadata.splitlines() if "device-" in line] == [
+        "Provides-Extra: device-gfx1250",
+        "Provides-Extra: device-all",
+        'Requires-Dist: my-torch-device-gfx1250 == 1.0; extra == "device-gfx1250"',
+        'Requires-Dist: my-torch-device-gfx1250 == 1.0; extra == "device-all"',
+    ]
+    joined = join_wheels(Path(report.host), [Path(device.path)], tmp_path / "joined", DATE)
+    assert joined.targets == ("gfx1250", "gfx1250-strict")
+
+
+def test_each_wheel_has_a_bill_of_materials_with_what_it_came_from(library: Path, tmp_path: Path) -> None:
+    files = {"torch/__init__.py": b"", **with_bill("my-torch")}
+    wheel = make_wheel(tmp_path / "in", "my-torch", {"torch/lib/libfat.so": library, **files})
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    host, device = Path(report.host), Path(device_path(report, "gfx906"))
+    assert pedigree(host) == (
+        (
+            "rocwheel device split: moved the device code of torch/lib/libfat.so; "
+            "to my-torch-device-gfx906, my-torch-device-gfx90a"
+        ),
+        record_digest(wheel),
+    )
+    assert pedigree(device) == ("rocwheel device split: took the device code for gfx906", record_digest(wheel))
+    named = [bill_of(path)["metadata"]["component"]["purl"] for path in (host, device)]
+    assert named == ["pkg:pypi/my-torch@1.0", "pkg:pypi/my-torch-device-gfx906@1.0"]
+    joined = Path(join_wheels(host, [device], tmp_path / "joined", DATE).path)
+    assert pedigree(joined) == (
+        "rocwheel device join: brought device code back to torch/lib/libfat.so", record_digest(host),
+    )  # fmt: skip
+
+
+def test_two_files_of_one_name_have_archives_of_their_own(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    archives = [name for name in members(Path(device_path(report, "gfx906"))) if name.endswith(".kpack")]
+    assert len(set(archives)) == 2
+
+
+def test_record_lists_every_file_with_its_hash_and_size(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    for path in (report.host, *(device.path for device in report.devices)):
+        files = members(Path(path))
+        [record] = [name for name in files if name.endswith(".dist-info/RECORD")]
+        rows = list(csv.reader(io.StringIO(files[record].decode())))
+        digests = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()) for name, data in files.items()}
+        assert {(row[0], row[1], row[2]) for row in rows} == {
+            (name, f"sha256={digests[name].rstrip(b'=').decode()}", str(len(data)))
+            for name, data in files.items()
+            if name != record
+        } | {(record, "", "")}
+
+
+def test_licences_go_with_the_code(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    files = members(Path(device_path(report, "gfx906")))
+    info = "my_torch_device_gfx906-1.0.dist-info"
+    assert files[f"{info}/licenses/LICENSE"] == b"MIT\n"
+    assert b"License-Expression: MIT\nLicense-File: LICENSE\n" in files[f"{info}/METADATA"]
+
+
+def test_the_same_wheel_gives_the_same_bytes_whatever_the_number_of_workers(wheel: Path, tmp_path: Path) -> None:
+    outputs: list[dict[str, bytes]] = []
+    for jobs in (1, 2, 1):
+        output = tmp_path / str(len(outputs))
+        split_wheel(wheel, output, msgspec.structs.replace(ORDER, jobs=jobs), DATE)
+        outputs.append({path.name: path.read_bytes() for path in output.iterdir()})
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert len(outputs[0]) == 4
+
+
+def test_targets_that_are_not_kept_are_left_out(wheel: Path, tmp_path: Path) -> None:
+    choice = SplitChoice(keep=(parse_target_id("gfx90a"),))
+    report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, choice=choice), DATE)
+    assert [device.target for device in report.devices] == ["gfx90a"]
+    assert "torch/lib/rocblas/library/Kernels_gfx906.hsaco" in report.left_out
+    assert not any("gfx906" in name for name in members(Path(report.host)))
+
+
+def test_names_and_requirements_can_be_chosen(wheel: Path, tmp_path: Path) -> None:
+    order = msgspec.structs.replace(
+        ORDER, device_prefix="amd-torch-device", device_requires=("rocm-sdk-device-@GFXARCH@ == 7.1",)
+    )
+    report = split_wheel(wheel, tmp_path / "out", order, DATE)
+    path = device_path(report, "gfx906")
+    assert Path(path).name == "amd_torch_device_gfx906-1.0-py3-none-linux_x86_64.whl"
+    metadata = members(Path(path))["amd_torch_device_gfx906-1.0.dist-info/METADATA"].decode()
+    assert "Name: amd-torch-device-gfx906\n" in metadata
+    assert "Requires-Dist: my-torch==1.0\nRequires-Dist: rocm-sdk-device-gfx906==7.1\n" in metadata
+
+
+def test_a_name_that_no_distribution_can_have_is_refused(wheel: Path, tmp_path: Path) -> None:
+    order = msgspec.structs.replace(ORDER, device_prefix="bad name!", dry_run=True)
+    with pytest.raises(InputError, match=r"--device-name: is 'bad name!', with which no name .* can begin"):
+        split_wheel(wheel, tmp_path / "out", order, DATE)
+
+
+def test_declared_targets_become_those_of_each_wheel(tmp_path: Path, library: Path) -> None:
+    targets = [parse_target_id(text) for text in ("gfx906", "gfx90a:xnack+", "gfx90a:xnack-")]
+    declaration = {f"my_torch-1.0.dist-info/{DECLARATION_NAME}": encode_declaration(targets)}
+    wheel = make_wheel(tmp_path, "my-torch", {"torch/libfat.so": library, **declaration})
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    declared = {
+        Path(path).name.partition("-")[0]: msgspec.json.decode(text)["rocm_targets"]
+        for path in (report.host, *(device.path for device in report.devices))
+        for name, text in members(Path(path)).items()
+        if name.endswith(DECLARATION_NAME)
+    }
+    assert declared == {"my_torch": [], "my_torch_device_gfx906": ["gfx906"], "my_torch_device_gfx90a": ["gfx90a"]}
+
+
+def test_code_elsewhere_stays_and_is_listed(tmp_path: Path, library: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"torch/libfat.so": library, "more/libfat.so": library})
+    report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, overlay_root="torch"), DATE)
+    assert [(file.path, file.reason) for file in report.staying] == [("more/libfat.so", "not below the overlay root")]
+    assert members(Path(report.host))["more/libfat.so"] == library.read_bytes()
+
+
+def test_kernel_files_that_no_rule_knows_stay_and_are_listed(tmp_path: Path, library: Path) -> None:
+    unknown = {"torch/new/table.dat": b"table", "torch/new/kernels_gfx906.hsaco": b"kernels"}
+    wheel = make_wheel(tmp_path, "demo", {"torch/libfat.so": library, **unknown})
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    reason = "a kernel file that no rule knows"
+    assert [(file.path, file.reason) for file in report.staying] == [(name, reason) for name in sorted(unknown)]
+    assert members(Path(report.host)).items() >= unknown.items()
+
+
+def refused(tmp_path: Path, files: Mapping[str, Path | bytes], root: str = "") -> str:
+    wheel = make_wheel(tmp_path, "demo", files)
+    with pytest.raises(RocwheelError) as raised:
+        split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, overlay_root=root), DATE)
+    assert not (tmp_path / "out").exists()
+    return str(raised.value).replace(f"{wheel}", "WHEEL")
+
+
+def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, library: Path) -> None:
+    kinds = "expected a wheel with a fat binary or kernel files"
+    assert refused(tmp_path, {"demo/x.py": b""}) == f"WHEEL: no device code to split off; {kinds}"
+    assert refused(tmp_path, {"demo/x.py": b""}, "demo") == f"WHEEL: no device code to split off below demo; {kinds}"
+    root = "WHEEL: has no folder other; expected an overlay root that is in the wheel"
+    assert refused(tmp_path, {"demo/libfat.so": library}, "other") == root
+    assert refused(tmp_path, {"a/libfat.so": library, "b/libfat.so": library}).startswith(
+        "WHEEL: has device code in a, b; expected one folder. Name the folder that holds the package: --overlay-root"
+    )
+    in_the_way = refused(tmp_path, {"demo/libfat.so": library, "demo/.kpack": b"x"}, "demo")
+    assert in_the_way.startswith("WHEEL: 1 problem\n  .kpack: is a file, and archives would be below it; ")
+    damaged = library.read_bytes().replace(b"__CLANG_OFFLOAD_BUNDLE__", b"__CLANG_OFFLOAD_BUNDL3__")
+    assert refused(tmp_path, {"demo/libfat.so": damaged}, "demo").startswith("WHEEL!demo/libfat.so: ")
+
+
+def test_a_wheel_with_its_code_at_the_top_is_told_why_it_cannot_be_split(tmp_path: Path, library: Path) -> None:
+    assert refused(tmp_path, {"libfat.so": library, "demo/x.py": b""}) == (
+        "WHEEL: can't be split: its device code is at its top, which is the folder of all packages once it is "
+        "installed; expected device code below one folder. "
+        "Build it with the code in a folder of its own, over which device wheels can be laid."
+    )
+
+
+def test_a_wheel_is_not_overwritten_by_its_host(wheel: Path) -> None:
+    before = wheel.read_bytes()
+    with pytest.raises(RocwheelError, match="would be overwritten by its host wheel"):
+        split_wheel(wheel, wheel.parent, ORDER, DATE)
+    assert (wheel.read_bytes(), list(wheel.parent.iterdir())) == (before, [wheel])
+
+
+def test_nothing_is_written_when_it_is_only_planned(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, dry_run=True), DATE)
+    assert [device.target for device in report.devices] == ["gfx906", "gfx90a", "gfx11"]
+    assert not (tmp_path / "out").exists()

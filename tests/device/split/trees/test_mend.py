@@ -1,0 +1,96 @@
+"""Tests of libraries that another tool has split with wrong indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.bundles.wrappers import read_fat_binary
+from rocwheel.core.errors import InputError
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.join_tree import join_tree
+from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.units import Unit
+from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle, require_same_code, two_units
+from tests.support.kpack_files import make_kpack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def shifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a tree as AMD's tool makes it where the first unit lacks gfx1030: the archive has the second as 0."""
+    first, second = two_units()
+    build_fat_library(tmp_path / "fat/lib/libx.so", [make_bundle(unit, "gfx906 gfx1030") for unit in range(2)])
+    with monkeypatch.context() as patched:
+        patched.setattr(Unit, "spellings", ())
+        split_tree(tmp_path / "fat", tmp_path / "out", SplitOrder(choice=SplitChoice()))
+    tree = lay_over(tmp_path / "out", tmp_path / "tree")
+    archives = {
+        "gfx906": {("lib/libx.so", 0, "gfx906"): first["gfx906"], ("lib/libx.so", 1, "gfx906"): second["gfx906"]},
+        "gfx1030": {("lib/libx.so", 0, "gfx1030"): second["gfx1030"]},
+    }
+    for target, kernels in archives.items():
+        (tree / f".kpack/libx.so_{target}.kpack").write_bytes(make_kpack(kernels))
+    return tree
+
+
+def right_code() -> list[dict[str, bytes]]:
+    first, second = two_units()
+    return [{"gfx906": first["gfx906"]}, {target: second[target] for target in ("gfx906", "gfx1030")}]
+
+
+def test_a_unit_under_a_wrong_index_is_reported_and_the_library_stays(shifted: Path, tmp_path: Path) -> None:
+    report = split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice()))
+    assert report.warnings == (
+        (
+            f"{shifted}/lib/libx.so: {shifted}/.kpack/libx.so_gfx1030.kpack lacks 1 unit (1): where it lists a GPU, "
+            "runtimes up to 7.14 look no further, and give up on every GPU; later ones do so unless another archive "
+            "has them; others are under wrong indices (0 is 1)"
+        ),
+    )
+    assert (tmp_path / "again/host/lib/libx.so").read_bytes() == (shifted / "lib/libx.so").read_bytes()
+
+
+def test_a_mended_library_gives_each_gpu_its_code(shifted: Path, tmp_path: Path) -> None:
+    report = split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice(), mend=True))
+    made = lay_over(tmp_path / "again", tmp_path / "made")
+    assert (report.mended, report.warnings) == (("lib/libx.so",), ())
+    assert require_same_code(made / "lib/libx.so", right_code()) > 0
+
+
+def test_joining_puts_units_where_they_belong(shifted: Path, tmp_path: Path) -> None:
+    report = join_tree(shifted, [], tmp_path / "joined")
+    assert len(report.warnings) == 1
+    data = memoryview((tmp_path / "joined/lib/libx.so").read_bytes())
+    fat = read_fat_binary(data, name="libx.so")
+    assert fat is not None
+    targets = [[str(target) for target in bundle.targets] for bundle in fat.iter_bundles(data)]
+    assert targets == [["gfx906"], ["gfx1030", "gfx906"]]
+
+
+def test_units_that_kernels_do_not_tell_apart_are_not_mended(shifted: Path, tmp_path: Path) -> None:
+    (shifted / ".kpack/libx.so_gfx906.kpack").unlink()
+    with pytest.raises(InputError, match=r"lib/libx\.so: units are missing from .*/\.kpack/libx\.so_gfx1030\.kpack"):
+        split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice(), mend=True))
+    assert not (tmp_path / "again").exists()
+
+
+def test_code_of_a_mended_library_leaves_archives_that_others_share(shifted: Path, tmp_path: Path) -> None:
+    first, second = two_units()
+    archive = shifted / ".kpack/libx.so_gfx906.kpack"
+    own = {("lib/libx.so", unit, "gfx906"): code["gfx906"] for unit, code in enumerate((first, second))}
+    others = {("lib/liby.so", 0, "gfx906"): first["gfx906"]}
+    archive.rename(shifted / ".kpack/stale_gfx906.kpack")
+    archive.write_bytes(make_kpack({**own, **others}))
+    (archive.parent / "more_gfx906.kpack").write_bytes(make_kpack(others))
+    report = split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice(archives="kept"), mend=True))
+    assert report.mended == ("lib/libx.so",)
+    folder = tmp_path / "again/gfx906/.kpack"
+    assert sorted(path.name for path in folder.iterdir()) == ["libx.so_gfx906.kpack", "more_gfx906.kpack"]
+    assert (folder / "libx.so_gfx906.kpack").read_bytes() == make_kpack(others)
+    assert (folder / "more_gfx906.kpack").read_bytes() == make_kpack(others)

@@ -1,0 +1,206 @@
+"""Tests of making code for one target pass for another's, with AMD's comgr as the judge."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.plain import read_offload_bundle
+from rocwheel.binary.bundles.sequence import iter_bundles
+from rocwheel.binary.bundles.storage import BundleSlot, Storage
+from rocwheel.binary.code_objects import DeviceCodeError, Place, parse_target_id
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import join_data
+from rocwheel.device.edit_bundles import bundle_parts, device_patch, edit_bundle
+from rocwheel.device.retarget import Retarget, retarget_code_object, same_code
+from rocwheel.targets.retarget_pairs import TargetPair
+from tests.support.comgr import load_comgr
+from tests.support.damage import damaged
+from tests.support.places import FIXTURES
+
+if TYPE_CHECKING:
+    from rocwheel.binary.bundles.plain import BundlePart
+    from tests.support.device_files import Fixture
+
+PLACE = Place("x.hipfb", 0, 0)
+
+
+def pair(code: str, agent: str) -> TargetPair:
+    return TargetPair(parse_target_id(code), parse_target_id(agent))
+
+
+def parts_of(data: memoryview) -> tuple[BundlePart, ...]:
+    return bundle_parts(data, next(iter_bundles(data, name="x.hipfb")))
+
+
+def targets_of(parts: tuple[BundlePart, ...]) -> list[str]:
+    return [part.spelling.split("-", 5)[-1] for part in parts[1:]]
+
+
+def retarget(data: memoryview, *pairs: TargetPair, verify: bool = False) -> tuple[BundlePart, ...]:
+    return Retarget(pairs, verify)(parts_of(data), place=PLACE)
+
+
+def payload(parts: tuple[BundlePart, ...], target: str) -> bytes:
+    [part] = [part for part in parts if part.spelling.endswith(f"-{target}")]
+    return join_data(part.payload)
+
+
+def test_retargeted_code_is_what_the_compiler_makes_for_the_other_target(fixture: Fixture) -> None:
+    parts = parts_of(fixture("hip/fam.gfx1030.hipfb"))
+    for target in ("gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"):
+        made = retarget_code_object(
+            memoryview(payload(parts, "gfx1030")), parse_target_id("gfx1030"), parse_target_id(target), place=PLACE
+        )
+        assert join_data(made) == payload(parts, target)
+
+
+@pytest.mark.parametrize(
+    ("code", "agent", "isa"),
+    [
+        ("gfx1030", "gfx1031", "amdgcn-amd-amdhsa--gfx1031"),
+        ("gfx90a:xnack+", "gfx90a:xnack-", "amdgcn-amd-amdhsa--gfx90a:xnack-"),
+        ("gfx906", "gfx900", "amdgcn-amd-amdhsa--gfx900"),
+    ],
+)
+def test_comgr_takes_a_retargeted_code_object_for_the_new_isa(
+    fixture: Fixture, code: str, agent: str, isa: str
+) -> None:
+    old = memoryview(payload(parts_of(fixture("v16/saxpy.hipfb")), code))
+    new = retarget_code_object(old, parse_target_id(code), parse_target_id(agent), place=PLACE)
+    assert load_comgr().isa_name(join_data(new)) == isa
+
+
+def test_comgr_finds_the_retargeted_entry_in_a_plain_bundle(fixture: Fixture) -> None:
+    data = fixture("v16/saxpy.hipfb")
+    [bundle] = iter_bundles(data, name="x.hipfb")
+    edit = Retarget((pair("gfx1030", "gfx1031"),))
+    change = edit_bundle(data, BundleSlot(bundle, None), edit, Storage())
+    assert change is not None
+    changed = b"".join(bytes(replacement.data) for replacement in change.replacements)
+    entries = {str(e.target): e for e in read_offload_bundle(memoryview(changed), place=PLACE).device_entries}
+    comgr = load_comgr()
+    for asked, entry in [("gfx1031", "gfx1031"), ("gfx1030", "gfx1030"), ("gfx90a:sramecc+:xnack-", "gfx90a:xnack-")]:
+        found = comgr.look_up(changed, f"amdgcn-amd-amdhsa--{asked}")
+        assert found == (entries[entry].offset, entries[entry].size)
+    assert comgr.look_up(changed, "amdgcn-amd-amdhsa--gfx1032") == (0, 0)
+
+
+def test_new_entries_of_a_sorted_bundle_are_sorted_in(fixture: Fixture) -> None:
+    parts = retarget(fixture("v22/saxpy.hipfb"), pair("gfx906", "gfx90c"), pair("gfx1030", "gfx1031"))
+    assert targets_of(parts) == [
+        "gfx1030",
+        "gfx1031",
+        "gfx1100",
+        "gfx906",
+        "gfx90a:xnack+",
+        "gfx90a:xnack-",
+        "gfx90c",
+        "gfx942",
+    ]
+
+
+def test_new_entries_of_an_unsorted_bundle_come_last(fixture: Fixture) -> None:
+    parts = parts_of(fixture("v22/saxpy.hipfb"))
+    unsorted = (parts[0], *reversed(parts[1:]))
+    edited = Retarget((pair("gfx1030", "gfx1031"),))(unsorted, place=PLACE)
+    assert targets_of(edited)[-2:] == ["gfx1030", "gfx1031"]
+
+
+def test_pair_of_processors_keeps_features_of_every_variant(fixture: Fixture) -> None:
+    parts = retarget(fixture("v22/saxpy.hipfb"), pair("gfx90a", "gfx908"))
+    assert [target for target in targets_of(parts) if "908" in target] == ["gfx908:xnack+", "gfx908:xnack-"]
+
+
+def test_pair_with_features_is_about_that_variant_alone(fixture: Fixture) -> None:
+    parts = retarget(fixture("v22/saxpy.hipfb"), pair("gfx90a:xnack-", "gfx908"))
+    assert [target for target in targets_of(parts) if "908" in target] == ["gfx908"]
+
+
+def test_bundle_without_such_code_and_with_the_target_already_stays(fixture: Fixture) -> None:
+    parts = parts_of(fixture("hip/fam.gfx1030.hipfb"))
+    assert Retarget((pair("gfx900", "gfx902"),))(parts, place=PLACE) is parts
+    assert Retarget((pair("gfx1030", "gfx1031"),), verify=True)(parts, place=PLACE) is parts
+
+
+def test_verification_reports_code_that_differs(fixture: Fixture) -> None:
+    message = "x.hipfb: bundle 0 at offset 0x0: its code for gfx1101 differs from that for gfx1100; expected the same"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        retarget(fixture("hip/fam.gfx1100.hipfb"), pair("gfx1030", "gfx1031"), pair("gfx1100", "gfx1101"), verify=True)
+
+
+def test_code_that_differs_does_not_matter_unless_it_is_to_be_verified(fixture: Fixture) -> None:
+    parts = parts_of(fixture("hip/fam.gfx1100.hipfb"))
+    assert Retarget((pair("gfx1100", "gfx1101"),))(parts, place=PLACE) is parts
+
+
+def test_empty_entry_offers_nothing(fixture: Fixture) -> None:
+    parts = parts_of(fixture("edge/zerodev.hipfb"))
+    assert "gfx1030" in targets_of(parts)
+    assert Retarget((pair("gfx1030", "gfx1031"),), verify=True)(parts, place=PLACE) is parts
+
+
+def test_entry_that_would_be_ambiguous_is_refused(fixture: Fixture) -> None:
+    message = "has code for gfx90a:xnack+ next to which gfx90a is ambiguous; expected the same features named"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        retarget(fixture("v22/saxpy.hipfb"), pair("gfx906", "gfx90a"))
+
+
+def test_same_code_is_distinguished_from_other_code(fixture: Fixture) -> None:
+    parts = parts_of(fixture("hip/fam.gfx900.hipfb"))
+    by_target = dict(zip(targets_of(parts), parts[1:], strict=True))
+    assert same_code(by_target["gfx900"], by_target["gfx90c"], place=PLACE)
+    assert not same_code(by_target["gfx900"], by_target["gfx906"], place=PLACE)
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "agent", "message"),
+    [
+        ("v16/vadd.cov3.hipfb", "gfx906", "gfx900", "a code object of version 3; expected 4 or later"),
+        (
+            "v22/saxpy.hipfb",
+            "gfx906",
+            "gfx1031",
+            "the code for gfx906: a metadata note that has no room for 'gfx1031' where it has 'gfx906'",
+        ),
+        ("v22/saxpy.hipfb", "gfx1030", "gfx1031:xnack-", "gfx1031 doesn't have the feature xnack"),
+        ("v22/saxpy.hipfb", "gfx1030", "gfx1039", "no machine number is known for 'gfx1039'"),
+    ],
+)
+def test_code_that_can_not_be_retargeted_is_refused(
+    fixture: Fixture, name: str, code: str, agent: str, message: str
+) -> None:
+    with pytest.raises(DeviceCodeError, match=re.escape(f"x.hipfb: bundle 0 at offset 0x0: {message}")):
+        retarget(fixture(name), pair(code, agent))
+
+
+def test_code_object_that_is_not_for_its_entry_is_refused(fixture: Fixture) -> None:
+    data = memoryview(payload(parts_of(fixture("v22/saxpy.hipfb")), "gfx1030"))
+    message = "a code object for gfx1030; expected one for gfx1031, as its entry says"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        retarget_code_object(data, parse_target_id("gfx1031"), parse_target_id("gfx1032"), place=PLACE)
+
+
+DAMAGED = [(FIXTURES / name).read_bytes() for name in ("v22/saxpy.hipfb", "v22/libtwo.ccob.so", "v23/saxpy.ccob.hipfb")]
+
+
+def outcome(data: memoryview) -> str:
+    edit = Retarget((pair("gfx1030", "gfx1031"), pair("gfx90a", "gfx942")), verify=True)
+    try:
+        patch = device_patch(data, name="x", edit=edit, storage=Storage(compress=True, level=1, limit=1 << 24))
+        if patch is None:
+            return "unchanged"
+        targets = device_targets(memoryview(join_data(patch.apply(data))), name="x")
+    except InputError as e:
+        return str(e)
+    return "retargeted" if parse_target_id("gfx1031") in targets else "compressed"
+
+
+@given(damaged(DAMAGED))
+def test_damaged_code_is_retargeted_or_refused_by_name(content: bytes) -> None:
+    result = outcome(memoryview(content))
+    assert result in {"unchanged", "retargeted", "compressed"} or result.startswith("x: ")

