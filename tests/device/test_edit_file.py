@@ -374,9 +374,9 @@ def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
         source = tmp_path / "libx.a"
         run_tool(["ar", "rcs", str(source), str(FIXTURES / "v19/vadd.plain.o"), str(FIXTURES / name)])
     found = (
-        f"{source}{'(saxpy.rdc.o)' if is_archived else ''}: device code that isn't linked yet; expected bundles, as in "
-        "shared libraries, programs, and objects compiled without -fgpu-rdc. Compile it with --offload-arch for the "
-        "targets, or link it and edit the result."
+        f"{source}{'(saxpy.rdc.o)' if is_archived else ''}: device code that has yet to be linked; expected bundles, "
+        "as in shared libraries, programs, and objects compiled without -fgpu-rdc. Compile it with --offload-arch for "
+        "the targets, or link it and edit the result."
     )
     with pytest.raises(InputError, match=re.escape(found)):
         rewrite_device_code(source, tmp_path / "out", prune_of_rewrite("gfx906"), REWRITE_PLAIN)

@@ -147,7 +147,7 @@ def test_all_that_is_wrong_with_the_files_is_told_at_once(code: Callable[..., Pa
         f"{FIXTURES}/elf/program-pie: an ELF file for machine 62",
         "mesa.co: an ELF file for machine 224 and OS ABI 66",
         "big.co: offset 0x0: a big-endian ELF file",
-        "object.co: device code that isn't linked",
+        "object.co: device code that has yet to be linked",
         "unknown.co: a code object whose flags 0x500 name no processor",
         "later.co: offset 0x0: a code object of ABI version 9",
     ]

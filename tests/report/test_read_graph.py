@@ -41,6 +41,17 @@ def test_libraries_are_found_across_packages_and_missing_ones_are_findings(tmp_p
     assert ("unresolved-library", "alpha", "a/lib/libone.so.1") in found
 
 
+@needs_compiler
+def test_a_program_is_named_as_in_its_package(tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("bin/tool", ("libabsent.so.1",)))
+    make_wheel(tmp_path / "dist", "demo", {"demo-1.0.data/scripts/tool": tree / "bin/tool"})
+    report = make_report([tmp_path / "dist"], unread=[])
+    name = "demo-1.0.data/scripts/tool"
+    assert [one.path for one in report.graph.files] == [name]
+    assert {one.path for one in report.graph.findings} == {"", name}
+    assert name in {file.path for file in report.files}
+
+
 def test_dlls_of_windows_are_found_as_its_loader_finds_them(tmp_path: Path) -> None:
     imports = ("B.dll", "KERNEL32.dll", "absent.dll", "rocblas.dll", "OpenCL.dll")
     files = {

@@ -77,7 +77,8 @@ def inspect(
         if folder is None:
             _print_file(found[0], verbose=False)
         else:
-            _print_kernel_files(folder, found)
+            unreadable = sum(kernel_folder(facts.path) == folder for facts in files if facts.error)
+            _print_kernel_files(folder, found, unreadable)
     empty = [path for path in paths if not any(_is_at(facts.path, str(path)) for facts in files)]
     for path in empty if not quiet else ():
         report_warning(f"{path}: holds no binary")
@@ -151,7 +152,7 @@ def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
     print_target_table(target_rows(device))
 
 
-def _print_kernel_files(folder: str, files: list[FileFacts]) -> None:
+def _print_kernel_files(folder: str, files: list[FileFacts], unreadable: int) -> None:
     devices = [facts.device for facts in files if facts.device]
-    _print_line(kernel_files_line(folder, devices))
+    _print_line(kernel_files_line(folder, devices, unreadable))
     print_target_table(target_rows(*devices))

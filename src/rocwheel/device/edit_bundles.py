@@ -303,7 +303,7 @@ class UnlinkedCodeError(InputError):
     def __init__(self, name: str) -> None:
         super().__init__(
             name,
-            "device code that isn't linked yet",
+            "device code that has yet to be linked",
             expected="bundles, as in shared libraries, programs, and objects compiled without -fgpu-rdc",
             remedy="Compile it with --offload-arch for the targets, or link it and edit the result.",
         )

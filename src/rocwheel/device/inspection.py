@@ -104,6 +104,8 @@ class FolderFacts(msgspec.Struct, frozen=True):
 
     files: tuple[MemberFacts, ...]
     problems: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
+    """The paths of those that can't be read."""
 
 
 def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> FolderFacts:
@@ -115,7 +117,7 @@ def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT, progress
     found = list_all_device_code([path], limit=limit, progress=progress)
     start = f"{path}!" if path.is_file() else f"{str(path).rstrip('/')}/"
     files = tuple(MemberFacts(file.path.removeprefix(start), file.device) for file in found.files)  # no name has ./
-    return FolderFacts(files, found.problems)
+    return FolderFacts(files, found.problems, tuple(name.removeprefix(start) for name in found.unreadable))
 
 
 def list_all_device_code(
@@ -129,7 +131,7 @@ def list_all_device_code(
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
     files: list[MemberFacts] = []
-    problems: list[str] = []
+    problems, unreadable = list[str](), list[str]()
 
     def read(data: Data, found: Binary) -> DeviceFacts | None:
         return read_device_facts(data, name=found.name, look=_LOOK, folder=found.folder, beside=archives.beside(found))
@@ -139,13 +141,14 @@ def list_all_device_code(
             if [name] == [str(path) for path in paths]:
                 raise facts
             problems.append(str(facts))
+            unreadable.append(name)
         elif facts is not None:
             files.append(MemberFacts(name, facts))
             problems += facts.problems
     if not files and not problems:
         listed = ", ".join(map(str, paths))
         raise InputError(listed, "no device code", expected="a wheel or a folder with device code")
-    return FolderFacts(tuple(files), tuple(dict.fromkeys(problems)))
+    return FolderFacts(tuple(files), tuple(dict.fromkeys(problems)), tuple(unreadable))
 
 
 _BITS_OF_OLD = 32

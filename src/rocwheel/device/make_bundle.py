@@ -117,7 +117,7 @@ def _read(path: Path, stack: ExitStack) -> _Code:
     source = ElfBytes(data, str(path))
     header = read_header(source)
     if header.type != ET_DYN:
-        raise InputError(path, "device code that isn't linked", expected=_EXPECTED, remedy="Link it with lld.")
+        raise InputError(path, "device code that has yet to be linked", expected=_EXPECTED, remedy="Link it with lld.")
     for segment in read_segments(source, header):
         source.require(segment.offset, segment.file_size, "a segment")
     if code.target is None:

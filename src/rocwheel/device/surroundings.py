@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -48,7 +50,8 @@ def _find_installation(path: Path) -> Path | None:
 
 
 def _is_installation(folder: Path) -> bool:
-    return (folder / _PREFIX_FILE).is_file() or any(folder.glob("*.dist-info"))
+    # Unlike the methods of paths, these take what may not be looked into for absent.
+    return os.path.isfile(folder / _PREFIX_FILE) or bool(glob.glob(f"{glob.escape(str(folder))}/*.dist-info"))  # noqa: PTH113, PTH207
 
 
 class NamedRelease(NamedTuple):

@@ -120,9 +120,8 @@ def read_fat_library(data: Data, *, name: str) -> FatLibrary:
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or fat.is_kpacked:
-        raise InputError(
-            name, _kind(data), expected="a shared library with .hip_fatbin: only such a library can be trimmed"
-        )
+        expected = "a library, an object file or a static library with bundles to trim, or a folder or wheel of them"
+        raise InputError(name, _kind(data), expected=expected)
     if is_coff_object(data):
         raise NotTrimmableError(Place(name), "an object file", expected="a linked file")
     source = ElfBytes(data, name)

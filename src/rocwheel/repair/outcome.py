@@ -12,6 +12,7 @@ from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
 from rocwheel.audit.unresolved import folders_with
+from rocwheel.installed.reading.member_paths import path_in_package
 from rocwheel.installed.tree import Tree
 from rocwheel.linking.known.sdk_layout import is_newer_than_layout, is_rocm_library
 from rocwheel.linking.known.sdk_names import is_sdk_package
@@ -84,7 +85,12 @@ class RepairedTree:
     def leftovers(self, owner: Distribution) -> tuple[Leftover, ...]:
         """Return what no edit fixes in a wheel, but for what is left to the machine's toolkits on purpose."""
         return tuple(
-            Leftover(finding.rule, f"{finding.path} {finding.found}", finding.file, self._is_of_run_path(finding))
+            Leftover(
+                finding.rule,
+                f"{path_in_package(finding.path, finding.file)} {finding.found}",
+                finding.file,
+                self._is_of_run_path(finding),
+            )
             for finding in self._findings
             if finding.file.startswith(f"{owner.source}!") and not self._is_left_on_purpose(owner, finding)
         )

@@ -20,6 +20,7 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import map_sized, open_workers, raise_all, serialised
 from rocwheel.device.facts import Look, read_device_facts
 from rocwheel.diff.sides import Item, Package, open_side
+from rocwheel.installed.reading.member_paths import path_in_package
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
 from rocwheel.report.savings import divide
@@ -355,7 +356,7 @@ def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> Fi
     return FileFacts(
         package=number,
         component=held.component,
-        path=item.path,
+        path=path_in_package(item.path, item.source),
         size=0 if same_as else item.size,
         packed=item.packed,
         parts=() if same_as else found.parts,
@@ -376,8 +377,9 @@ def _first_name(package: int, item: Item, seen: Seen) -> str:
         return ""
     if status.st_nlink < 2 or status.st_size != content.size:
         return ""
-    first = seen.setdefault((status.st_dev, status.st_ino), (package, item.path))
-    return first[1] if first != (package, item.path) else ""
+    named = (package, path_in_package(item.path, item.source))
+    first = seen.setdefault((status.st_dev, status.st_ino), named)
+    return first[1] if first != named else ""
 
 
 def _problems_of(files: Iterable[FileFacts], holdings: Sequence[Holding]) -> Iterator[RocwheelError]:

@@ -20,6 +20,7 @@ from rocwheel.core.progress import SILENT, Progress, step, tracked
 from rocwheel.core.reading import iter_pieces
 from rocwheel.core.workers import map_sized, open_workers
 from rocwheel.installed.library_code import without_lost
+from rocwheel.installed.reading.member_paths import path_in_package
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.linking.known.windows_libraries import find_sdk_dll
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from rocwheel.audit.finding import Finding
     from rocwheel.audit.subject import Process
     from rocwheel.diff.sides import Item
+    from rocwheel.installed.tree import InstalledFile
     from rocwheel.report.inputs import Holding, ReadFiles
     from rocwheel.report.values import FileFacts, PackageFacts
 
@@ -227,7 +229,7 @@ def _loadings(subject: Subject) -> Iterator[Loading]:
     for process in subject.processes:
         owner = subject.tree.owners.get(process.file.distribution)
         is_library = process.file.elf is not None and process.file.elf.is_shared_library
-        yield Loading(process.file.path, owner.name if owner else "", is_library, tuple(_loads(subject, process)))
+        yield Loading(_shown(process.file), owner.name if owner else "", is_library, tuple(_loads(subject, process)))
     yield from _windows_loadings(subject)
 
 
@@ -237,13 +239,13 @@ def _windows_loadings(subject: Subject) -> Iterator[Loading]:
         uses[use.user.path].setdefault(use.name, _load(subject, use))
     for file, report in subject.windows.audited:
         owner = subject.tree.owners.get(file.distribution)
-        yield Loading(file.path, owner.name if owner else "", report.is_dll, tuple(uses[file.path].values()))
+        yield Loading(_shown(file), owner.name if owner else "", report.is_dll, tuple(uses[file.path].values()))
 
 
 def _load(subject: Subject, use: DllUse) -> Load:
     if use.provider is not None and use.where in (Where.OWN, Where.ADDED):
         owner = subject.tree.owners.get(use.provider.distribution)
-        return Load(use.name, use.provider.path, owner.name if owner else "")
+        return Load(use.name, _shown(use.provider), owner.name if owner else "")
     if use.where is Where.ASSUMED and (sdk := find_sdk_dll(use.name)):
         return Load(use.name, f"{sdk.folder}/{use.name}", sdk.distribution)
     return Load(use.name, is_missing=use.where in (Where.NOWHERE, Where.OUT_OF_REACH))
@@ -260,15 +262,18 @@ def _loads(subject: Subject, process: Process) -> Iterable[Load]:
             continue
         library = process.loader.objects[search.found].library
         file, provider = subject.file_of(library), subject.provider_of(library)
-        path = file.path if file else place_of(library) if provider else ""
+        path = _shown(file) if file else place_of(library) if provider else ""
         found.setdefault(search.name, Load(search.name, path, provider))
     return found.values()
 
 
+def _shown(file: InstalledFile) -> str:
+    return path_in_package(file.path, file.source)
+
+
 def _fault(finding: Finding) -> FoundFault:
-    return FoundFault(
-        finding.rule, finding.severity.value, finding.distribution, finding.path, finding.found, finding.remedy
-    )
+    path = path_in_package(finding.path, finding.file)
+    return FoundFault(finding.rule, finding.severity.value, finding.distribution, path, finding.found, finding.remedy)
 
 
 _KEPT = 256

@@ -271,6 +271,18 @@ def test_the_kernel_files_of_a_folder_count_together(run: Run, kernels: Path, co
     assert [f"Kernels_{number}-gfx906.hsaco" in every for number in range(3)] == [True] * 3
 
 
+@pytest.mark.parametrize("command", [["device", "list"], ["inspect"]], ids=" ".join)
+def test_kernel_files_that_cannot_be_read_are_counted_apart(run: Run, kernels: Path, command: list[str]) -> None:
+    damaged = kernels / "lib/rocblas/library/Kernels_1-gfx906.hsaco"
+    damaged.write_bytes(damaged.read_bytes()[:50])
+    lines = run(*command, kernels).stdout.splitlines()
+    root = f"{kernels}/" if command == ["inspect"] else ""
+    folder = f"{root}lib/rocblas/library"
+    assert lines[-3] == f"{folder}: 2 kernel files with device code, 4.2 kB; 1 further one can't be read"
+    document = json.loads(run("device", "list", kernels, "--json").stdout)
+    assert document["unreadable"] == ["lib/rocblas/library/Kernels_1-gfx906.hsaco"]
+
+
 @pytest.mark.parametrize(
     "command",
     [["device", "list"], ["device", "list", "-q"], ["inspect"], ["targets", "runs-on", "gfx906"]],

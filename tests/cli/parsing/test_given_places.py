@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.bundles import bundle_of
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -51,3 +53,36 @@ def test_a_file_in_the_place_of_a_folder_is_refused(run: Run, tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     expected = f"error: {tmp_path}/file: is not a folder. Name a folder.\n"
     assert run("targets", "check", "--root", tmp_path / "file") == (2, "", expected)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("device", "bundle", "a.co", "--output", "out/"),
+        ("device", "prune", "a.hipfb", "--keep", "gfx906", "--output", "out/"),
+        ("device", "compress", "a.hipfb", "-o", "out/"),
+        ("report", "a.hipfb", "--output", "out/"),
+        ("lock", "rocm", "--output", "out/"),
+    ],
+    ids=" ".join,
+)
+def test_a_folder_to_write_a_file_to_is_refused(
+    run: Run, tmp_path: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
+    (tmp_path / "a.co").write_bytes(b"code")
+    finished = run(*command)
+    assert finished.status == 2
+    assert finished.stderr in {
+        "error: out/: names a folder; expected a file. Change --output.\n",
+        "error: out: a folder; expected a file to write to. Change --output.\n",
+    }
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.co", "a.hipfb"]
+
+
+def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_matter(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
+    assert run("device", "prune", tmp_path / "in", "--keep", "gfx906", "--output", f"{tmp_path}/out/").status == 0
+    assert (tmp_path / "out/a.hipfb").is_file()

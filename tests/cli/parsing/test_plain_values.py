@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from typer.main import get_command
 
 from rocwheel.cli.parsing.command import CommandApp
+from tests.support.bundles import bundle_of
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
 
 if TYPE_CHECKING:
@@ -89,7 +90,21 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     closed.touch(0)
     done = rocwheel("inspect", closed, before=as_user())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: PATH: path '{closed}' is not readable. See rocwheel inspect --help.\n"
+    assert done.stderr == f"error: {closed}: can't be read (Permission denied). Check that it exists and may be read.\n"
+
+
+@pytest.mark.slow
+@needs_setpriv
+@pytest.mark.parametrize("command", [("device", "list"), ("targets", "runs-on", "gfx906"), ("inspect",)], ids=" ".join)
+def test_one_file_that_may_not_be_read_does_not_keep_from_the_others(tmp_path: Path, command: tuple[str, ...]) -> None:
+    for name in ("closed.hipfb", "open.hipfb"):
+        (tmp_path / name).write_bytes(bundle_of("gfx906"))
+    (tmp_path / "closed.hipfb").chmod(0)
+    paths = [tmp_path / name for name in ("closed.hipfb", "open.hipfb")]
+    done = rocwheel(*command, *paths, before=as_user())
+    assert done.returncode == (1 if command == ("device", "list") else 2)
+    assert f"{paths[0]}: can't be read (Permission denied)" in done.stderr
+    assert str(paths[1]) in done.stdout
 
 
 @pytest.mark.slow

@@ -55,6 +55,27 @@ def test_runs_on_refuses_what_is_not_a_gpu(run_targets: Run, tmp_path: Path, gpu
     assert finished.stderr.startswith(f"error: {message}")
 
 
+@pytest.mark.parametrize("words", [["gfx906"], []], ids=["swapped", "the GPU left out"])
+def test_a_path_in_the_place_of_the_gpu_is_told(run_targets: Run, tmp_path: Path, words: list[str]) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(bundle_of("gfx906"))
+    expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
+    assert run_targets("runs-on", path, *words) == (
+        2,
+        "",
+        f"error: {path}: a path in the place of the GPU; expected {expected}\n",
+    )
+
+
+def test_a_folder_named_like_a_gpu_keeps_nobody_from_asking_for_it(
+    run_targets: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gfx906").mkdir()
+    (tmp_path / "gfx906/a.hipfb").write_bytes(bundle_of("gfx906"))
+    assert run_targets("runs-on", "gfx906", "gfx906").status == 0
+
+
 def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx1030", "gfx906"))
     (tmp_path / "notes.txt").write_text("")

@@ -119,7 +119,7 @@ def test_a_folder_of_plugins_without_known_libraries_stays_in_files_that_open_by
 @pytest.mark.parametrize("tag", ["rpath", "runpath"])
 def test_packages_as_build_makes_them_need_no_repair(run: Run, tmp_path: Path, tag: str) -> None:
     recipe = tmp_path / "recipe.toml"
-    text = (resources("rocwheel.build.recipe") / "rocm.toml").read_text()
+    text = (resources("rocwheel.build") / "rocm.toml").read_text()
     recipe.write_text(text.replace('run-path-tag = "rpath"', f'run-path-tag = "{tag}"'))
     BuildJob(PlanJob(SAMPLE_SDK, recipe=recipe), tmp_path / "made").run()
     done = run("repair", *sorted((tmp_path / "made/dist").glob("*.whl")), "--check")
@@ -218,8 +218,8 @@ def test_a_program_is_led_to_site_packages_if_the_tags_name_its_python(tag: str,
     found = plan_of_program(tag, "/builds/x")
     assert [edit.value for edit in found.edits.values()] == [value]
     told = (
-        "../../../bin/tool needs libq.so, which is in other/lib, but no run path leads there from the folder of "
-        "programs: the name of site-packages depends on the Python"
+        "demo-1.0.data/scripts/tool needs libq.so, which is in other/lib, but no run path leads there from the folder "
+        "of programs: the name of site-packages depends on the Python"
     )
     assert found.unmended == (() if site else (told,))
     assert plan_of_program(tag, value or None).edits == {}

@@ -98,7 +98,8 @@ def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tupl
             _print_device(found[0].path, found[0].device, printing)
             continue
         devices = [member.device for member in found]
-        print_line(folder if printing.quiet else kernel_files_line(folder, devices))
+        unreadable = sum(kernel_folder(name) == folder for name in members.unreadable)
+        print_line(folder if printing.quiet else kernel_files_line(folder, devices, unreadable))
         print_target_table(target_rows(*devices))
     return members.problems
 

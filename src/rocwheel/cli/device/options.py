@@ -21,6 +21,7 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import regular_file, regular_place, regular_places
+from rocwheel.cli.parsing.place_words import FolderToMake
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
@@ -83,7 +84,7 @@ LimitOption = Annotated[
 ForceOption = Annotated[bool, shared("--force")]
 GIB = 1 << 30
 """The unit of ``--limit``, in bytes."""
-OutputOption = Annotated[Path, shared("--output", "Write the result to this file or folder.", metavar="PATH")]
+OutputOption = Annotated[Path, shared("--output", "Write the result to this file or folder.", metavar="OUTPUT")]
 RocmOption = Annotated[
     str,
     shared("--rocm"),
@@ -131,6 +132,8 @@ class Rewriting(Printing, frozen=True, kw_only=True):
     def _rewrite_file(
         self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
     ) -> tuple[RewriteReport, ...]:
+        if output.is_dir() or isinstance(output, FolderToMake):
+            raise InputError(output, "a folder", expected="a file to write to", remedy="Change --output.")
         report = rewrite_device_code(
             file, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress
         )

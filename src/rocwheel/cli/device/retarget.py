@@ -107,7 +107,7 @@ def _is_archive(path: Path) -> bool:
 
 def _retarget_archive(path: Path, output: Path, edit: Retarget, rewriting: Rewriting) -> None:
     if rewriting.trim:
-        raise InputError(path, "a kpack archive", expected="one shared library for --trim")
+        raise InputError(path, "a kpack archive", expected="a library, an object file or a static library for --trim")
     copy_archive(path, output, edit.pairs)
     report = NewFile(str(output), str(path), edit.pairs[0].agent.processor)
     if rewriting.as_json:

@@ -130,11 +130,12 @@ def target_rows(*files: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, 
         yield target.target, decimal(target.size), stored, kernels, str(target.bundles), str(target.missing or "")
 
 
-def kernel_files_line(folder: str, files: Sequence[DeviceFacts]) -> str:
+def kernel_files_line(folder: str, files: Sequence[DeviceFacts], unreadable: int = 0) -> str:
     """Return how many kernel files of a folder count together, and their size there and decompressed."""
     size, raw = sum(device.size for device in files), sum(device.raw_size for device in files)
     decompressed = f" ({decimal(raw)} decompressed)" if raw != size else ""
-    return f"{folder}: {count(len(files), 'kernel file')} with device code, {decimal(size)}{decompressed}"
+    others = f"; {count(unreadable, 'further one')} can't be read" if unreadable else ""
+    return f"{folder}: {count(len(files), 'kernel file')} with device code, {decimal(size)}{decompressed}{others}"
 
 
 def kernel_rows(codes: Iterable[CodeKernels]) -> Iterator[tuple[str, ...]]:

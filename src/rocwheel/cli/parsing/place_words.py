@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import Any, get_args
 
 from rocwheel.core.errors import InputError
 
-__all__ = ["check_place_words"]
+__all__ = ["FolderToMake", "check_place_words"]
 
 _METAVARS = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PREFIX", "STORE", "URL"})
 """What parameters are called that take places as texts; those of the type `Path` are known by that."""
@@ -18,8 +18,14 @@ _FEW_SLASHES = re.compile(r"(s3|https?|file):(?!//)(/?)", re.IGNORECASE)
 _LIBRARY = "LIBRARY"
 
 
+class FolderToMake(PosixPath):
+    """A path as it was given with a slash at its end, which paths don't keep."""
+
+
 def check_place_words(parameter: Any, value: Any) -> None:
     """Raise `InputError` for an empty word where ``parameter`` takes a place or library, and for a URL without slashes.
+
+    So it does for a slash at the end of what has to be a file, as paths don't keep it.
 
     An empty word is mostly an unset variable of the shell, and as a path it would be the current folder.
     """
@@ -27,6 +33,8 @@ def check_place_words(parameter: Any, value: Any) -> None:
     if not (is_library or _is_place(parameter)) or value == parameter.default:
         return
     for word in value if isinstance(value, list | tuple) else (value,):
+        if parameter.metavar == "FILE" and isinstance(word, str) and word.endswith("/"):
+            raise InputError(word, "names a folder", expected="a file", remedy=f"Change {_name(parameter)}.")
         if word == "":
             expected = "the name of a library, such as librccl.so.1" if is_library else "a file, folder or URL"
             remedy = "Is a variable unset?" if is_library else "Is a variable unset? The current folder is '.'."

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from rocwheel.cli.parsing.place_words import check_place_words
+from rocwheel.cli.parsing.place_words import FolderToMake, check_place_words
 
 __all__ = ["keep_plain_values"]
 
@@ -18,13 +17,15 @@ _NUMBERS: dict[Any, re.Pattern[str]] = {
     float: re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?"),
 }
 """The spellings that nobody takes for anything else."""
+_FILE_OR_FOLDER = "OUTPUT"
+"""What an option is called that makes a file or a folder, as its command is given one or the other."""
 
 
 def keep_plain_values(parameters: Iterable[Any]) -> None:
     """Let parameters of Typer take absent and plain values as they are, and ask Typer about all others.
 
-    Plain are texts, words that are among the parameter's choices, decimal numbers in its range, paths that may be read
-    or are not there, lists of these, and what has the parameter's type already, as defaults have.
+    Plain are texts, words that are among the parameter's choices, decimal numbers in its range, paths, lists of these,
+    and what has the parameter's type already, as defaults have.
     """
     for parameter in parameters:
         if "get_runtime_param" not in vars(parameter):
@@ -51,6 +52,8 @@ class _Values:
             plain = _plain_list(value, kind, param.type_descriptor.parameter_info)
         else:
             plain = _plain(value, kind, param.type_descriptor.parameter_info)
+        if isinstance(plain, Path) and param.metavar == _FILE_OR_FOLDER and str(value).endswith("/"):
+            return FolderToMake(plain)
         return self._typer().coerce(value, param=param, ctx=ctx) if plain is None else plain
 
 
@@ -89,9 +92,4 @@ def _plain_path(value: Any, info: Any) -> Path | None:
     asked = (info.exists, info.writable, info.resolve_path, info.allow_dash, info.path_type)
     if any(asked) or not (info.file_okay and info.dir_okay) or not isinstance(value, str | Path) or "\0" in str(value):
         return None
-    path = Path(value)
-    try:
-        path.stat()
-    except OSError:
-        return path  # as Typer does: who opens it says what is wrong
-    return path if os.access(path, os.R_OK) else None
+    return Path(value)  # who opens it says what is wrong; of several, one may be unreadable

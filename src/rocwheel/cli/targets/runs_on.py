@@ -28,10 +28,21 @@ from rocwheel.device.surroundings import NamedRelease, find_release
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.kernel_files.names import targets_in_path
-from rocwheel.targets.spelling.target_set import TargetSet
+from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
 from rocwheel.wheels.binaries import find_places
 
 __all__ = ["runs_on"]
+
+
+def _no_path(gpu: str) -> str:
+    """Return the GPU; raise `InputError` for a path in its place."""
+    try:
+        if Path(gpu).exists():
+            parse_target_set([gpu], source="GPU", native=tuple, required=False)
+    except InputError as e:
+        expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
+        raise InputError(gpu, "a path in the place of the GPU", expected=expected) from e
+    return gpu
 
 
 @targets_app.command("runs-on", cls=TargetCommand)
@@ -39,7 +50,10 @@ def runs_on(
     gpu: Annotated[
         str,
         typer.Argument(
-            metavar="GPU", autocompletion=complete_targets, help="A target, such as gfx90a:xnack-; or native."
+            callback=_no_path,
+            metavar="GPU",
+            autocompletion=complete_targets,
+            help="A target, such as gfx90a:xnack-; or native.",
         ),
     ],
     paths: Annotated[

@@ -225,7 +225,7 @@ def _remark(file: NamedFile) -> str:
             return "an archive for several targets"
         targets = device_targets(data, name=file.name)
         is_file_of_code = is_bundle(data) or is_code_object(data)
-    what = "device code that no rule knows" if is_file_of_code else "device code that isn't linked"
+    what = "device code that no rule knows" if is_file_of_code else "device code of an object file or a static library"
     return f"{what}, for {', '.join(map(str, targets))}" if targets else ""
 
 

@@ -114,8 +114,10 @@ def _programs(site: Path, owners: dict[str, str]) -> Iterator[InstalledFile]:
         path = site / place
         if path.is_file() and not path.is_symlink() and Path(os.path.realpath(path)).is_relative_to(prefix):
             status = path.stat()
+            plain = os.path.normpath(path)
+            source = plain if os.path.realpath(plain) == os.path.realpath(path) else str(path)
             file = InstalledFile(
-                path=place, distribution=owners[place], source=str(path), size=status.st_size, mode=status.st_mode
+                path=place, distribution=owners[place], source=source, size=status.st_size, mode=status.st_mode
             )
             if (found := _with_facts(file, FileRange.whole(path), hashed=True)).elf is not None:
                 yield found

@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.installed.reading.member_paths import path_in_package
 from rocwheel.linking.tree_disk import place_of
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ class Loss(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """What is lost, and where it is looked for no more."""
-        wanted = self.name or "what it opens by name"
+        wanted, user = self.name or "what it opens by name", path_in_package(self.user, "")
         places = ", ".join(self.folders) or "a package"
         if self.is_inherited:
-            return f"{wanted}, which {self.user} may find, would no longer inherit the way to {places}"
+            return f"{wanted}, which {user} may find, would no longer inherit the way to {places}"
         if self.brought_by:
-            return f"{self.user} would no longer find {wanted}, which the {self.brought_by} in {places} may have loaded"
-        return f"{self.user} would no longer find {wanted} in {places}"
+            return f"{user} would no longer find {wanted}, which the {self.brought_by} in {places} may have loaded"
+        return f"{user} would no longer find {wanted} in {places}"
 
 
 class ProcessPair(msgspec.Struct, frozen=True):
