@@ -25,7 +25,7 @@ def test_what_required_packages_would_have_is_one_line_for_each() -> None:
     need = "2 files need 2 libraries: libcublas.so.12, libcublasLt.so.12"
     assert finding.file == "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
     assert finding.found == f"requires nvidia-cublas-cu12, not given, for which {need}"
-    assert (finding.remedy, finding.severity.value) == ("Give it with --with, or use --with-requirements.", "error")
+    assert (finding.remedy, finding.severity.value) == ("Give it with --with, or use --with-requirements.", "warning")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,15 @@ def test_a_library_belongs_to_the_package_that_run_path_or_name_lead_to(
 ) -> None:
     audited = one(library("demo/a.so", name, runpath=run_path), owner=package(requires=required))
     (finding,) = find(audited, select=(RULE,))
-    assert finding.found.startswith(f"requires {packages}, not given" if packages else f"needs {name}, but no package")
+    assert finding.found.startswith(
+        f"requires {packages}, not given" if packages else f"needs {name}, which no given package has"
+    )
+
+
+def test_in_a_closed_set_an_absent_requirement_is_an_error() -> None:
+    audited = one(library("demo/a.so", "libcublas.so.12", runpath=RUN_PATH), owner=package(requires=NVIDIA))
+    (finding,) = find(audited, select=(RULE,), closed=True)
+    assert finding.severity.value == "error"
 
 
 def test_what_a_given_package_lacks_is_the_fault_of_the_file_that_needs_it() -> None:

@@ -10,6 +10,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.audit.unresolved import UnresolvedLibrary
+from rocwheel.core.messages import first_of
 from rocwheel.installed.requirements import packages_elsewhere, required_distributions
 from rocwheel.installed.tree import Distribution, InstalledFile
 from rocwheel.linking.entries import resolve_entry, split_run_path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
 
-__all__ = ["AbsentRequirement", "absent_requirements", "absent_sibling"]
+__all__ = ["AbsentRequirement", "WhereElse", "absent_requirements", "absent_sibling", "where_else"]
 
 _LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
 
@@ -36,6 +37,29 @@ class AbsentRequirement(msgspec.Struct, frozen=True):
     """The distribution that requires the package: the same, or a context package of which files are loaded."""
     packages: tuple[str, ...]
     libraries: tuple[UnresolvedLibrary, ...]
+
+
+class WhereElse(msgspec.Struct, frozen=True):
+    """What a finding says of a library that a required package may have which is not given."""
+
+    words: str
+    remedy: str
+
+
+def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
+    """Return the required packages that may have what a file lacks; None where all that is installed is given.
+
+    Packages of the SDK are left out: which libraries they have is known.
+    """
+    owner = subject.tree.owners.get(file.distribution)
+    names = sorted(packages_elsewhere(subject.tree, owner)) if owner and not subject.is_closed else []
+    if owner is None or not names:
+        return None
+    was, it = ("was", "it") if len(names) == 1 else ("were", "them")
+    required = f"which {owner.name} requires and which {was} not given"
+    found = f"which no given package has; it may be in {first_of(names)}, {required}"
+    more = f": {', '.join(names)}" if len(names) > 1 else ""
+    return WhereElse(found, f"Give {it} with --with, or use --with-requirements{more}.")
 
 
 def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> list[AbsentRequirement]:

@@ -60,6 +60,11 @@ class Subject:
         self._other_versions: dict[str, list[str]] = {}
         self._toolkits: dict[str, WheelToolkit] = {}
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the packages are all there is: no required one is elsewhere."""
+        return self.tree.is_installed if self.settings.closed is None else self.settings.closed
+
     @cached_property
     def windows(self) -> WindowsFiles:
         """The DLLs and programs of Windows."""
@@ -68,7 +73,6 @@ class Subject:
     @cached_property
     def code(self) -> CodeTree:
         """The device code of all files, wherever it lies."""
-        closed = self.tree.is_installed if self.settings.closed is None else self.settings.closed
         names = {owner.source: owner.name for owner in self.tree.distributions}
         places = ((file.path, names.get(file.distribution, "")) for file in self.tree.files if file.link is None)
         found = (
@@ -85,7 +89,7 @@ class Subject:
             if file.device is not None or (file.link is None and opener_of(file.path, _soname_of(file)))
         )
         divided = {owner.name for owner in self.tree.distributions if _is_divided(owner)}
-        return CodeTree(found, places, closed=closed, divided=divided)
+        return CodeTree(found, places, closed=self.is_closed, divided=divided)
 
     @cached_property
     def python_definitions(self) -> frozenset[bytes]:

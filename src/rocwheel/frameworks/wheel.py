@@ -30,7 +30,7 @@ from rocwheel.installed.requirements import release_folders
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 from rocwheel.linking.entries import folders_beyond, resolve_entry, split_run_path
 from rocwheel.linking.entry_rules import entry_problems
-from rocwheel.linking.known.sdk_layout import sdk_search_folders
+from rocwheel.linking.known.sdk_layout import is_newer_than_layout, sdk_search_folders
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.wheels.content import FileContent, PatchedContent
 from rocwheel.wheels.names import name_and_version
@@ -133,6 +133,7 @@ def _edited(member: DraftMember, elf: Elf, content: FileContent, edit: SetRunpat
 
 
 _RUN_PATH_RULES = "run-path-"
+_RULES_ON_LIBRARIES = ("unresolved-library", "unresolved-dlopen")
 _RULES_ON_INTENDED = ("run-path-absolute", "run-path-dead")
 """The rules that intended entries may break."""
 _NOTHING_INTENDED = IntendedEntries(())
@@ -199,7 +200,13 @@ def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
 
 
 def _is_fault(finding: Finding) -> bool:
-    return finding.severity is Severity.ERROR or finding.rule.startswith(_RUN_PATH_RULES)
+    """Return whether a finding keeps a wheel from being written: also one on a library that what isn't given may have.
+
+    One of a newer ROCm than is known is none.
+    """
+    is_unsure = finding.rule in _RULES_ON_LIBRARIES and finding.severity is Severity.WARNING
+    may_lack = is_unsure and not is_newer_than_layout(finding.facts[0])
+    return finding.severity is Severity.ERROR or may_lack or finding.rule.startswith(_RUN_PATH_RULES)
 
 
 def _place(file: str) -> str:

@@ -114,20 +114,51 @@ def test_another_version_that_the_sdk_has_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requires", "remedy"),
+    "requires", [(), ("rocm-sdk-core", 'other; sys_platform == "win32"'), ("beside",)], ids=["none", "the SDK", "given"]
+)
+def test_a_library_that_nothing_has_is_an_error_once_all_requirements_are_known(requires: tuple[str, ...]) -> None:
+    user = library("demo/a.so", "libshiboken6.abi3.so.6.10")
+    audited = tree((package(requires=requires), [user]), (package("beside", is_context=True), []))
+    (finding,) = find(audited)
+    assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-library", Severity.ERROR, SHIP)
+    assert finding.found == (
+        "needs libshiboken6.abi3.so.6.10, but no package, SDK library or allowed system library provides it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("requires", "where", "remedy"),
     [
-        ((), SHIP),
-        (("rocm-sdk-core", 'other; sys_platform == "win32"'), SHIP),
         (
             ("zlib-x", "numpy==2.0"),
-            f"If a package that demo requires provides it, give that with --with: numpy, zlib-x. Otherwise: {SHIP}",
+            "numpy, zlib-x, which demo requires and which were not given",
+            "Give them with --with, or use --with-requirements: numpy, zlib-x.",
+        ),
+        (
+            ("numpy",),
+            "numpy, which demo requires and which was not given",
+            "Give it with --with, or use --with-requirements.",
         ),
     ],
-    ids=["nothing", "the SDK", "what is not at hand"],
+    ids=["two", "one"],
 )
-def test_what_is_missing_may_be_in_requirements_that_are_not_at_hand(requires: tuple[str, ...], remedy: str) -> None:
-    audited = tree((package(requires=requires), [library("demo/a.so", "libshiboken6.abi3.so.6.10")]))
-    assert [(finding.rule, finding.remedy) for finding in find(audited)] == [("unresolved-library", remedy)]
+def test_a_library_may_be_in_a_requirement_that_is_not_given(
+    requires: tuple[str, ...], where: str, remedy: str
+) -> None:
+    owner = package(requires=requires)
+    (finding,) = find(one(library("demo/a.so", "libodd.so.1"), owner=owner))
+    assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-library", Severity.WARNING, remedy)
+    assert finding.found == f"needs libodd.so.1, which no given package has; it may be in {where}"
+    opener = one(library("demo/a.so"), owner=owner)
+    (finding,) = find(opener, dlopen={"*": ("libodd.so.1",)})
+    assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-dlopen", Severity.WARNING, remedy)
+    assert finding.found == f"opens libodd.so.1 at run time, which no given package has; it may be in {where}"
+
+
+def test_in_a_closed_set_of_packages_no_requirement_may_have_what_is_missing() -> None:
+    audited = one(library("demo/a.so", "libodd.so.1"), owner=package(requires=("numpy",)))
+    (finding,) = find(audited, closed=True, select=("unresolved-library",))
+    assert finding.severity is Severity.ERROR
 
 
 def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:

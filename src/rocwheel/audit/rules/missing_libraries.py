@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.absent_requirements import absent_requirements, absent_sibling
+from rocwheel.audit.absent_requirements import absent_requirements, absent_sibling, where_else
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
 from rocwheel.core.messages import count, first_of
-from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.known.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
 from rocwheel.linking.known.sdk_names import is_family_variant
 from rocwheel.linking.known.toolkits import driver_of_library
@@ -16,7 +15,7 @@ from rocwheel.linking.known.toolkits import driver_of_library
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.audit.absent_requirements import AbsentRequirement
+    from rocwheel.audit.absent_requirements import AbsentRequirement, WhereElse
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.unresolved import UnresolvedLibrary
 
@@ -43,7 +42,7 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
         yield Evidence(one.user.source, found, _DRIVER, one.facts, Severity.NOTE)
     missing = [one for one in unresolved if one not in of_drivers and not folders_with(subject, one.name)]
     absent = absent_requirements(subject, (one for one in missing if not _is_judged_alone(subject, one)))
-    yield from map(_absent_requirement, absent)
+    yield from (_absent_requirement(subject, one) for one in absent)
     grouped = {(one.file.path, one.name) for group in absent for one in group.libraries}
     yield from _single(subject, (one for one in missing if (one.file.path, one.name) not in grouped))
 
@@ -56,7 +55,7 @@ def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
     return bool(is_known) and not absent_sibling(subject, library)
 
 
-def _absent_requirement(absent: AbsentRequirement) -> Evidence:
+def _absent_requirement(subject: Subject, absent: AbsentRequirement) -> Evidence:
     names = sorted({library.name for library in absent.libraries})
     files = {library.file.path for library in absent.libraries}
     packages, them = " or ".join(absent.packages), "it" if len(absent.packages) == 1 else "them"
@@ -65,7 +64,8 @@ def _absent_requirement(absent: AbsentRequirement) -> Evidence:
     found = f"{through}requires {packages}, not given, for which {which}: {first_of(names)}"
     remedy = f"Give {them} with --with, or use --with-requirements."
     # Not the libraries: which of them are missing changes with every version, and the finding stays the same.
-    return Evidence(absent.user.label, found, remedy, (absent.owner.name, *absent.packages))
+    facts = (absent.owner.name, *absent.packages)
+    return Evidence(absent.user.label, found, remedy, facts, None if subject.is_closed else Severity.WARNING)
 
 
 def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterator[Evidence]:
@@ -80,8 +80,10 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
             found = f"{library.words}, of a newer ROCm than {table}: give its {package} with --with"
             remedy = f"With the wheel of {package} that has it, it is known whether the library is found."
             severity = Severity.WARNING
+        elif elsewhere := _where_else(subject, library):
+            found, remedy, severity = f"{library.words}, {elsewhere.words}", elsewhere.remedy, Severity.WARNING
         else:
-            found, remedy = _absence(subject, library), _remedy(subject, library)
+            found, remedy = _absence(subject, library), ""
         yield Evidence(library.user.source, found + host_hint(library.file), remedy, library.facts, severity)
 
 
@@ -110,15 +112,10 @@ def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
     return f"{found}; the packages and the SDK have other versions: {', '.join(others)}" if others else found
 
 
-def _remedy(subject: Subject, library: UnresolvedLibrary) -> str:
-    """Return a remedy that names the required packages that are not given; empty where none of them can help."""
-    owner = subject.tree.owners.get(library.file.distribution)
-    names = sorted(packages_elsewhere(subject.tree, owner)) if owner else []
+def _where_else(subject: Subject, library: UnresolvedLibrary) -> WhereElse | None:
+    """Return where a library may be, unless it is at hand in a way that shows that no other package has it."""
     is_there = library.name in subject.tree.libraries or subject.other_versions(library.name)
-    if owner is None or not names or is_there:
-        return ""
-    required = f"If a package that {owner.name} requires provides it, give that with --with: {', '.join(names)}."
-    return f"{required} Otherwise: {SHIP}"
+    return None if is_there else where_else(subject, library.file)
 
 
 RULES = (

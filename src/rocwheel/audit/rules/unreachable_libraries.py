@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.absent_requirements import where_else
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.rules.missing_libraries import NOT_PROVIDED, SHIP
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
@@ -88,7 +89,14 @@ def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
                 found = f"opens {name} at run time, but its run path doesn't lead there"
                 yield Evidence(process.file.source, found, _link(_repair(subject, process.file, folders)), (name,))
             elif name in missing and not driver_of_library(name):
-                yield Evidence(process.file.source, f"opens {name} at run time, but {NOT_PROVIDED}", SHIP, (name,))
+                yield _unprovided(subject, process.file, name)
+
+
+def _unprovided(subject: Subject, file: InstalledFile, name: str) -> Evidence:
+    if elsewhere := where_else(subject, file):
+        found = f"opens {name} at run time, {elsewhere.words}"
+        return Evidence(file.source, found, elsewhere.remedy, (name,), Severity.WARNING)
+    return Evidence(file.source, f"opens {name} at run time, but {NOT_PROVIDED}", SHIP, (name,))
 
 
 _NO_WAY = "no run path leads there from the folder of programs: the name of site-packages depends on the Python"

@@ -118,7 +118,20 @@ def test_what_mingw_needs_gets_its_own_remedy() -> None:
 def test_a_required_package_that_is_not_given_may_have_the_dll() -> None:
     owner = windows_package(requires=("helper",))
     (finding,) = find(one(dll("demo/a.dll", "helper.dll"), owner=owner))
-    assert finding.remedy.startswith("If a package that demo requires has it, give that with --with: helper.")
+    assert (finding.rule, finding.severity) == ("dll-missing", Severity.WARNING)
+    assert finding.found == (
+        "needs helper.dll, which no given package has; it may be in helper, which demo requires and which was not given"
+    )
+    assert finding.remedy == "Give it with --with, or use --with-requirements."
+
+
+def test_a_dll_that_no_requirement_has_is_an_error() -> None:
+    audited = tree(
+        (windows_package(requires=("helper",)), [dll("demo/a.dll", "helper.dll")]),
+        (windows_package("helper", is_context=True), []),
+    )
+    (finding,) = find(audited)
+    assert (finding.rule, finding.severity) == ("dll-missing", Severity.ERROR)
 
 
 def test_a_program_finds_dlls_in_its_own_folder_alone() -> None:

@@ -49,9 +49,7 @@ def _problem(subject: Subject, file: InstalledFile, path: str) -> str:
     if alike:
         return f"has none; there are {first_of(sorted(alike))}"
     # Archives are in device packages, which need not be given; what is installed is all there is.
-    closed = subject.settings.closed
-    is_closed = subject.tree.is_installed if closed is None else closed
-    return "no given package has" if is_closed else ""
+    return "no given package has" if subject.is_closed else ""
 
 
 RULES = (

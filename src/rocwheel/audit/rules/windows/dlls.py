@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.absent_requirements import where_else
 from rocwheel.audit.dll_uses import DllUse, When, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.header import machine_name
 from rocwheel.core.messages import first_of
-from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.windows_libraries import DllKind, find_sdk_dll
 
@@ -25,10 +25,15 @@ _OF_MINGW = re.compile(r"lib(gcc_s_\w+|stdc\+\+|winpthread|gomp|quadmath)-\d+\.d
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
-        if use.where is Where.NOWHERE:
-            found = f"{_needs(use)}, but {_absence(use)}"
-            severity = Severity.WARNING if use.when is When.DELAYED else None
-            yield Evidence(use.user.source, found, _remedy(subject, use), (use.name.lower(),), severity)
+        if use.where is not Where.NOWHERE:
+            continue
+        elsewhere = None if use.provider or _OF_MINGW.fullmatch(use.name) else where_else(subject, use.user)
+        if elsewhere:
+            found, remedy = f"{_needs(use)}, {elsewhere.words}", elsewhere.remedy
+        else:
+            found, remedy = f"{_needs(use)}, but {_absence(use)}", _STATIC if _OF_MINGW.fullmatch(use.name) else ""
+        severity = Severity.WARNING if elsewhere or use.when is When.DELAYED else None
+        yield Evidence(use.user.source, found, remedy, (use.name.lower(),), severity)
 
 
 def _needs(use: DllUse) -> str:
@@ -50,18 +55,6 @@ def _absence(use: DllUse) -> str:
 
 def _place(folder: str) -> str:
     return folder or "the top folder"
-
-
-def _remedy(subject: Subject, use: DllUse) -> str:
-    """Return a remedy for a DLL of the compiler, or of a required package that is not given; empty for any other."""
-    if _OF_MINGW.fullmatch(use.name):
-        return "Link with -static-libgcc, -static-libstdc++ or -static, or ship it beside the file."
-    owner = subject.tree.owners.get(use.user.distribution)
-    names = sorted(packages_elsewhere(subject.tree, owner)) if owner else []
-    if owner is None or not names or use.provider:
-        return ""
-    given = f"If a package that {owner.name} requires has it, give that with --with: {', '.join(names)}."
-    return f"{given} Otherwise: {_SHIP}"
 
 
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
@@ -130,6 +123,7 @@ def _provider(subject: Subject, use: DllUse) -> str:
     return other.name if other else ""
 
 
+_STATIC = "Link with -static-libgcc, -static-libstdc++ or -static, or ship it beside the file."
 _INITIALIZE = "Have the package call rocm_sdk.initialize_process before it loads the file: that adds these folders."
 _SHIP = "Ship the DLL, require the package that has it, or name it under system-libraries in the settings."
 
