@@ -43,7 +43,7 @@ def test_every_conflict_is_reported_at_once() -> None:
     facts = make_facts(digests={claim: str(claim.artifact).encode() for claim in claims})
     with pytest.raises(ProblemsError) as caught:
         merge_entries("/src", claims, facts, ())
-    assert [problem.path for problem in caught.value.problems] == ["lib/a", "lib/b"]  # type: ignore[attr-defined]
+    assert [problem.source for problem in caught.value.problems] == ["lib/a", "lib/b"]
 
 
 def test_the_recipe_says_which_artifact_wins() -> None:
@@ -95,7 +95,7 @@ def place(
 
 def contents(placement: Placement) -> dict[str, str]:
     """Return the file of the artifacts that is shipped at each place."""
-    return {path: file.entry.path for path, file in placement.files.items()}
+    return {path: entry.path for path, entry in placement.files.items()}
 
 
 def test_a_library_ships_under_its_soname_alone() -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 import rocwheel
 from rocwheel.build.members import add_member, planned_size, wheel_members, wheel_metadata
-from rocwheel.build.plan import FileMember, Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember
+from rocwheel.build.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember, member_files
 from rocwheel.core.hashing import Seal, is_intact
 from rocwheel.core.progress import SILENT, Progress, Silent
 from rocwheel.core.python import source_hash
@@ -34,10 +34,9 @@ from rocwheel.wheels.writing import DEFAULT_LEVEL, write_wheels
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable
     from concurrent.futures import Executor
 
-    from rocwheel.build.plan import Member, PlannedWheel
     from rocwheel.core.cache import Store
     from rocwheel.wheels.writing import WheelPacker, WrittenWheel
 
@@ -86,14 +85,6 @@ class _Note(msgspec.Struct, frozen=True, array_like=True):
     """Whether a change after its bytes were looked at would show in its stamp."""
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """A wheel that stands there as it would be written."""
-
-    members: PackedCount
-    sha256: str
-    """Of the file, in hexadecimal digits."""
-
-
 class StandingWheels:
     """Tells which wheels stand there already, by notes in a store; ``level`` and ``date`` are those of the build."""
 
@@ -102,8 +93,8 @@ class StandingWheels:
         self._settings = (level, date.seconds, msgspec.structs.astuple(date.zip_time))
         self._keys: dict[Path, bytes] = {}
 
-    def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> Standing | None:
-        """Return a wheel that stands at ``path`` as it would be written; else none.
+    def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> _Note | None:
+        """Return what was noted of a wheel that stands at ``path`` as it would be written; else none.
 
         Workers of the ``executor`` hash a wheel whose stamp does not tell.
         """
@@ -117,12 +108,12 @@ class StandingWheels:
             return None
         note, stamp = msgspec.msgpack.decode(entry.facts, type=_Note), FileStamp.of(status)
         if note.is_settled and note.stamp == stamp:
-            return Standing(note.members, note.sha256)
+            return note
         read_at = time.time_ns()
         if not is_intact(FileRange(str(path), 0, stamp.size, stamp), note.seal, executor):
             return None
         self._keep(key, msgspec.structs.replace(note, stamp=stamp, is_settled=is_settled(stamp, read_at)))
-        return Standing(note.members, note.sha256)
+        return note
 
     def note(self, written: WrittenWheel) -> None:
         """Keep what a wheel is like that was written after `find` had not found it."""
@@ -136,7 +127,7 @@ class StandingWheels:
         """Return what is another value wherever the wheel would have other bytes; none if only reading tells that."""
         now = time.time_ns()
         members = [*wheel.members, *wheel.licenses]
-        if not all(is_known(file.source, now) for member in members for file in _files(member)):
+        if not all(is_known(file.source, now) for member in members for file in member_files(member)):
             return None
         has_xz = any(isinstance(member, TarMember) and member.compression == "xz" for member in members)
         identity = _identity() + (xz_identity() if has_xz else b"")
@@ -151,13 +142,6 @@ class StandingWheels:
 def _identity() -> bytes:
     """Return what differs wherever the same plan may give other bytes: between versions of the code and of codecs."""
     return source_hash(Path(rocwheel.__file__).parent) + codec_identity()
-
-
-def _files(member: Member) -> Iterator[FileMember]:
-    if isinstance(member, FileMember):
-        yield member
-    elif isinstance(member, TarMember):
-        yield from (entry.file for entry in member.entries if entry.file)
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -212,65 +196,46 @@ def build(
     `WorkError` when the folder can't be written or the disk is full; unfinished files don't appear then.
     """
     progress.begin("building", sum(map(_source_size, plan.wheels)))
-    writing = _Writing(
-        dist_dir, executor, source_date, progress, StandingWheels(kept, level, source_date) if kept else None
-    )
-    with write_wheels(
-        executor, source_date.zip_time, level=level, progress=writing.counted, kept=kept, is_hashed=True
-    ) as packer:
+    counted, moment = _Counted(progress), source_date.zip_time
+    standing = StandingWheels(kept, level, source_date) if kept else None
+    left: dict[Path, _Note] = {}
+    with write_wheels(executor, moment, level=level, progress=counted, kept=kept, is_hashed=True) as packer:
         for wheel in largest_first(plan.wheels):
-            writing.add(wheel, packer)
-    writing.note(packer.written)
-    built = _built(plan.wheels, dist_dir, packer.digests | {path: one.sha256 for path, one in writing.left.items()})
+            path = _path(wheel, dist_dir)
+            if standing and (found := standing.find(wheel, path, executor)):
+                left[path] = found
+                progress.advance(_source_size(wheel))
+            else:
+                _pack(wheel, path, packer, counted, source_date.seconds, executor, is_cached=standing is not None)
+    if standing:
+        for written in packer.written:
+            standing.note(written)
+    digests = packer.digests | {path: one.sha256 for path, one in left.items()}
+    paths = [_path(wheel, dist_dir) for wheel in plan.wheels]
+    built = tuple(BuiltDistribution(str(path), path.stat().st_size, digests[path]) for path in paths)
     built += tuple(write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists)
     progress.end()
-    count = reduce(PackedCount.left, (one.members for one in writing.left.values()), packer.count)
-    standing = tuple(one.path for one in built if Path(one.path) in writing.left)
-    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=standing)
+    count = reduce(PackedCount.left, (one.members for one in left.values()), packer.count)
+    stood = tuple(str(path) for path in paths if path in left)
+    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=stood)
 
 
-class _Writing:
-    """Packs wheels, but leaves those alone that stand there as they would be written."""
-
-    def __init__(
-        self,
-        dist_dir: Path,
-        executor: Executor,
-        source_date: SourceDate,
-        progress: Progress,
-        standing: StandingWheels | None,
-    ) -> None:
-        self.counted = _Counted(progress)
-        self.left: dict[Path, Standing] = {}
-        """The wheels that were left alone."""
-        self._dist_dir = dist_dir
-        self._executor = executor
-        self._mtime = source_date.seconds
-        self._progress = progress
-        self._standing = standing
-
-    def add(self, wheel: PlannedWheel, packer: WheelPacker) -> None:
-        """Pack a wheel, unless it stands there already."""
-        path = _path(wheel, self._dist_dir)
-        if self._standing and (found := self._standing.find(wheel, path, self._executor)):
-            self.left[path] = found
-            self._progress.advance(_source_size(wheel))
-        else:
-            self._pack(wheel, path, packer)
-
-    def note(self, written: Iterable[WrittenWheel]) -> None:
-        """Keep what the wheels are like that were written, for the next build."""
-        if self._standing:
-            for one in written:
-                self._standing.note(one)
-
-    def _pack(self, wheel: PlannedWheel, path: Path, packer: WheelPacker) -> None:
-        target, is_cached = packer.open(path, dist_info=wheel.name.dist_info), self._standing is not None
-        for placed in wheel_members(wheel):
-            packer.call(partial(self.counted.expect, planned_size([placed.member])))
-            add_member(target, placed, mtime=self._mtime, executor=self._executor, is_cached=is_cached)
-        packer.call(partial(self.counted.expect, 0))
-        target.close(wheel_metadata(wheel))
+def _pack(
+    wheel: PlannedWheel,
+    path: Path,
+    packer: WheelPacker,
+    counted: _Counted,
+    mtime: int,
+    executor: Executor,
+    *,
+    is_cached: bool,
+) -> None:
+    target = packer.open(path, dist_info=wheel.name.dist_info)
+    for placed in wheel_members(wheel):
+        packer.call(partial(counted.expect, planned_size([placed.member])))
+        add_member(target, placed, mtime=mtime, executor=executor, is_cached=is_cached)
+    packer.call(partial(counted.expect, 0))
+    target.close(wheel_metadata(wheel))
 
 
 class _Counted(Silent):
@@ -298,13 +263,6 @@ def _source_size(wheel: PlannedWheel) -> int:
 
 def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:
     return dist_dir / wheel.folder / wheel.name.file_name
-
-
-def _built(
-    wheels: Iterable[PlannedWheel], dist_dir: Path, digests: Mapping[Path, str]
-) -> tuple[BuiltDistribution, ...]:
-    paths = [_path(wheel, dist_dir) for wheel in wheels]
-    return tuple(BuiltDistribution(str(path), path.stat().st_size, digests[path]) for path in paths)
 
 
 def largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:

@@ -11,7 +11,7 @@ import deflate
 import msgspec
 
 from rocwheel.build.members import is_compressed, planned_size, wheel_members
-from rocwheel.build.plan import FileMember, TarMember, TextMember
+from rocwheel.build.plan import TarMember, TextMember, member_files
 from rocwheel.wheels.writing import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.build.members import PlacedMember
-    from rocwheel.build.plan import Member, Plan, PlannedSdist, PlannedWheel
+    from rocwheel.build.plan import Plan, PlannedWheel
     from rocwheel.core.reading import FileRange
-
-__all__ = ["Estimate", "PlannedSize", "estimate", "planned_sizes"]
 
 _SAMPLE = 128 << 10
 """Bytes of a sample: four times what deflate looks back."""
@@ -52,15 +50,18 @@ class Estimate(msgspec.Struct, frozen=True):
     cpu_seconds: float
 
 
-class _Packing(msgspec.Struct, frozen=True):
-    packed: int
-    cpu_seconds: float
-
-
 def planned_sizes(plan: Plan) -> tuple[PlannedSize, ...]:
     """Return what the distributions of a plan hold, in its order."""
-    wheels = (_size_of_wheel(wheel) for wheel in plan.wheels)
-    return (*wheels, *(_size_of_sdist(sdist) for sdist in plan.sdists))
+    sizes = []
+    for wheel in plan.wheels:
+        members = [placed.member for placed in wheel_members(wheel)]
+        files = sum(len(member.entries) if isinstance(member, TarMember) else 1 for member in wheel.members)
+        texts = sum(len(member.text.encode()) for member in members if isinstance(member, TextMember))
+        sizes.append(PlannedSize(wheel.name.distribution, wheel.folder, files, planned_size(members) + texts))
+    for sdist in plan.sdists:
+        size = sum(len(text.encode()) for text in sdist.files.values())
+        sizes.append(PlannedSize(sdist.distribution, sdist.folder, len(sdist.files), size))
+    return tuple(sizes)
 
 
 def estimate(plan: Plan, executor: Executor, level: int = DEFAULT_LEVEL) -> Estimate:
@@ -69,32 +70,19 @@ def estimate(plan: Plan, executor: Executor, level: int = DEFAULT_LEVEL) -> Esti
     Raises `InputError` for a file that can't be read.
     """
     wheels = list(executor.map(lambda wheel: _pack_wheel(wheel, level), plan.wheels))
-    sdists = [_Packing(_packed_size("".join(sdist.files.values()).encode(), level), 0) for sdist in plan.sdists]
-    sizes = (
-        msgspec.structs.replace(size, packed=packing.packed)
-        for size, packing in zip(planned_sizes(plan), wheels + sdists, strict=True)
-    )
-    return Estimate(tuple(sizes), sum(packing.cpu_seconds for packing in wheels))
+    sdists = [_packed_size("".join(sdist.files.values()).encode(), level) for sdist in plan.sdists]
+    both = zip(planned_sizes(plan), [*(size for size, _ in wheels), *sdists], strict=True)
+    sizes = tuple(msgspec.structs.replace(one, packed=size) for one, size in both)
+    return Estimate(sizes, sum(seconds for _, seconds in wheels))
 
 
-def _size_of_wheel(wheel: PlannedWheel) -> PlannedSize:
-    members = [placed.member for placed in wheel_members(wheel)]
-    files = sum(len(member.entries) if isinstance(member, TarMember) else 1 for member in wheel.members)
-    texts = sum(len(member.text.encode()) for member in members if isinstance(member, TextMember))
-    return PlannedSize(wheel.name.distribution, wheel.folder, files, planned_size(members) + texts)
-
-
-def _size_of_sdist(sdist: PlannedSdist) -> PlannedSize:
-    size = sum(len(text.encode()) for text in sdist.files.values())
-    return PlannedSize(sdist.distribution, sdist.folder, len(sdist.files), size)
-
-
-def _pack_wheel(wheel: PlannedWheel, level: int) -> _Packing:
+def _pack_wheel(wheel: PlannedWheel, level: int) -> tuple[int, float]:
+    """Return about how large a wheel gets, and the seconds of processor time that this takes."""
     members = wheel_members(wheel)
     fixed = sum(map(_bytes_beside, members))
     files = [placed.member for placed in members]
     stored = planned_size([member for member in files if is_compressed(member)])
-    ranges = [source for member in files if not is_compressed(member) for source in _sources(member)]
+    ranges = [file.source for member in files if not is_compressed(member) for file in member_files(member)]
     total, sampled, packed, began = sum(source.size for source in ranges), 0, 0, time.thread_time()
     for piece in _pieces(ranges, total):
         data = piece.read()
@@ -103,20 +91,13 @@ def _pack_wheel(wheel: PlannedWheel, level: int) -> _Packing:
         for _ in ("the artifact's hash", "that in RECORD"):
             hashlib.sha256(data)
     share = total / sampled if sampled else 0
-    return _Packing(fixed + stored + round(packed * share), (time.thread_time() - began) * share)
+    return fixed + stored + round(packed * share), (time.thread_time() - began) * share
 
 
 def _bytes_beside(placed: PlacedMember) -> int:
     """Return about what a member takes beside the content of files."""
     text = placed.member.text.encode() if isinstance(placed.member, TextMember) else b""
     return _MEMBER_BYTES + 2 * len(placed.name) + (_packed_size(text, 1) if text else 0)
-
-
-def _sources(member: Member) -> Iterator[FileRange]:
-    if isinstance(member, FileMember):
-        yield member.source
-    elif isinstance(member, TarMember):
-        yield from (entry.file.source for entry in member.entries if entry.file)
 
 
 def _pieces(ranges: Sequence[FileRange], total: int) -> Iterator[FileRange]:

@@ -197,7 +197,9 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 def read_file_facts(entry: Entry) -> FileFacts | InputError:
     """Return the facts of an entry; the error of one that can't be read or is a broken ELF file."""
-    if entry.source is None or not _is_read(entry, entry.source.size):
+    is_named = is_windows_name(entry.path) or is_library_name(entry.path)
+    is_read = entry.source and (entry.source.size >= HEAD_SIZE or entry.mode & ANY_EXECUTE or is_named)
+    if entry.source is None or not is_read:
         return FileFacts()
     name = f"{entry.artifact}: {entry.path}"
     if entry.path.endswith(".kpack"):
@@ -209,11 +211,6 @@ def read_file_facts(entry: Entry) -> FileFacts | InputError:
         return e
 
 
-def _is_read(entry: Entry, size: int) -> bool:
-    is_named = is_windows_name(entry.path) or is_library_name(entry.path)
-    return size >= HEAD_SIZE or bool(entry.mode & ANY_EXECUTE) or is_named
-
-
 def _facts_of(entry: Entry, data: Data, name: str) -> FileFacts:
     if is_empty_library(entry.path, data):
         raise ElfError(name, "is empty", expected="a shared library")
@@ -221,7 +218,8 @@ def _facts_of(entry: Entry, data: Data, name: str) -> FileFacts:
         return FileFacts(read_elf(data, name=name), targets=_targets(data, name))
     if is_pe(data):
         return _facts_of_pe(data, name)
-    is_script = bool(entry.mode & ANY_EXECUTE) and _can_run(entry, data)
+    can_run = bytes(data[:2]) == b"#!" or (is_elf(data) and ".so" not in PurePosixPath(entry.path).suffixes)
+    is_script = bool(entry.mode & ANY_EXECUTE) and can_run
     bad_pe = _facts_of_pe(data, name).bad_pe if is_windows_name(entry.path) else None
     return FileFacts(bad_pe=bad_pe, targets=_targets(data, name) if is_bundle(data) else (), is_script=is_script)
 
@@ -232,10 +230,6 @@ def _facts_of_pe(data: Data, name: str) -> FileFacts:
     except PeError as e:
         return FileFacts(bad_pe=e, begins_as_pe=is_pe(data))
     return FileFacts(pe=pe, begins_as_pe=True, targets=_targets(data, name))
-
-
-def _can_run(entry: Entry, data: Data) -> bool:
-    return bytes(data[:2]) == b"#!" or (is_elf(data) and ".so" not in PurePosixPath(entry.path).suffixes)
 
 
 def _targets(data: Data, name: str) -> tuple[str, ...]:
@@ -270,7 +264,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     images: dict[FileRange, Pe] = {}
     """DLLs and programs of a tree for Windows."""
     foreign: tuple[str, ...] = ()
-    """Paths of DLLs and programs of Windows that ship as data."""
+    """Paths of DLLs and programs of Windows that ship as data: all on Linux, those of other machines on Windows."""
 
     @cached_property
     def machine(self) -> int:
@@ -285,6 +279,10 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     def pe(self, entry: Entry) -> Pe | None:
         """Return the facts of a DLL or program of Windows, none when it is neither, or the tree is for Linux."""
         return self.images.get(entry.source) if entry.source else None
+
+    def codes(self, entry: Entry) -> tuple[str, ...]:
+        """Return the GPU targets of the device code in an entry."""
+        return self.targets.get(entry.source, ()) if entry.source else ()
 
     def is_program(self, entry: Entry) -> bool:
         """Return whether the kernel can run a file; data that is merely marked executable is not a program.
@@ -306,7 +304,8 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
     for Windows can't have; `InputError` for a tree for several systems, or for another one than ``platform``.
     """
     files = [entry for entry in catalog.entries if entry.source]
-    read = _read_files(files, executor)
+    chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
+    read = [facts for chunk in map_waiting(executor, _read_chunk, chunks) for facts in chunk]
     known = [(entry, facts) for entry, facts in zip(files, read, strict=True) if isinstance(facts, FileFacts)]
     # Trees for two systems come first: what else is wrong may follow from that.
     decided = decide_platform(catalog.root, _signs(known), platform)
@@ -323,14 +322,8 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
         scripts=frozenset(source for source, facts in by_source.items() if facts.is_script),
         platform=decided,
         images={source: facts.pe for source, facts in by_source.items() if facts.pe and is_windows},
-        foreign=tuple(_foreign(known, decided)),
+        foreign=tuple(entry.path for entry, facts in known if facts.pe and not (is_windows and facts.pe.is_amd64)),
     )
-
-
-def _read_files(files: Sequence[Entry], executor: Executor) -> list[FileFacts | InputError]:
-    """Return the facts of each file, or what is wrong with it."""
-    chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
-    return [facts for chunk in map_waiting(executor, _read_chunk, chunks) for facts in chunk]
 
 
 def _read_chunk(entries: Sequence[Entry]) -> list[FileFacts | InputError]:
@@ -358,18 +351,8 @@ def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
             yield InputError(f"{entry.artifact}: {entry.path}", found, expected=expected)
 
 
-def _foreign(known: Sequence[_Known], decided: Platform) -> Iterator[str]:
-    """Yield the path of each DLL or program that ships as data: all on Linux, those of other machines on Windows."""
-    for entry, facts in known:
-        if facts.pe and (decided is Platform.LINUX or not facts.pe.is_amd64):
-            yield entry.path
-
-
 def _digests(files: Iterable[Entry], executor: Executor) -> dict[FileRange, bytes]:
     groups = (tuple(group) for _, group in groupby(files, key=lambda entry: entry.path))
     shared = [entry.source for group in groups if len(group) > 1 for entry in group if entry.source]
-    return dict(zip(shared, executor.map(_sha256, shared), strict=True))
-
-
-def _sha256(source: FileRange) -> bytes:
-    return digest_content(FileContent(source)).sha256
+    digests = executor.map(lambda source: digest_content(FileContent(source)).sha256, shared)
+    return dict(zip(shared, digests, strict=True))

@@ -14,7 +14,7 @@ from rocwheel.artifacts.summary import digest_artifacts
 from rocwheel.build.building import BuildResult, build, find_leftovers, remove_unfinished
 from rocwheel.build.estimate import Estimate, estimate
 from rocwheel.build.facts import check_one_platform, read_facts, with_plain_bin
-from rocwheel.build.manifest import Ingredients, Repetition, UsedArtifact, make_manifest
+from rocwheel.build.manifest import Ingredients, Repetition, make_manifest
 from rocwheel.build.plan import Plan
 from rocwheel.build.planning.components import add_sboms
 from rocwheel.build.planning.make_plan import make_plan
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.summary import ArtifactDigest
-
-__all__ = ["BuildJob", "OpenedPlan", "PlanJob", "check_level"]
 
 
 class OpenedPlan(msgspec.Struct, frozen=True):
@@ -98,7 +96,7 @@ class PlanJob(msgspec.Struct, frozen=True):
                 if source_date is not None:
                     digests = digests or digest_artifacts(catalog.entries, executor, kept)
                     made = add_sboms(made, digests, source_date)
-                used = tuple(UsedArtifact(one, catalog.locations[name]) for name, one in digests.items())
+                used = tuple((one, catalog.locations[name]) for name, one in digests.items())
                 yield OpenedPlan(made, Ingredients(used, self.recipe, recipe_sha256, self.options))
 
     def run(self, *, progress: Progress = SILENT) -> Plan:

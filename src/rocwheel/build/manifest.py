@@ -41,17 +41,11 @@ _FOR_MESSAGES = ("targets_source", "platform_tag_source")
 _LIBRARIES = ("cyclonedx-python-lib", "msgspec", "packaging")
 
 
-class UsedArtifact(msgspec.Struct, frozen=True):
-    """An artifact that was read, and the folder or archive that it was read from."""
-
-    digest: ArtifactDigest
-    location: str
-
-
 class Ingredients(msgspec.Struct, frozen=True):
     """What a build is made of, and how."""
 
-    artifacts: tuple[UsedArtifact, ...]
+    artifacts: tuple[tuple[ArtifactDigest, str], ...]
+    """Those that were read, each with the folder or archive that it was read from."""
     recipe: Path | None
     """None for the one that ships with rocwheel."""
     recipe_sha256: str
@@ -70,51 +64,34 @@ def make_manifest(
 
     ``level`` is libdeflate's, and ``epoch`` dates the members of archives.
     """
-    outputs = [ManifestOutput(path, one.size, one.sha256) for path, one in zip(_output_paths(plan), built, strict=True)]
-    options = {name: value for name, value in _spelled(ingredients.options) if name not in _FOR_MESSAGES}
+    planned = [(wheel.folder, wheel.name.file_name) for wheel in plan.wheels]
+    planned += [(sdist.folder, sdist_name(sdist.distribution, sdist.version)) for sdist in plan.sdists]
+    paths = ("/".join(filter(None, ("dist", *place))) for place in planned)
+    outputs = [ManifestOutput(path, one.size, one.sha256) for path, one in zip(paths, built, strict=True)]
+    spelled: dict[str, Any] = msgspec.to_builtins(ingredients.options)
+    options = {name: value for name, value in spelled.items() if name not in _FOR_MESSAGES}
+    recipe = ManifestRecipe("rocm.toml", ingredients.recipe_sha256)
+    if path := ingredients.recipe:
+        recipe = ManifestRecipe(path.name, ingredients.recipe_sha256, _place(str(path), folder))
     return BuildManifest(
         rocwheel=rocwheel.__version__,
         source_date_epoch=epoch,
         options=options | {"level": level},
-        recipe=_recipe(ingredients, folder),
-        inputs=tuple(_input(used, folder) for used in ingredients.artifacts),
+        recipe=recipe,
+        inputs=tuple(
+            ManifestInput(one.name, one.files, one.size, one.sha256, _place(location, folder))
+            for one, location in ingredients.artifacts
+        ),
         outputs=tuple(sorted(outputs, key=lambda output: output.path)),
         tools=used_tools(),
         codecs=codec_samples(),
     )
 
 
-def _spelled(options: PlanOptions) -> Iterator[tuple[str, Any]]:
-    spelled: dict[str, Any] = msgspec.to_builtins(options)
-    yield from spelled.items()
-
-
 def used_tools() -> dict[str, str]:
     """Return the versions of Python and of the libraries whose work shows in the bytes."""
     versions = {name: library_version(name) for name in _LIBRARIES} | codec_tools()
     return {"Python": platform.python_version()} | dict(sorted(versions.items()))
-
-
-def _output_paths(plan: Plan) -> Iterator[str]:
-    """Yield where each distribution of a plan goes, relative to the destination."""
-    for wheel in plan.wheels:
-        yield _path(wheel.folder, wheel.name.file_name)
-    for sdist in plan.sdists:
-        yield _path(sdist.folder, sdist_name(sdist.distribution, sdist.version))
-
-
-def _path(folder: str, name: str) -> str:
-    return f"dist/{folder}/{name}" if folder else f"dist/{name}"
-
-
-def _input(used: UsedArtifact, folder: Path | None) -> ManifestInput:
-    digest = used.digest
-    return ManifestInput(digest.name, digest.files, digest.size, digest.sha256, _place(used.location, folder))
-
-
-def _recipe(ingredients: Ingredients, folder: Path | None) -> ManifestRecipe:
-    path, sha256 = ingredients.recipe, ingredients.recipe_sha256
-    return ManifestRecipe(path.name, sha256, _place(str(path), folder)) if path else ManifestRecipe("rocm.toml", sha256)
 
 
 def _place(location: str, folder: Path | None) -> str:
@@ -177,9 +154,9 @@ class Repetition(msgspec.Struct, frozen=True):
 
     def check_inputs(self, digests: Mapping[str, ArtifactDigest], recipe_sha256: str) -> None:
         """Raise `InputError` for an artifact or a recipe that is not what it was; `ProblemsError` for several."""
-        raise_all(str(self.source), [*self._input_problems(digests), *self._recipe_problems(recipe_sha256)])
+        raise_all(str(self.source), list(self._input_problems(digests, recipe_sha256)))
 
-    def _input_problems(self, digests: Mapping[str, ArtifactDigest]) -> Iterator[InputError]:
+    def _input_problems(self, digests: Mapping[str, ArtifactDigest], recipe_sha256: str) -> Iterator[InputError]:
         before = {used.name: used for used in self.manifest.inputs}
         for name, used in before.items():
             if name not in digests:
@@ -189,11 +166,10 @@ class Repetition(msgspec.Struct, frozen=True):
                 yield InputError(name, f"is another artifact, with the SHA-256 {found}", expected=used.sha256)
         for name in sorted(digests.keys() - before.keys()):
             yield InputError(name, "was no part of that build", expected="its artifacts alone")
-
-    def _recipe_problems(self, sha256: str) -> Iterator[InputError]:
         recipe = self.manifest.recipe
-        if sha256 != recipe.sha256:
-            yield InputError(recipe.name, f"is another recipe, with the SHA-256 {sha256}", expected=recipe.sha256)
+        if recipe_sha256 != recipe.sha256:
+            found = f"is another recipe, with the SHA-256 {recipe_sha256}"
+            yield InputError(recipe.name, found, expected=recipe.sha256)
 
     def check_outputs(self, outputs: tuple[ManifestOutput, ...]) -> None:
         """Raise `WorkError` for an output that is not what it was; `ProblemsError` for several."""

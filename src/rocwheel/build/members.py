@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -46,11 +46,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-    from rocwheel.build.plan import TarEntry
     from rocwheel.core.patch import FilePatch
     from rocwheel.core.reading import Data
     from rocwheel.wheels.compression import StreamFormat
-    from rocwheel.wheels.content import Content
+    from rocwheel.wheels.writing import OpenWheel
 
 
 _ARCHIVE = ".kpack"
@@ -80,14 +79,13 @@ def member_content(member: Member, *, mtime: int, executor: Executor | None = No
         case TextMember():
             return BytesContent(member.text.encode())
         case TarMember():
-            return tar_content(map(_tar_member, member.entries), mtime=mtime)
-
-
-def member_mode(member: Member) -> int:
-    """Return the permission bits of a member."""
-    if isinstance(member, FileMember):
-        return member.mode
-    return 0o755 if isinstance(member, StubMember | RelayMember | ForwardingMember) else 0o644
+            entries = (
+                TarFile(entry.path, entry.mode, _file_content(entry.file))
+                if entry.file is not None
+                else TarLink(entry.path, entry.link or "")
+                for entry in member.entries
+            )
+            return tar_content(entries, mtime=mtime)
 
 
 def is_compressed(member: Member) -> bool:
@@ -143,25 +141,6 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
     return device.then(plan_runpath(changed, member.run_path.value, member.run_path.tag, name=name))
 
 
-def _tar_member(entry: TarEntry) -> TarFile | TarLink:
-    if entry.file is not None:
-        return TarFile(entry.path, entry.mode, _file_content(entry.file))
-    return TarLink(entry.path, entry.link or "")
-
-
-class MemberTarget(Protocol):
-    """What members are added to, such as an open wheel."""
-
-    def add(self, name: str, mode: int, content: Content) -> None:
-        """Add a member, which is deflated if that is worthwhile."""
-
-    def add_stored(self, name: str, mode: int, content: Content) -> None:
-        """Add a member that is compressed already."""
-
-    def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
-        """Add a member that holds the content compressed as a stream of its own."""
-
-
 class PlacedMember(msgspec.Struct, frozen=True):
     """A member, and its name and permission bits in the wheel."""
 
@@ -175,16 +154,17 @@ def wheel_members(wheel: PlannedWheel) -> list[PlacedMember]:
 
     The small members at the end keep all workers busy to the last moment.
     """
-    members = sorted(wheel.members, key=lambda member: (-planned_size([member]), member.path))
+    placed = []
+    for member in sorted(wheel.members, key=lambda member: (-planned_size([member]), member.path)):
+        is_program = isinstance(member, StubMember | RelayMember | ForwardingMember)
+        mode = member.mode if isinstance(member, FileMember) else 0o755 if is_program else 0o644
+        placed.append(PlacedMember(member.path, mode, member))
     licenses = f"{wheel.name.dist_info}/licenses"
-    return [
-        *(PlacedMember(member.path, member_mode(member), member) for member in members),
-        *(PlacedMember(f"{licenses}/{text.path}", 0o644, text) for text in wheel.licenses),
-    ]
+    return placed + [PlacedMember(f"{licenses}/{text.path}", 0o644, text) for text in wheel.licenses]
 
 
 def add_member(
-    target: MemberTarget, placed: PlacedMember, *, mtime: int, executor: Executor, is_cached: bool = False
+    target: OpenWheel, placed: PlacedMember, *, mtime: int, executor: Executor, is_cached: bool = False
 ) -> None:
     """Add a member to a wheel; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
 

@@ -35,8 +35,6 @@ class PathConflictError(InputError):
     """Two artifacts, or one, hold different things for one path of the prefix."""
 
     def __init__(self, path: str, first: str, second: str) -> None:
-        self.path = path
-        self.artifacts = first, second
         found = f"differs between the artifacts {first} and {second}"
         remedy = "Remove one, or say in the recipe which wins ([[prefer]] with pattern, artifact and reason)."
         if first == second:
@@ -157,7 +155,9 @@ def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
         raise InputError(catalog.root, found, expected=expected, remedy="Take the layout out of the recipe.")
     parts: dict[str, list[Entry]] = {"": []}
     for entry in catalog.entries:
-        parts.setdefault(_variant_of(entry), []).append(entry)
+        target = entry.artifact.base_target
+        variant = "" if entry.artifact.target == _GENERIC else load_catalog().package_of(target)
+        parts.setdefault(variant, []).append(entry)
     variants = canonical_order(variant for variant in parts if variant)
     trees = {"": merge_entries(catalog.root, parts[""], facts, recipe.prefer)}
     for variant in variants:
@@ -183,38 +183,29 @@ def _layout_of(catalog: Catalog) -> Layout:
     return "per-family" if any(map(is_family, variants)) else "neutral"
 
 
-def _variant_of(entry: Entry) -> str:
-    return "" if entry.artifact.target == _GENERIC else load_catalog().package_of(entry.artifact.base_target)
-
-
-class PlacedFile(msgspec.Struct, frozen=True):
-    """A file of an artifact in its place; ``entry`` is the file itself, never a link to it."""
-
-    path: str
-    entry: Entry
-
-
 class PlacedStub(msgspec.Struct, frozen=True):
     """A stub in the place of a symlink to an executable; ``target`` is relative to the stub's folder."""
 
-    path: str
-    entry: Entry
     target: str
     machine: int
+    artifact: str
+    """That the symlink is in."""
 
 
 class Placement(msgspec.Struct, frozen=True):
     """What a package ships, by path in its platform module."""
 
-    files: dict[str, PlacedFile]
+    files: dict[str, Entry]
+    """Files of artifacts, never links to them."""
     stubs: dict[str, PlacedStub]
     other_names: dict[str, str]
     """Other names of shipped shared libraries: path in the artifacts' prefix to the path of the shipped file."""
     dropped: tuple[Dropped, ...]
 
-    def has(self, path: str) -> bool:
-        """Return whether something is shipped at ``path``."""
-        return path in self.files or path in self.stubs
+    @property
+    def paths(self) -> dict[str, None]:
+        """All that something is shipped at."""
+        return dict.fromkeys((*self.files, *self.stubs))
 
 
 def place_runtime(
@@ -244,7 +235,7 @@ class _Placer:
         self._prefix = prefix
         self._facts = facts
         self._elsewhere = elsewhere
-        self.files: dict[str, PlacedFile] = {}
+        self.files: dict[str, Entry] = {}
         self.stubs: dict[str, PlacedStub] = {}
         self.other_names: dict[str, str] = {}
         self.dropped: list[Dropped] = []
@@ -263,9 +254,9 @@ class _Placer:
         self._put(place, entry)
 
     def _put(self, place: str, entry: Entry) -> None:
-        there = self.files.setdefault(place, PlacedFile(place, entry))
-        if there.entry != entry:
-            one, other = (f"{claim.artifact} ({claim.path})" for claim in (there.entry, entry))
+        there = self.files.setdefault(place, entry)
+        if there != entry:
+            one, other = (f"{claim.artifact} ({claim.path})" for claim in (there, entry))
             self.problems.append(PathConflictError(place, one, other))
 
     def _library_place(self, entry: Entry) -> str | None:
@@ -277,7 +268,7 @@ class _Placer:
         if elf is None or not elf.is_shared_library or not elf.soname or split_overlay_path(entry.path):
             return None
         place = posixpath.join(posixpath.dirname(entry.path), elf.soname)
-        holder = self._file_at(place)
+        holder = resolve_link(self._prefix, place).entry
         return place if holder is None or holder == entry else None
 
     def _place_link(self, link: Entry) -> None:
@@ -313,11 +304,7 @@ class _Placer:
             return
         relative = posixpath.relpath(place, posixpath.dirname(link.path))
         machine = self._facts.machine if elf is None else elf.machine
-        self.stubs[link.path] = PlacedStub(link.path, link, relative, machine)
-
-    def _file_at(self, path: str) -> Entry | None:
-        """Return the file that a path of the prefix holds or leads to."""
-        return resolve_link(self._prefix, path).entry
+        self.stubs[link.path] = PlacedStub(relative, machine, str(link.artifact))
 
     def _drop(self, entry: Entry, reason: str) -> None:
         self.dropped.append(Dropped(entry.path, str(entry.artifact), reason))

@@ -103,6 +103,13 @@ def member_files(member: Member) -> Iterator[FileMember]:
         yield from (entry.file for entry in member.entries if entry.file is not None)
 
 
+def member_paths(member: Member) -> Iterator[str]:
+    """Yield the path of a member and those of what is in a tar, relative to site-packages."""
+    yield member.path
+    if isinstance(member, TarMember):
+        yield from (entry.path for entry in member.entries)
+
+
 class PlannedComponent(msgspec.Struct, frozen=True):
     """A part of the SDK that a wheel has files of, and that is licensed by itself."""
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.build.planning.options import PlanOptions
     from rocwheel.build.recipe import Recipe
-    from rocwheel.device.kernel_files import AddedFile, RetargetedTree
+    from rocwheel.device.kernel_files import RetargetedTree
     from rocwheel.device.split.archives import Workers
 
 
@@ -119,13 +119,10 @@ def _entries(own: dict[str, Entry], made: RetargetedTree) -> Iterator[Entry]:
         yield msgspec.structs.replace(entry, source=made.edited.get(path, entry.source))
     for added in made.added:
         origin = own[added.origin]
-        artifact = _artifact(origin.artifact, added)
+        artifact = origin.artifact
+        if artifact.base_target == added.processor:
+            artifact = msgspec.structs.replace(artifact, target=added.agent)
         yield msgspec.structs.replace(origin, path=added.path, artifact=artifact, source=added.content)
-
-
-def _artifact(name: ArtifactName, added: AddedFile) -> ArtifactName:
-    is_for_target = name.base_target == added.processor
-    return msgspec.structs.replace(name, target=added.agent) if is_for_target else name
 
 
 def _warn_of_gaps(agent: str, paths: Sequence[str]) -> PlanWarning:

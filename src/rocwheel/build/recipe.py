@@ -178,36 +178,32 @@ def recipe_for(recipe: Recipe, platform: Platform) -> Recipe:
     """
     rules = recipe.platforms.get(platform, PlatformRules())
     existing = [key for key in recipe.packages if rules.packages.get(key, PackageRules()).exists]
-    packages = {key: _package(recipe.packages[key], rules.packages.get(key, PackageRules())) for key in existing}
     libraries = recipe.libraries if rules.libraries is None else rules.libraries
+
+    def kept(keys: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(key for key in keys if key in existing)
+
+    def package_of(key: str) -> Package:
+        own = rules.packages.get(key, PackageRules())
+        given = {name: getattr(own, name) for name in ("take", "search", "unversioned", "console_scripts", "relays")}
+        told = {name: value for name, value in given.items() if value is not None}
+        package = msgspec.structs.replace(recipe.packages[key], **told)
+        search = tuple(place for place in package.search if place.partition(":")[0] in existing)
+        return msgspec.structs.replace(package, requires=kept(package.requires), search=search)
+
     return msgspec.structs.replace(
         recipe,
-        packages={key: _among(package, existing) for key, package in packages.items()},
+        packages={key: package_of(key) for key in existing},
         selector=msgspec.structs.replace(
             recipe.selector,
-            requires=_kept(recipe.selector.requires, existing),
-            extras={extra: kept for extra, keys in recipe.selector.extras.items() if (kept := _kept(keys, existing))},
+            requires=kept(recipe.selector.requires),
+            extras={extra: left for extra, keys in recipe.selector.extras.items() if (left := kept(keys))},
         ),
         libraries={name: library for name, library in libraries.items() if library.package in existing},
         unloadable=recipe.unloadable if rules.unloadable is None else rules.unloadable,
         leave_out=(*recipe.leave_out, *rules.leave_out),
         platforms={},
     )
-
-
-def _package(package: Package, rules: PackageRules) -> Package:
-    given = {name: getattr(rules, name) for name in ("take", "search", "unversioned", "console_scripts", "relays")}
-    return msgspec.structs.replace(package, **{name: value for name, value in given.items() if value is not None})
-
-
-def _among(package: Package, existing: list[str]) -> Package:
-    """Return a package without its references to packages that don't exist."""
-    search = tuple(place for place in package.search if place.partition(":")[0] in existing)
-    return msgspec.structs.replace(package, requires=_kept(package.requires, existing), search=search)
-
-
-def _kept(keys: tuple[str, ...], existing: list[str]) -> tuple[str, ...]:
-    return tuple(key for key in keys if key in existing)
 
 
 _FAMILY = "{family}"
@@ -251,8 +247,4 @@ def name_package(recipe: Recipe, key: str, layout: Layout, variant: str = _FAMIL
     if is_per_family(package, layout):
         module = module and family_module(module, variant)
         platform_module = family_module(platform_module, variant)
-    return PackageNames(
-        for_variant(package.distribution_in(layout) or "", variant),
-        module,
-        platform_module,
-    )
+    return PackageNames(for_variant(package.distribution_in(layout) or "", variant), module, platform_module)

@@ -11,16 +11,6 @@ from rocwheel.build.plan import PlannedComponent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "SDK_LICENSE",
-    "dist_info_module",
-    "render_literals",
-    "script_function",
-    "sdk_component",
-    "sdk_license",
-    "sdk_module",
-]
-
 SDK_LICENSE = "MIT"
 """The SPDX expression of the SDK source itself."""
 

@@ -62,23 +62,16 @@ def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | N
     return Catalog(old.root, tuple(sorted(names)), tuple(ordered), manifest)
 
 
-_OPTION = "--split-device"
+def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[str, Entry], list[NamedFile]]:
+    """Return the files for all GPUs of those packages that device packages lie over, and the first at each path.
 
-
-def require_neutral(catalog: Catalog) -> None:
-    """Raise `InputError` for a catalogue of target families, whose files for all GPUs differ."""
+    Raises `InputError` for a catalogue of target families, whose files for all GPUs differ.
+    """
     families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
     if families:
-        raise InputError(
-            _OPTION,
-            f"{catalog.root} has artifacts for families, such as {families[0]}",
-            expected="artifacts for all GPUs, and for single targets",
-            remedy="Unite those of the families first: rocwheel artifacts merge.",
-        )
-
-
-def taken_files(catalog: Catalog, recipe: Recipe) -> list[Entry]:
-    """Return the files for all GPUs of those packages that device packages lie over."""
+        option, found = "--split-device", f"{catalog.root} has artifacts for families, such as {families[0]}"
+        remedy = "Unite those of the families first: rocwheel artifacts merge."
+        raise InputError(option, found, expected="artifacts for all GPUs, and for single targets", remedy=remedy)
     overlaid = {package.overlay for package in recipe.packages.values() if package.overlay}
     takes = [take for key in sorted(overlaid) for take in recipe.packages[key].take]
     found: list[Entry] = []
@@ -86,10 +79,12 @@ def taken_files(catalog: Catalog, recipe: Recipe) -> list[Entry]:
         if name.target == GENERIC:
             tree = {entry.path: entry for entry in catalog.entries if entry.artifact == name}
             found += [entry for entry in take_entries(tree, takes).values() if entry.kind is FileKind.FILE]
-    return sorted(found, key=lambda entry: (entry.path, entry.artifact))
+    taken = sorted(found, key=lambda entry: (entry.path, entry.artifact))
+    files = _by_path(taken)
+    return taken, files, [NamedFile(path, entry.source) for path, entry in files.items() if entry.source]
 
 
-def by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
+def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
     """Return the first of the sorted ``entries`` at each path."""
     found: dict[str, Entry] = {}
     for entry in entries:
@@ -97,26 +92,26 @@ def by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
     return found
 
 
-def replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
+def _replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
     """Return the catalogue with ``new`` entries in the place of those of ``taken`` whose paths are ``changed``.
 
     Equal copies of these in other artifacts go, too; other files at their paths stay, and are reported when planning.
     """
-    files = by_path(taken)
+    files = _by_path(taken)
     entries = [entry for entry in taken if entry.path in changed]
     gone = {entry for entry in entries if entry == files[entry.path] or _are_equal(entry, files[entry.path])}
     kept = (entry for entry in catalog.entries if entry not in gone)
-    return catalog_of(catalog, (*kept, *new), _flagged(catalog.manifest))
+    manifest = catalog.manifest
+    if manifest:  # that of an SDK that TheRock's splitter would have split
+        manifest = msgspec.structs.replace(manifest, flags={**manifest.flags, SPLIT_FLAG: True})
+    return catalog_of(catalog, (*kept, *new), manifest)
 
 
-def warn_of_code(remarks: Mapping[str, str]) -> tuple[PlanWarning, ...]:
-    """Return a warning for each file that keeps its device code, given by path with the reason."""
-    return tuple(
-        PlanWarning(
-            "device-code-stays", path, f"keeps its device code for all GPUs: {why}", "Nothing needs to be done."
-        )
-        for path, why in remarks.items()
-    )
+def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
+    """Return a catalogue with a warning for each file that keeps its device code, given by path with the reason."""
+    found, remedy = "keeps its device code for all GPUs: ", "Nothing needs to be done."
+    warnings = (PlanWarning("device-code-stays", path, found + why, remedy) for path, why in remarks.items())
+    return PreparedCatalog(catalog, tuple(warnings))
 
 
 def _are_equal(one: Entry, other: Entry) -> bool:
@@ -124,20 +119,10 @@ def _are_equal(one: Entry, other: Entry) -> bool:
     return len({digest_content(content) for content in contents}) == 1
 
 
-def _flagged(manifest: SdkManifest | None) -> SdkManifest | None:
-    """Return the manifest of an SDK that TheRock's splitter would have split."""
-    return manifest and msgspec.structs.replace(manifest, flags={**manifest.flags, SPLIT_FLAG: True})
-
-
-class SplitFiles(msgspec.Struct, frozen=True):
-    """What was written, by the paths that the plan has for it."""
-
-    hosts: dict[str, FileRange]
-    archives: dict[str, FileRange]
-
-
-def write_split(plan: SplitPlan, choice: SplitChoice, folder: Path, workers: Workers, *, subject: str) -> SplitFiles:
-    """Write the host files and archives of ``plan`` below ``folder``.
+def _write_split(
+    plan: SplitPlan, choice: SplitChoice, folder: Path, workers: Workers, *, subject: str
+) -> dict[str, FileRange]:
+    """Write the host files and archives of ``plan`` below ``folder``; return the host files by path.
 
     Raises, for all libraries together and led by ``subject`` if they are several, what `write_archives` raises.
     """
@@ -149,8 +134,7 @@ def write_split(plan: SplitPlan, choice: SplitChoice, folder: Path, workers: Wor
     finally:
         workers.progress.end()
     raise_all(subject, problems)
-    archives = {archive.path: FileRange.whole(folder / archive.path) for archive in plan.iter_archives()}
-    return SplitFiles({file.path: host for file, host in zip(libraries, made, strict=True)}, archives)
+    return {file.path: host for file, host in zip(libraries, made, strict=True)}
 
 
 def _write_host(file: HostFile, *, choice: SplitChoice, folder: Path, workers: Workers) -> FileRange:
@@ -180,32 +164,28 @@ def split_catalog(
     Raises `InputError` for a catalogue of target families and as `plan_split` does, `ProblemsError` for several
     problems, and `OSError` when writing fails.
     """
-    require_neutral(catalog)
-    taken = taken_files(catalog, recipe)
-    files = by_path(taken)
-    named = [NamedFile(path, entry.source) for path, entry in files.items() if entry.source]
+    taken, files, named = _taken_files(catalog, recipe)
     plan = plan_split(named, choice, subject=catalog.root)
-    made = write_split(plan, choice, folder, workers, subject=catalog.root)
+    hosts = _write_split(plan, choice, folder, workers, subject=catalog.root)
     changed = {*(file.path for file in plan.host if file.library), *(file.path for file in plan.device)}
     changed.update(plan.left_out)
-    split = replace_files(catalog, taken, changed, _split_entries(plan, files, made))
+    new = [*_split_entries(plan, files, hosts, folder), *_kernel_entries(plan, files)]
     remarks = {file.path: file.remark for file in plan.host if file.remark}
-    return PreparedCatalog(split, warn_of_code(remarks))
+    return _prepared(_replace_files(catalog, taken, changed, new), remarks)
 
 
-def _split_entries(plan: SplitPlan, files: Mapping[str, Entry], made: SplitFiles) -> Iterator[Entry]:
+def _split_entries(
+    plan: SplitPlan, files: Mapping[str, Entry], hosts: Mapping[str, FileRange], folder: Path
+) -> Iterator[Entry]:
     for file in plan.host:
         if file.library is None:
             continue
         entry = files[file.path]
-        yield msgspec.structs.replace(entry, source=made.hosts[file.path])
+        yield msgspec.structs.replace(entry, source=hosts[file.path])
         for archive in file.library.archives:
             artifact = msgspec.structs.replace(entry.artifact, target=archive.target)
-            source = made.archives[archive.path]
+            source = FileRange.whole(folder / archive.path)
             yield Entry(archive.path, FileKind.FILE, artifact, _ARCHIVE_MODE, source, stage=entry.stage)
-    for kernels in plan.device:
-        entry = files[kernels.path]
-        yield msgspec.structs.replace(entry, artifact=msgspec.structs.replace(entry.artifact, target=kernels.target))
 
 
 def overlay_catalog(catalog: Catalog, recipe: Recipe, how: Writing, folder: Path, workers: Workers) -> PreparedCatalog:
@@ -216,16 +196,13 @@ def overlay_catalog(catalog: Catalog, recipe: Recipe, how: Writing, folder: Path
     Raises `InputError` for a catalogue of target families and as `plan_overlays` does, `ProblemsError` for several
     problems, and `OSError` when writing fails.
     """
-    require_neutral(catalog)
-    taken = taken_files(catalog, recipe)
-    files = by_path(taken)
-    named = [NamedFile(path, entry.source) for path, entry in files.items() if entry.source]
+    taken, files, named = _taken_files(catalog, recipe)
     choice = OverlayChoice(how.common, _is_loaded_by_soname(catalog, recipe, workers))
     plan = plan_overlays(named, choice, subject=catalog.root)
     new = _write_overlays(plan, files, msgspec.structs.replace(how, common=plan.common), folder, workers, catalog.root)
     changed = {*(library.path for library in plan.libraries), *(file.path for file in plan.device)}
-    made = replace_files(catalog, taken, changed, [*new, *_kernel_entries(plan, files)])
-    return PreparedCatalog(made, warn_of_code(plan.remarks))
+    made = _replace_files(catalog, taken, changed, [*new, *_kernel_entries(plan, files)])
+    return _prepared(made, plan.remarks)
 
 
 def _is_loaded_by_soname(catalog: Catalog, recipe: Recipe, workers: Workers) -> Callable[[str], bool]:
@@ -254,20 +231,18 @@ def _overlay_entries(
     host, overlays = write_library(library, folder, how)
     workers.progress.advance(library.content.size)
     made = [
-        Entry(
-            library.path_for(target),
-            FileKind.FILE,
-            msgspec.structs.replace(entry.artifact, target=target),
-            entry.mode,
-            source,
-            stage=entry.stage,
+        msgspec.structs.replace(
+            entry,
+            path=library.path_for(target),
+            artifact=msgspec.structs.replace(entry.artifact, target=target),
+            source=source,
         )
         for target, source in overlays.items()
     ]
     return [msgspec.structs.replace(entry, source=host), *made]
 
 
-def _kernel_entries(plan: OverlayPlan, files: Mapping[str, Entry]) -> Iterator[Entry]:
+def _kernel_entries(plan: SplitPlan | OverlayPlan, files: Mapping[str, Entry]) -> Iterator[Entry]:
     for kernels in plan.device:
         entry = files[kernels.path]
         yield msgspec.structs.replace(entry, artifact=msgspec.structs.replace(entry.artifact, target=kernels.target))

@@ -15,7 +15,7 @@ from packageurl import PackageURL
 from rocwheel.artifacts.sdk_files import SdkManifest, SourcePackage, Submodule
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.plan import PlannedComponent
-from rocwheel.build.planning.components import Component, Upstream, component_of, license_files, upstream_of, vendor_of
+from rocwheel.build.planning.components import Component, component_of, license_files, upstream_of, vendor_of
 from rocwheel.build.recipe_file import load_recipe
 from rocwheel.demo.demo import SAMPLE_SDK
 from tests.build.trees import file_entry
@@ -53,18 +53,18 @@ def pinned(path: str = LLVM.project, url: str | None = None, commit: str | None 
 
 @pytest.mark.parametrize("url", ["https://github.com/ROCm/llvm-project.git", "https://github.com/rocm/LLVM-project/"])
 def test_a_project_that_is_a_submodule_was_made_of_its_commit(url: str) -> None:
-    expected = Upstream(COMMIT, (f"pkg:github/rocm/llvm-project@{COMMIT}",))
+    expected = (COMMIT, (f"pkg:github/rocm/llvm-project@{COMMIT}",))
     assert upstream_of(LLVM, ["amd-llvm_lib_generic"], pinned(url=url)) == expected
 
 
 @pytest.mark.parametrize("url", [None, "", "https://example.org/ROCm/llvm-project", "https://github.com/x", "http://["])
 def test_a_repository_elsewhere_has_a_commit_and_no_package_url(url: str | None) -> None:
-    assert upstream_of(LLVM, ["amd-llvm_lib_generic"], pinned(url=url)) == Upstream(COMMIT)
+    assert upstream_of(LLVM, ["amd-llvm_lib_generic"], pinned(url=url)) == (COMMIT, ())
 
 
 @pytest.mark.parametrize("manifest", [None, SdkManifest(), pinned("rocm-libraries"), pinned(commit=None)])
 def test_what_the_manifest_does_not_tell_is_left_open(manifest: SdkManifest | None) -> None:
-    assert upstream_of(LLVM, ["amd-llvm_lib_generic"], manifest) == Upstream()
+    assert upstream_of(LLVM, ["amd-llvm_lib_generic"], manifest) == ("", ())
 
 
 def test_imported_files_were_made_of_the_packages_of_their_artifacts() -> None:
@@ -75,7 +75,7 @@ def test_imported_files_were_made_of_the_packages_of_their_artifacts() -> None:
         SourcePackage("", "", "", ("rand_lib_generic",)),
     )
     found = upstream_of(Component("rand", "rand"), ["rand_lib_generic"], SdkManifest(debian_packages=packages))
-    assert found == Upstream(
+    assert found == (
         "",
         ("pkg:deb/debian/librocrand1@5.3.3-4?arch=amd64", "pkg:deb/ubuntu/libstdc%2B%2B6@12.2.0-14ubuntu1?arch=amd64"),
     )
@@ -83,7 +83,7 @@ def test_imported_files_were_made_of_the_packages_of_their_artifacts() -> None:
 
 def test_the_version_of_the_only_package_is_that_of_the_component() -> None:
     manifest = SdkManifest(debian_packages=(SourcePackage("rccl", "2.1-1", "amd64", ("rccl_lib_generic",)),))
-    assert upstream_of(Component("rccl", "rccl"), ["rccl_lib_generic"], manifest).version == "2.1-1"
+    assert upstream_of(Component("rccl", "rccl"), ["rccl_lib_generic"], manifest)[0] == "2.1-1"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_supplier_of_a_package_is_its_origin_or_its_maintainer(
 )
 def test_the_package_url_names_the_supplier_alone_that_is_known(package: SourcePackage, url: str) -> None:
     manifest = SdkManifest(debian_packages=(msgspec.structs.replace(package, artifacts=("x_lib_generic",)),))
-    [found] = upstream_of(Component("x", "x"), ["x_lib_generic"], manifest).urls
+    [found] = upstream_of(Component("x", "x"), ["x_lib_generic"], manifest)[1]
     assert found == url
     assert PackageURL.from_string(found).name == "a"
 

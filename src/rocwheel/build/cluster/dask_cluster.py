@@ -26,8 +26,6 @@ from rocwheel.core.workers import raise_all
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["DaskCluster", "opened"]
-
 _TIMEOUT = 10
 """Seconds that a scheduler has to answer at first."""
 _PATIENCE = 60

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.artifact import FileKind
 from rocwheel.artifacts.catalog import PrefixIndex, describe_end, resolve_link
 from rocwheel.binary.platform import Platform
-from rocwheel.build.plan import FileMember, PlannedWheel, PlanWarning, TarMember
+from rocwheel.build.plan import FileMember, PlannedWheel, PlanWarning, TarMember, member_files, member_paths
 from rocwheel.build.planning.wheels import lacking_relays, members_floor
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.messages import count, first_of
@@ -38,60 +38,10 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.build.facts import Facts
-    from rocwheel.build.plan import Plan, PlannedWheel
+    from rocwheel.build.plan import Plan
     from rocwheel.build.planning.options import ExpectedTarget
     from rocwheel.build.planning.packages import PlacedPackage
     from rocwheel.build.recipe import Layout, Recipe
-
-
-_RENAME = "Rename it, or leave it out by the recipe (leave-out)."
-_SHORTEN = "Shorten its folders or its name, or leave it out by the recipe (leave-out)."
-
-
-def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError]:
-    """Yield a problem for each path that Windows refuses, takes for another one, or finds too long anywhere."""
-    groups: dict[str, dict[str, None]] = defaultdict(dict)
-    for wheel in wheels:
-        groups[wheel.folder] |= dict.fromkeys(_installed_paths(wheel))
-    shared = groups.pop("", {})
-    for path in dict.fromkeys(path for paths in (shared, *groups.values()) for path in paths):
-        yield from _windows_refusals(path)
-    for paths in list(groups.values()) or [{}]:
-        for clash in find_case_clashes([*shared, *paths]):
-            found = f"differs from {', '.join(clash[1:])} only in case: Windows has one file for both"
-            yield InputError(clash[0], found, remedy=_RENAME)
-
-
-def _windows_refusals(path: str) -> Iterator[InputError]:
-    if fault := path_fault(path):
-        yield InputError(path, fault, expected="names that Windows takes", remedy=_RENAME)
-    if room_above(path) < SHORTEST_SITE:
-        expected = f"at most {room_above('') - SHORTEST_SITE}: Windows takes {LONGEST_PATH} with site-packages"
-        yield InputError(
-            path, f"is a path of {count(path_length(path), 'character')}", expected=expected, remedy=_SHORTEN
-        )
-
-
-def long_paths(groups: Sequence[Sequence[PlannedWheel]], wanted: int) -> Iterator[PlanWarning]:
-    """Yield a warning for each wheel whose longest path leaves less than ``wanted`` characters to site-packages."""
-    for wheel in {wheel.name.file_name: wheel for wheels in groups for wheel in wheels}.values():
-        files = sorted(_installed_paths(wheel), key=lambda path: (-path_length(path), path))
-        long = tuple(path for path in files if room_above(path) < wanted)
-        if long:
-            room = room_above(long[0])
-            found = f"has {count(len(long), 'path')} that leave site-packages less than {wanted} characters; "
-            found += f"the longest leaves {room}: {long[0]}"
-            yield PlanWarning("long-path", wheel.name.file_name, found, _SHORTEN, long)
-
-
-def _installed_paths(wheel: PlannedWheel) -> Iterator[str]:
-    """Yield the path of each file that a wheel puts into site-packages, those of its devel tree included."""
-    for member in wheel.members:
-        yield member.path
-        if isinstance(member, TarMember):
-            yield from (entry.path for entry in member.entries)
-            yield from member.links
-    yield from (f"{wheel.name.dist_info}/licenses/{text.path}" for text in wheel.licenses)
 
 
 _NAME_MAX = 255
@@ -136,7 +86,7 @@ def _missing_targets(
     root: str, placed: Sequence[PlacedPackage], expected: Sequence[ExpectedTarget]
 ) -> Iterator[InputError]:
     variants = {package.variant for package in placed if package.variant}
-    present = {target for variant in variants for target in _members(variant)}
+    present = {*variants, *(target for variant in variants if is_family(variant) for target in targets_of(variant))}
     absent: dict[tuple[str, str], list[str]] = {}
     for target in expected:
         if target.processor not in present:
@@ -149,15 +99,11 @@ def _missing_targets(
         yield InputError(root, found, expected=f"them in addition to those for: {listed}", remedy=remedy)
 
 
-def _members(variant: str) -> tuple[str, ...]:
-    return (variant, *targets_of(variant)) if is_family(variant) else (variant,)
-
-
 def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
     """Yield a problem for each place in site-packages that two distributions would own."""
     owners: dict[str, PlacedPackage] = {}
     for package in placed:
-        for path in (*package.placement.files, *package.placement.stubs):
+        for path in package.placement.paths:
             place = f"{package.platform_module}/{path}"
             owner = owners.setdefault(place, package)
             if owner is not package:
@@ -168,7 +114,7 @@ def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
 def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
     """Yield a problem for each file whose place is also a folder, as when a SONAME is the name of a folder."""
     for package in placed:
-        places = {*package.placement.files, *package.placement.stubs}
+        places = package.placement.paths
         for path in sorted(places):
             above = next((str(folder) for folder in PurePosixPath(path).parents if str(folder) in places), None)
             if above is not None:
@@ -181,7 +127,7 @@ def check_names(plan: Plan) -> None:
     """Raise `ProblemsError` with every file whose name or path can't be written or installed, such as by its length."""
     outputs = [wheel.name.file_name for wheel in plan.wheels]
     outputs += [sdist_name(sdist.distribution, sdist.version) for sdist in plan.sdists]
-    paths = dict.fromkeys(path for wheel in plan.wheels for path in _paths(wheel))
+    paths = dict.fromkeys(path for wheel in plan.wheels for path in _installed_paths(wheel))
     problems = [
         *(problem for name in outputs for problem in _long_name(name, _OUTPUT_MAX, "Shorten --version or the name.")),
         *(problem for path in paths for problem in _path_problems(path)),
@@ -192,11 +138,12 @@ def check_names(plan: Plan) -> None:
         raise ProblemsError(subject, problems)
 
 
-def _paths(wheel: PlannedWheel) -> Iterator[str]:
+def _installed_paths(wheel: PlannedWheel) -> Iterator[str]:
+    """Yield the path of each file that a wheel puts into site-packages, those of its devel tree included."""
     for member in wheel.members:
-        yield member.path
+        yield from member_paths(member)
         if isinstance(member, TarMember):
-            yield from (entry.path for entry in member.entries)
+            yield from member.links
     yield from (f"{wheel.name.dist_info}/licenses/{text.path}" for text in wheel.licenses)
 
 
@@ -221,73 +168,27 @@ def _shown(path: str) -> str:
     return path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
 
 
-def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
-    """Yield a warning for DLLs and programs that nothing loads: in a tree for Linux, or of other machines."""
-    if facts.foreign:
-        found = f"ship as data: {facts.platform.label} on these packages' machine loads none of them"
-        remedy = "Nothing needs to be done if something else reads them, as pip does with its launchers."
-        yield PlanWarning("foreign-binary", first_of(facts.foreign, 1), found, remedy, facts.foreign)
+_RENAME = "Rename it, or leave it out by the recipe (leave-out)."
+_SHORTEN = "Shorten its folders or its name, or leave it out by the recipe (leave-out)."
 
 
-def import_libraries(paths: Iterable[str]) -> Iterator[PlanWarning]:
-    """Yield a warning for each import library under the name that only GNU linkers look for."""
-    for library in gnu_import_libraries(paths):
-        name = posixpath.basename(library.expected)
-        where = f"stands beside {library.beside}" if library.beside else f"stands in the place of {name}"
-        remedy = f"Have the build make {name}, which MSVC, clang-cl and CMake look for."
-        if library.beside:
-            remedy = "Nothing needs to be done if both are of the same DLL."
-        found = f"{where}, and has the name that GNU linkers alone look for"
-        yield PlanWarning("import-library", library.path, found, remedy, (library.path,))
-
-
-_SHIP_DLL = "Add it to the artifacts of a runtime package, or to system-libraries under [audit] in the recipe."
-_NO_DEBUG = "Build for release (/MD instead of /MDd)."
-
-
-def missing_dlls(
-    facts: Facts, groups: Sequence[Sequence[PlannedWheel]], system: Iterable[str]
-) -> Iterator[PlanWarning]:
-    """Yield a warning for each DLL that is imported, also later, and that no package, Windows or driver has.
-
-    So for the debug run-time libraries of Visual C++: no user has them. ``system`` are patterns of more DLLs that every
-    target system has.
-    """
-    patterns = [fold_case(pattern) for pattern in system]
-    found: dict[str, dict[str, None]] = {}
-    for wheels in groups:
-        shipped = {fold_case(posixpath.basename(path)) for wheel in wheels for path in _paths_of(wheel)}
-        for file in (file for wheel in wheels for file in _files(wheel)):
-            pe = facts.images.get(file.source)
-            for name in pe.wanted if pe else ():
-                key = fold_case(name)
-                is_known = key in shipped or kind_of_dll(name) not in {None, DllKind.DEBUG}
-                if not is_known and not any(fnmatchcase(key, pattern) for pattern in patterns):
-                    found.setdefault(name, {})[file.path] = None
-    for name, files in sorted(found.items()):
-        yield _dll_warning(name, tuple(files))
-
-
-def _dll_warning(name: str, files: tuple[str, ...]) -> PlanWarning:
-    why, remedy = "but no package has it, and Windows doesn't either", _SHIP_DLL
-    if kind_of_dll(name) is DllKind.DEBUG:
-        why, remedy = "which only machines with Visual Studio have", _NO_DEBUG
-    return PlanWarning("missing-library", name, f"needed by {first_of(files, 1)}, {why}", remedy, files)
-
-
-def _paths_of(wheel: PlannedWheel) -> Iterator[str]:
-    for member in wheel.members:
-        yield member.path
-        if isinstance(member, TarMember):
-            yield from (entry.path for entry in member.entries)
-
-
-def _files(wheel: PlannedWheel) -> Iterator[FileMember]:
-    for member in wheel.members:
-        if isinstance(member, FileMember):
-            yield member
-        elif isinstance(member, TarMember):
-            yield from (entry.file for entry in member.entries if entry.file)
+def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError]:
+    """Yield a problem for each path that Windows refuses, takes for another one, or finds too long anywhere."""
+    groups: dict[str, dict[str, None]] = defaultdict(dict)
+    for wheel in wheels:
+        groups[wheel.folder] |= dict.fromkeys(_installed_paths(wheel))
+    shared = groups.pop("", {})
+    for path in dict.fromkeys(path for paths in (shared, *groups.values()) for path in paths):
+        if fault := path_fault(path):
+            yield InputError(path, fault, expected="names that Windows takes", remedy=_RENAME)
+        if room_above(path) < SHORTEST_SITE:
+            found = f"is a path of {count(path_length(path), 'character')}"
+            expected = f"at most {room_above('') - SHORTEST_SITE}: Windows takes {LONGEST_PATH} with site-packages"
+            yield InputError(path, found, expected=expected, remedy=_SHORTEN)
+    for paths in list(groups.values()) or [{}]:
+        for clash in find_case_clashes([*shared, *paths]):
+            found = f"differs from {', '.join(clash[1:])} only in case: Windows has one file for both"
+            yield InputError(clash[0], found, remedy=_RENAME)
 
 
 _SHIP_IT = (
@@ -314,15 +215,6 @@ def review_plan(
         *foreign_binaries(facts),
         *(_windows_warnings(catalog, recipe, facts, groups) if facts.platform is Platform.WINDOWS else ()),
     )
-
-
-def _windows_warnings(
-    catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
-) -> Iterator[PlanWarning]:
-    yield from import_libraries(entry.path for entry in catalog.entries)
-    yield from long_paths(groups, recipe.audit.site_packages_length)
-    yield from missing_dlls(facts, groups, recipe.audit.system_libraries)
-    yield from lacking_relays(recipe, groups)
 
 
 def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning]:
@@ -414,3 +306,76 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
             asked, given = (".".join(map(str, glibc)) for glibc in (floor.glibc, promised))
             found = f"promises glibc {given}, but {floor.reason} needs {asked}"
             yield PlanWarning("platform-tag", name, found, remedy)
+
+
+def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
+    """Yield a warning for DLLs and programs that nothing loads: in a tree for Linux, or of other machines."""
+    if facts.foreign:
+        found = f"ship as data: {facts.platform.label} on these packages' machine loads none of them"
+        remedy = "Nothing needs to be done if something else reads them, as pip does with its launchers."
+        yield PlanWarning("foreign-binary", first_of(facts.foreign, 1), found, remedy, facts.foreign)
+
+
+def import_libraries(paths: Iterable[str]) -> Iterator[PlanWarning]:
+    """Yield a warning for each import library under the name that only GNU linkers look for."""
+    for library in gnu_import_libraries(paths):
+        name = posixpath.basename(library.expected)
+        where = f"stands beside {library.beside}" if library.beside else f"stands in the place of {name}"
+        remedy = f"Have the build make {name}, which MSVC, clang-cl and CMake look for."
+        if library.beside:
+            remedy = "Nothing needs to be done if both are of the same DLL."
+        found = f"{where}, and has the name that GNU linkers alone look for"
+        yield PlanWarning("import-library", library.path, found, remedy, (library.path,))
+
+
+def _windows_warnings(
+    catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
+) -> Iterator[PlanWarning]:
+    yield from import_libraries(entry.path for entry in catalog.entries)
+    yield from long_paths(groups, recipe.audit.site_packages_length)
+    yield from missing_dlls(facts, groups, recipe.audit.system_libraries)
+    yield from lacking_relays(recipe, groups)
+
+
+def long_paths(groups: Sequence[Sequence[PlannedWheel]], wanted: int) -> Iterator[PlanWarning]:
+    """Yield a warning for each wheel whose longest path leaves less than ``wanted`` characters to site-packages."""
+    for wheel in {wheel.name.file_name: wheel for wheels in groups for wheel in wheels}.values():
+        files = sorted(_installed_paths(wheel), key=lambda path: (-path_length(path), path))
+        long = tuple(path for path in files if room_above(path) < wanted)
+        if long:
+            room = room_above(long[0])
+            found = f"has {count(len(long), 'path')} that leave site-packages less than {wanted} characters; "
+            found += f"the longest leaves {room}: {long[0]}"
+            yield PlanWarning("long-path", wheel.name.file_name, found, _SHORTEN, long)
+
+
+_SHIP_DLL = "Add it to the artifacts of a runtime package, or to system-libraries under [audit] in the recipe."
+_NO_DEBUG = "Build for release (/MD instead of /MDd)."
+
+
+def missing_dlls(
+    facts: Facts, groups: Sequence[Sequence[PlannedWheel]], system: Iterable[str]
+) -> Iterator[PlanWarning]:
+    """Yield a warning for each DLL that is imported, also later, and that no package, Windows or driver has.
+
+    So for the debug run-time libraries of Visual C++: no user has them. ``system`` are patterns of more DLLs that every
+    target system has.
+    """
+    patterns = [fold_case(pattern) for pattern in system]
+    found: dict[str, dict[str, None]] = {}
+    for wheels in groups:
+        members = [member for wheel in wheels for member in wheel.members]
+        shipped = {fold_case(posixpath.basename(path)) for member in members for path in member_paths(member)}
+        for file in (file for member in members for file in member_files(member)):
+            pe = facts.images.get(file.source)
+            for name in pe.wanted if pe else ():
+                key = fold_case(name)
+                is_known = key in shipped or kind_of_dll(name) not in {None, DllKind.DEBUG}
+                if not is_known and not any(fnmatchcase(key, pattern) for pattern in patterns):
+                    found.setdefault(name, {})[file.path] = None
+    for name, files in sorted(found.items()):
+        why, remedy = "but no package has it, and Windows doesn't either", _SHIP_DLL
+        if kind_of_dll(name) is DllKind.DEBUG:
+            why, remedy = "which only machines with Visual Studio have", _NO_DEBUG
+        text = f"needed by {first_of(list(files), 1)}, {why}"
+        yield PlanWarning("missing-library", name, text, remedy, tuple(files))

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 _BUILD_FOLDERS = ("stage", "build")
 """How the paths of stage folders end: with the folder that a project was installed into, in that it was built in."""
-
-
 _OVERLAY = "aux-overlay"
 
 
@@ -55,11 +53,6 @@ def component_of(entry: Entry) -> Component:
     return Component(entry.artifact.name, "/".join(parts))
 
 
-def is_overlay(entry: Entry) -> bool:
-    """Return whether the build of the SDK itself added a file: facts about the build and links, of no project."""
-    return component_of(entry).project.rpartition("/")[2] == _OVERLAY
-
-
 _VENDORS = {
     "debian.org": "debian",
     "debian.net": "debian",
@@ -70,26 +63,22 @@ _VENDORS = {
 """By the domain that maintainers have their addresses in, or in a part of."""
 
 
-class Upstream(msgspec.Struct, frozen=True):
-    """Where a component comes from."""
+def upstream_of(
+    component: Component, artifacts: Collection[str], manifest: SdkManifest | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return what the files of a component in ``artifacts`` were made of, as far as the manifest tells.
 
-    version: str = ""
-    """A commit, or the version of the only Debian package; empty where neither is known."""
-    urls: tuple[str, ...] = ()
-    """Package URLs."""
-
-
-def upstream_of(component: Component, artifacts: Collection[str], manifest: SdkManifest | None) -> Upstream:
-    """Return what the files of a component in ``artifacts`` were made of, as far as the manifest tells."""
+    That is a commit, or the version of the only Debian package, or nothing, and the package URLs.
+    """
     if manifest is None:
-        return Upstream()
+        return "", ()
     for module in manifest.submodules or ():
         if module.pin_sha and component.project and module.submodule_path == component.project:
-            return Upstream(module.pin_sha, _repository_url(module, module.pin_sha))
+            return module.pin_sha, _repository_url(module, module.pin_sha)
     own = [one for one in manifest.debian_packages if not set(one.artifacts).isdisjoint(artifacts)]
     packages = [one for one in own if one.name and one.version]
     versions = {one.version for one in packages}
-    return Upstream(versions.pop() if len(versions) == 1 else "", tuple(map(_package_url, packages)))
+    return versions.pop() if len(versions) == 1 else "", tuple(map(_package_url, packages))
 
 
 def _repository_url(module: Submodule, commit: str) -> tuple[str, ...]:
@@ -141,21 +130,21 @@ def license_files(
     A text belongs to the component in whose stage folder it stands. The ``manifest`` tells what they were made of.
     """
     artifacts = _artifacts(entries)
-    texts = {path: entry for path, entry in _texts(tree, recipe).items() if component_of(entry) in artifacts}
+    patterns = PathPatterns(recipe.license_patterns) if recipe.license_patterns else None
+    found = {path: entry for path, entry in tree.items() if patterns and entry.source and patterns.matches(path)}
+    texts = {path: entry for path, entry in found.items() if component_of(entry) in artifacts}
     own: dict[Component, list[str]] = {}
     for path, entry in texts.items():
         own.setdefault(component_of(entry), []).append(path)
 
     def plan(component: Component, names: set[str]) -> PlannedComponent:
-        upstream = upstream_of(component, names, manifest)
         return PlannedComponent(
             component.artifact,
             component.project,
             _license_of(component, recipe.licenses, recipe.license),
             tuple(own.get(component, ())),
             tuple(sorted(names)),
-            upstream.version,
-            upstream.urls,
+            *upstream_of(component, names, manifest),
         )
 
     return LicensedFiles(tuple(plan(*one) for one in sorted(artifacts.items())), texts)
@@ -165,16 +154,10 @@ def _artifacts(entries: Iterable[Entry]) -> dict[Component, set[str]]:
     """Return the artifacts that files come from, by component."""
     artifacts: dict[Component, set[str]] = {}
     for entry in entries:
-        if not is_overlay(entry):
+        # What the build of the SDK itself added, facts about the build and links, is of no project.
+        if entry.source and component_of(entry).project.rpartition("/")[2] != _OVERLAY:
             artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
     return artifacts
-
-
-def _texts(tree: PrefixEntries, recipe: Recipe) -> PrefixEntries:
-    if not recipe.license_patterns:
-        return {}
-    patterns = PathPatterns(recipe.license_patterns)
-    return {path: entry for path, entry in tree.items() if entry.source and patterns.matches(path)}
 
 
 def _license_of(component: Component, table: Mapping[str, str], default: str | None) -> str | None:
@@ -216,20 +199,21 @@ def _make_bill(wheel: PlannedWheel, digests: Mapping[str, ArtifactDigest], secon
     for component in wheel.components:
         for artifact in component.artifacts:
             parts.setdefault(artifact, []).append(_key(component))
-    return BillOfMaterials(subject, tuple(_with_parts(item, parts) for item in items.values()), seconds)
-
-
-def _with_parts(item: BillItem, parts: Mapping[str, list[str]]) -> BillItem:
-    return msgspec.structs.replace(item, made_of=(*item.made_of, *parts.get(item.key, ())))
+    whole = (msgspec.structs.replace(item, made_of=(*item.made_of, *parts.get(key, ()))) for key, item in items.items())
+    return BillOfMaterials(subject, tuple(whole), seconds)
 
 
 def _key(component: PlannedComponent) -> str:
-    return f"{component.artifact}/{component.project}" if component.project else f"{component.artifact}/"
+    return f"{component.artifact}/{component.project}"
 
 
 def _items(component: PlannedComponent, digests: Mapping[str, ArtifactDigest]) -> Iterator[BillItem]:
     for artifact in component.artifacts:
-        yield _artifact(artifact, digests.get(artifact))
+        if digest := digests.get(artifact):
+            facts = {"rocwheel:files": str(digest.files), "rocwheel:bytes": str(digest.size)}
+            yield BillItem(artifact, artifact, sha256=digest.sha256, properties=facts)
+        else:
+            yield BillItem(artifact, artifact)
     repositories = [url for url in component.upstream if url.startswith("pkg:github/")]
     packages = [url for url in component.upstream if url not in repositories]
     yield BillItem(
@@ -244,10 +228,3 @@ def _items(component: PlannedComponent, digests: Mapping[str, ArtifactDigest]) -
     for url in packages:
         name, _, version = url.rpartition("/")[2].partition("?")[0].partition("@")
         yield BillItem(url, unquote(name), unquote(version), url)
-
-
-def _artifact(name: str, digest: ArtifactDigest | None) -> BillItem:
-    if digest is None:
-        return BillItem(name, name)
-    facts = {"rocwheel:files": str(digest.files), "rocwheel:bytes": str(digest.size)}
-    return BillItem(name, name, sha256=digest.sha256, properties=facts)

@@ -20,7 +20,6 @@ from rocwheel.core.symlinks import Symlinks, WalkEnd
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.artifacts.catalog import PrefixIndex
     from rocwheel.build.placement import PrefixEntries
     from rocwheel.build.plan import Member, PlannedWheel
     from rocwheel.build.planning.components import LicensedFiles
@@ -61,7 +60,9 @@ class DevelTar:
     def entries(self, maker: MemberMaker) -> list[TarEntry]:
         """Return the members of the tar, sorted by path; fill `dropped`, and `linked` with keys of packages."""
         links = {entry.path: entry for entry in self._links()}
-        files = {posixpath.join(self.root, path): entry for path, entry in self._own_files()}
+        elsewhere = {*self._other_names, *self._shipped}
+        own = {path: entry for path, entry in self._selected.items() if entry.kind is FileKind.FILE}
+        files = {posixpath.join(self.root, path): entry for path, entry in own.items() if path not in elsewhere}
         # A file finds its libraries in the tree itself, be they files or links to what other packages ship.
         maker = maker.among([*links, *files])
         members = (maker.file(path, entry) for path, entry in files.items())
@@ -81,11 +82,6 @@ class DevelTar:
                 yield from self._source_link(entry)
         yield from map(self._shipped_link, self._mirrored)
 
-    def _own_files(self) -> Iterator[tuple[str, Entry]]:
-        for path, entry in self._selected.items():
-            if entry.kind is FileKind.FILE and path not in self._other_names and path not in self._shipped:
-                yield path, entry
-
     def _shipped_link(self, path: str) -> TarEntry:
         package = self._shipped[path]
         self.linked.add(package.key)
@@ -94,14 +90,12 @@ class DevelTar:
 
     def _source_link(self, entry: Entry) -> Iterator[TarEntry]:
         resolution = resolve_link(self._prefix, entry.path)
-        leads_to_kept = resolution.entry is None or self._is_kept(resolution.path)
+        end = resolution.path
+        leads_to_kept = resolution.entry is None or end in self._selected or end in self._shipped
         if resolution.outcome.is_found and leads_to_kept and entry.link is not None:
             yield self._link(entry.path, entry.link)
         else:
             self.dropped.append(Dropped(entry.path, str(entry.artifact), f"a symlink {describe_end(resolution)}"))
-
-    def _is_kept(self, path: str) -> bool:
-        return path in self._selected or path in self._shipped
 
     def _link(self, path: str, text: str) -> TarEntry:
         return TarEntry(posixpath.join(self.root, path), 0o777, link=text)
@@ -154,9 +148,10 @@ def part_links(root: str, entries: Iterable[TarEntry], others: Iterable[str] = (
             if isinstance(end, str):
                 links[below] = end
             else:
-                lost.append(LostLink(below, _below(root, end.link), end.reason))
+                lost.append(LostLink(below, _below(root, end[0]), end[1]))
             if len(links) + len(lost) > _MOST_ROWS:
-                raise _too_many(path)
+                found = f"is a symlink with which those of the tree become more than {_MOST_ROWS:,} files"
+                raise InputError(path, found, remedy="Leave links to folders out by the recipe (leave-out).")
     return PartedLinks(files, dict(sorted(links.items())), tuple(lost))
 
 
@@ -168,11 +163,6 @@ def render_links(links: Mapping[str, str]) -> str:
 def _below(root: str, path: str) -> str:
     # Much faster than posixpath.relpath, for links of which millions of paths can come.
     return path.removeprefix(f"{root}/")
-
-
-class _Lost(msgspec.Struct, frozen=True):
-    link: str
-    reason: str
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -203,8 +193,8 @@ class _Site:
             self._children[folder].add(name)
             path = folder
 
-    def expand(self, link: str) -> Iterator[tuple[str, str | _Lost]]:
-        """Yield each path that a link becomes, with that of its regular file, or how it is lost."""
+    def expand(self, link: str) -> Iterator[tuple[str, str | tuple[str, str]]]:
+        """Yield each path that a link becomes, with that of its regular file, or the link that is lost and why."""
         stack = [_Place(link, link, ())]
         while stack:
             here = stack.pop()
@@ -217,41 +207,28 @@ class _Site:
                 yield here.place, here.path
             else:
                 names = sorted(self._children[here.path], reverse=True)
-                stack += [_Place(f"{here.place}/{name}", _join(here.path, name), here.crossed) for name in names]
+                folder = here.path and f"{here.path}/"
+                stack += [_Place(f"{here.place}/{name}", f"{folder}{name}", here.crossed) for name in names]
 
-    def _cross(self, at: _Place) -> tuple[_Place, _Lost | None]:
-        """Return where a link leads, or how it is lost: its end has to be a file, or a folder that it isn't in."""
+    def _cross(self, at: _Place) -> tuple[_Place, tuple[str, str] | None]:
+        """Return where a link leads, or the link and why it is lost: it ends at a file, or a folder around no link."""
         walk = self._symlinks.follow(at.path)
         end, crossed = walk.path, (*at.crossed, at.path.rpartition("/")[0])
         if walk.end is not WalkEnd.REACHED or (end not in self._files and end not in self._children):
-            return at, _Lost(at.path, _describe(walk.end, end))
-        if any(_is_in(one, end) for one in crossed):
-            return at, _Lost(at.path, f"to {end or 'site-packages'}, a folder that it is in itself")
+            return at, (at.path, _LOST[walk.end].format(end))
+        if not end or any(f"{one}/".startswith(f"{end}/") for one in crossed):
+            return at, (at.path, f"to {end or 'site-packages'}, a folder that it is in itself")
         return _Place(at.place, end, crossed), None
 
 
-def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
-
-
-def _is_in(path: str, folder: str) -> bool:
-    """Return whether a folder is another one, or below it; the empty path is site-packages."""
-    return not folder or path == folder or path.startswith(f"{folder}/")
-
-
-def _describe(end: WalkEnd, path: str) -> str:
-    return {
-        WalkEnd.REACHED: f"to {path}, where no file is",
-        WalkEnd.MISSING: f"to what would be below {path}, which is no folder",
-        WalkEnd.LOOP: f"that leads in a circle at {path}",
-        WalkEnd.ABOVE: f"that leads out of site-packages at {path}",
-        WalkEnd.OUTSIDE: f"that leads out of site-packages at {path}",
-    }[end]
-
-
-def _too_many(path: str) -> InputError:
-    found = f"is a symlink with which those of the tree become more than {_MOST_ROWS:,} files"
-    return InputError(path, found, remedy="Leave links to folders out by the recipe (leave-out).")
+_LOST = {
+    WalkEnd.REACHED: "to {}, where no file is",
+    WalkEnd.MISSING: "to what would be below {}, which is no folder",
+    WalkEnd.LOOP: "that leads in a circle at {}",
+    WalkEnd.ABOVE: "that leads out of site-packages at {}",
+    WalkEnd.OUTSIDE: "that leads out of site-packages at {}",
+}
+"""Words that follow "a symlink", with the place where following it has ended."""
 
 
 _TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
@@ -285,16 +262,14 @@ def _devel_tar(
     links: dict[str, str] = {}
     lost: tuple[LostLink, ...] = ()
     if group.basis.facts.platform is Platform.WINDOWS:
-        parted = part_links(package.platform_module, entries, _other_files(group))
+        others = (
+            posixpath.join(package.platform_module, path)
+            for package in group.by_key.values()
+            for path in package.placement.paths
+        )
+        parted = part_links(package.platform_module, entries, others)
         entries, links, lost = parted.files, parted.links, parted.lost
         texts = {LINKS_NAME: render_links(links)}
     name = f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}"
     linked = tuple(posixpath.join(package.platform_module, path) for path in links)
     return TarMember(name, compression, tuple(entries), linked), texts, lost
-
-
-def _other_files(group: PackageGroup) -> Iterator[str]:
-    """Yield the paths in site-packages of what the packages without development files have."""
-    for package in group.by_key.values():
-        for path in (*package.placement.files, *package.placement.stubs):
-            yield posixpath.join(package.platform_module, path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -20,12 +20,14 @@ from rocwheel.targets.catalog.owned_targets import owned_targets
 from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.build.placement import PlacedFile
+    from rocwheel.artifacts.catalog import Entry
     from rocwheel.build.planning.selector_facts import SelectorFacts
     from rocwheel.build.recipe import PublicLibrary
 
+
+_Library = TypeVar("_Library", int, str)
 
 _VERSION = re.compile(r"(?<!x86)_\d{1,2}$|(?<!gfx)(?<!\d)\d{4,5}$")
 """A version in one of three spellings: ``_7`` (major), ``0713`` (two digits each), ``07013`` (two and three).
@@ -65,13 +67,20 @@ def dll_libraries(dlls: Sequence[ShippedDll], named: Mapping[str, PublicLibrary]
     """
     chosen = {short: _choose(dlls, library) for short, library in named.items()}
     shorts = _shorts(dlls, chosen)
-    rows = {
-        shorts[number]: _row(dlls[number], [shorts[needed] for needed in order])
-        for number, order in enumerate(load_orders(dlls))
-    }
-    found = {
-        short: _absent(named[short]) if number is None else rows[shorts[number]] for short, number in chosen.items()
-    }
+    rows: dict[str, dict[str, Any]] = {}
+    for short, dll, order in zip(shorts, dlls, load_orders(dlls), strict=True):
+        rows[short] = {
+            "package": dll.package,
+            "directory": dll.folder,
+            "pattern": dll.name,
+            "optional": dll.is_optional,
+            "needs": [shorts[needed] for needed in order],
+        }
+    found = {}
+    for short, library in named.items():
+        absent = {"package": library.package, "directory": library.directory, "pattern": library.pattern}
+        number = chosen[short]
+        found[short] = {**absent, "optional": True} if number is None else rows[shorts[number]]
     return found | rows
 
 
@@ -81,7 +90,8 @@ def _shorts(dlls: Sequence[ShippedDll], chosen: dict[str, int | None]) -> list[s
     taken = set(chosen)
     for number, dll in enumerate(dlls):
         if number not in shorts:
-            shorts[number] = _free_name(dll.name, taken)
+            names = (short_name(dll.name), dll.name.lower().removesuffix(".dll"))
+            shorts[number] = next((name for name in names if name and name not in taken), dll.name.lower())
             taken.add(shorts[number])
     return [shorts[number] for number in range(len(dlls))]
 
@@ -99,30 +109,26 @@ def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
     added. Of several DLLs of one file name, the first is meant.
     """
     numbers = {fold_case(dll.name): number for number, dll in reversed(list(enumerate(dlls)))}
-    tables = [tuple(_known(dll.imports, numbers)) for dll in dlls]
-    return [_load_order(number, tables) for number in range(len(dlls))]
+    folded = (dict.fromkeys(map(fold_case, dll.imports)) for dll in dlls)
+    tables = [[numbers[key] for key in keys if key in numbers] for keys in folded]
+    return [_dependencies_first(number, tables.__getitem__)[:-1] for number in range(len(dlls))]
 
 
-def _known(imports: Iterable[str], numbers: Mapping[str, int]) -> Iterator[int]:
-    """Yield the numbers of the DLLs that ship among some imports, each once."""
-    keys = dict.fromkeys(fold_case(name) for name in imports)
-    yield from (numbers[key] for key in keys if key in numbers)
-
-
-def _load_order(start: int, tables: Sequence[Sequence[int]]) -> list[int]:
-    order: list[int] = []
+def _dependencies_first(start: _Library, needs: Callable[[_Library], Iterable[_Library]]) -> list[_Library]:
+    """Return a library and all that it needs, directly or through others, dependencies first."""
+    order: list[_Library] = []
     entered = {start}
-    stack = [(start, iter(tables[start]))]
+    stack = [(start, iter(needs(start)))]
     while stack:
-        one, imports = stack[-1]
-        needed = next((number for number in imports if number not in entered), None)
+        one, rest = stack[-1]
+        needed = next((other for other in rest if other not in entered), None)
         if needed is None:
             stack.pop()
             order.append(one)
         else:
             entered.add(needed)
-            stack.append((needed, iter(tables[needed])))
-    return order[:-1]
+            stack.append((needed, iter(needs(needed))))
+    return order
 
 
 def _choose(dlls: Iterable[ShippedDll], library: PublicLibrary) -> int | None:
@@ -131,25 +137,6 @@ def _choose(dlls: Iterable[ShippedDll], library: PublicLibrary) -> int | None:
     place = (library.package, library.directory)
     there = ((dll.name, number) for number, dll in enumerate(dlls) if (dll.package, dll.folder) == place)
     return min((one for one in there if fnmatchcase(fold_case(one[0]), pattern)), default=("", None))[1]
-
-
-def _free_name(file: str, taken: set[str]) -> str:
-    names = (short_name(file), file.lower().removesuffix(".dll"))
-    return next((name for name in names if name and name not in taken), file.lower())
-
-
-def _row(dll: ShippedDll, needs: list[str]) -> dict[str, Any]:
-    return {
-        "package": dll.package,
-        "directory": dll.folder,
-        "pattern": dll.name,
-        "optional": dll.is_optional,
-        "needs": needs,
-    }
-
-
-def _absent(library: PublicLibrary) -> dict[str, Any]:
-    return {"package": library.package, "directory": library.directory, "pattern": library.pattern, "optional": True}
 
 
 def windows_libraries(facts: SelectorFacts) -> dict[str, dict[str, Any]]:
@@ -161,8 +148,8 @@ def _shipped(facts: SelectorFacts) -> Iterator[ShippedDll]:
     folders = {library.directory for library in facts.recipe.libraries.values()}
     for package in facts.packages:
         is_optional = facts.recipe.packages[package.key].kind == "device"
-        for path, file in sorted(package.placement.files.items()):
-            image = facts.basis.facts.pe(file.entry)
+        for path, entry in sorted(package.placement.files.items(), key=lambda item: item[0]):
+            image = facts.basis.facts.pe(entry)
             if image and image.is_dll and path.lower().endswith(".dll") and posixpath.dirname(path) in folders:
                 yield ShippedDll(package.key, path, tuple(dll.name for dll in image.imports), is_optional)
 
@@ -176,10 +163,17 @@ def overlaid_libraries(facts: SelectorFacts) -> dict[str, list[str]]:
     overlaid = _overlaid(facts)
     found: dict[str, list[str]] = {}
     for name, library in facts.recipe.libraries.items():
-        files = _files(facts, library.package)
+        packages = [package for package in facts.packages if package.key == library.package]
+        files = {path: entry for package in packages for path, entry in package.placement.files.items()}
+        by_name = {posixpath.basename(path): path for path in reversed(list(files))}
         pattern = f"{library.directory}/{library.pattern}"
         path = min((path for path in files if fnmatchcase(path, pattern) and not split_overlay_path(path)), default="")
-        needed = [one for one in _dependencies_first(path, files, facts) if one in overlaid] if path else []
+
+        def needs(path: str, files: Mapping[str, Entry] = files, by_name: Mapping[str, str] = by_name) -> list[str]:
+            elf = facts.basis.facts.elf(files[path])
+            return [by_name[needed] for needed in elf.needed if needed in by_name] if elf else []
+
+        needed = [one for one in _dependencies_first(path, needs) if one in overlaid] if path else []
         if needed:
             found[name] = needed
     return found
@@ -189,50 +183,20 @@ def common_gpus(facts: SelectorFacts) -> list[str]:
     """Return the GPUs that can use every library that others stand in for, by the code that these keep for all."""
     overlaid = _overlaid(facts)
     kept = [
-        [parse_target_id(text, source=path) for text in facts.basis.facts.targets.get(file.entry.source, ())]
+        [parse_target_id(text, source=path) for text in facts.basis.facts.codes(entry)]
         for package in facts.packages
-        for path, file in package.placement.files.items()
-        if path in overlaid and file.entry.source
+        for path, entry in package.placement.files.items()
+        if path in overlaid
     ]
-    return [gpu for gpu in owned_targets() if kept and all(_have_code(codes, gpu) for codes in kept)]
-
-
-def _have_code(codes: Iterable[TargetId], gpu: str) -> bool:
-    """Return whether there is code for a GPU in some setting of its features: which one it has is not known."""
-    return any(any_variant_runs(code, TargetId(gpu)) for code in codes)
+    # There has to be code in some setting of a GPU's features: which one it has is not known.
+    return [
+        gpu
+        for gpu in owned_targets()
+        if kept and all(any(any_variant_runs(code, TargetId(gpu)) for code in codes) for codes in kept)
+    ]
 
 
 def _overlaid(facts: SelectorFacts) -> set[str]:
     """Return the libraries that others stand in for."""
     paths = (path for package in facts.packages for path in package.placement.files)
     return {split[0] for path in paths if (split := split_overlay_path(path))}
-
-
-def _files(facts: SelectorFacts, key: str) -> dict[str, PlacedFile]:
-    return {
-        path: file for package in facts.packages if package.key == key for path, file in package.placement.files.items()
-    }
-
-
-def _dependencies_first(path: str, files: Mapping[str, PlacedFile], facts: SelectorFacts) -> list[str]:
-    """Return a library and all that it needs of its package, dependencies first."""
-    by_name = {posixpath.basename(other): other for other in reversed(list(files))}
-    order: dict[str, None] = {}
-    entered: set[str] = set()
-
-    def visit(library: str) -> None:
-        if library in entered:
-            return
-        entered.add(library)
-        for needed in _needed(files[library], facts):
-            if needed in by_name:
-                visit(by_name[needed])
-        order[library] = None
-
-    visit(path)
-    return list(order)
-
-
-def _needed(file: PlacedFile, facts: SelectorFacts) -> Iterator[str]:
-    elf = facts.basis.facts.elf(file.entry)
-    yield from elf.needed if elf else ()

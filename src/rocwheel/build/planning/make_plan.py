@@ -12,7 +12,7 @@ from rocwheel.binary.code_objects import parse_target_id, processor_of
 from rocwheel.build.placement import Prefixes, canonical_order, leave_out, merge_prefixes, take_entries
 from rocwheel.build.plan import Dropped, Plan, PlannedSdist, PlannedWheel
 from rocwheel.build.planning.checks import check_complete, check_names, review_plan
-from rocwheel.build.planning.components import LicensedFiles, license_files
+from rocwheel.build.planning.components import license_files
 from rocwheel.build.planning.devel import plan_devel_wheel
 from rocwheel.build.planning.options import PlanOptions, check_options, checked_version, compress_for, expected_targets
 from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis, place_packages
@@ -28,7 +28,7 @@ from rocwheel.targets.declaration import encode_declaration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.artifacts.catalog import Catalog, Entry
+    from rocwheel.artifacts.catalog import Catalog
     from rocwheel.build.facts import Facts
     from rocwheel.build.recipe import Recipe
 
@@ -38,25 +38,20 @@ def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], Coh
 
     Those without device code declare that they carry none, and are the same whichever packages they are built with.
     """
-    facts = [_facts(wheel) for wheel in wheels]
-    report = check_coherence(carriers_of(facts))
-    declared = [
-        msgspec.structs.replace(
-            wheel, declaration=encode_declaration(known.targets, report.recorded if known.targets else None).decode()
+    facts = [
+        WheelFacts(
+            wheel.name.file_name,
+            canonicalize_name(wheel.name.distribution),
+            wheel.metadata.requires,
+            tuple(parse_target_id(text, source=wheel.name.file_name) for text in wheel.targets),
+            frozenset(member.path.partition("/")[0] for member in wheel.members),
         )
-        for wheel, known in zip(wheels, facts, strict=True)
+        for wheel in wheels
     ]
-    return declared, report
-
-
-def _facts(wheel: PlannedWheel) -> WheelFacts:
-    return WheelFacts(
-        wheel.name.file_name,
-        canonicalize_name(wheel.name.distribution),
-        wheel.metadata.requires,
-        tuple(parse_target_id(text, source=wheel.name.file_name) for text in wheel.targets),
-        frozenset(member.path.partition("/")[0] for member in wheel.members),
-    )
+    report = check_coherence(carriers_of(facts))
+    declared = (encode_declaration(known.targets, report.recorded if known.targets else None) for known in facts)
+    both = zip(wheels, declared, strict=True)
+    return [msgspec.structs.replace(wheel, declaration=data.decode()) for wheel, data in both], report
 
 
 def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptions) -> Plan:
@@ -130,26 +125,19 @@ def _wheels(
     group: PackageGroup, prefixes: Prefixes, targets: Sequence[str], folder: str, dropped: list[Dropped]
 ) -> Iterator[PlannedWheel]:
     """Yield the wheel of each package; append to ``dropped`` what has no place in the devel tar."""
+    basis = group.basis
     for package in group.packages:
-        kind = group.recipe_of(package).kind
-        if kind == "devel":
-            tree = prefixes.trees[package.variant]
-            selected = take_entries(tree, group.recipe_of(package).take)
-            licensed = _licensed(group.basis, prefixes, package, (entry for entry in selected.values() if entry.source))
+        spec, tree = group.recipe_of(package), prefixes.trees[package.variant]
+        selected = take_entries(tree, spec.take) if spec.kind == "devel" else package.placement.files
+        licensed = license_files(selected.values(), prefixes.trees[""] | tree, basis.recipe, basis.manifest)
+        if spec.kind == "devel":
             wheel, left_out = plan_devel_wheel(group, package, selected, PrefixIndex(tree.values()), licensed)
             dropped += left_out
             yield msgspec.structs.replace(wheel, folder=folder)
-            continue
-        licensed = _licensed(group.basis, prefixes, package, (file.entry for file in package.placement.files.values()))
-        if kind == "device":
+        elif spec.kind == "device":
             yield plan_device_wheel(group, package, licensed)
         else:
             yield plan_runtime_wheel(group, package, licensed, targets)
-
-
-def _licensed(basis: PlanBasis, prefixes: Prefixes, package: PlacedPackage, entries: Iterable[Entry]) -> LicensedFiles:
-    tree = prefixes.trees[""] | prefixes.trees[package.variant]
-    return license_files(entries, tree, basis.recipe, basis.manifest)
 
 
 def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator[Dropped]:
@@ -157,7 +145,7 @@ def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator
     taken: set[tuple[str, str]] = set()
     for package in placed:
         yield from package.placement.dropped
-        taken.update((file.entry.artifact.name, package.variant) for file in package.placement.files.values())
+        taken.update((entry.artifact.name, package.variant) for entry in package.placement.files.values())
     for variant in prefixes.variants:
         entries = (entry for entry in prefixes.trees[variant].values() if entry.artifact.target != "generic")
         for artifact in {entry.artifact for entry in entries if entry.source}:
@@ -171,7 +159,6 @@ def _code_targets(basis: PlanBasis, placed: Iterable[PlacedPackage]) -> tuple[st
     for package in placed:
         if basis.recipe.packages[package.key].kind == "device":
             found.add(package.variant)
-        for file in package.placement.files.values():
-            if file.entry.source:
-                found.update(processor_of(text) for text in basis.facts.targets.get(file.entry.source, ()))
+        for entry in package.placement.files.values():
+            found.update(map(processor_of, basis.facts.codes(entry)))
     return canonical_order(found)

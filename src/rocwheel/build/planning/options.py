@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.binary.code_objects import TargetId
 
-__all__ = [
-    "DevelCompression",
-    "DeviceCodeForm",
-    "DeviceSplit",
-    "ExpectedTarget",
-    "PlanOptions",
-    "SelectorForm",
-    "check_options",
-    "checked_version",
-    "common_targets",
-    "compress_for",
-    "expected_targets",
-    "retarget_pairs",
-]
-
 DevelCompression = Literal["none", "xz", "zst"]
 
 DeviceCodeForm = Literal["keep", "compress", "trim"]
@@ -86,11 +71,11 @@ def check_options(options: PlanOptions) -> None:
     """Raise `InputError` for what is wrong by itself, before anything is read; `ProblemsError` for several."""
     checks: tuple[Callable[[PlanOptions], object], ...]
     checks = (
-        _check_version,
+        lambda one: one.version is None or _normalised(one.version, "--version"),
         _check_suffix,
         expected_targets,
-        _check_rocm,
-        _check_tag,
+        lambda one: one.rocm is None or parse_rocm(one.rocm, source="--rocm"),
+        lambda one: one.platform_tag is None or check_platform(one.platform_tag, one.platform_tag_source),
         _check_platform,
         retarget_pairs,
         common_targets,
@@ -98,25 +83,10 @@ def check_options(options: PlanOptions) -> None:
     convert_all("options", lambda check: check(options), checks)
 
 
-def _check_version(options: PlanOptions) -> None:
-    if options.version is not None:
-        _normalised(options.version, "--version")
-
-
 def _check_suffix(options: PlanOptions) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
         option, found = "--version-suffix", f"is {options.module_suffix!r}"
         raise InputError(option, found, expected="letters, digits and underscores, as in a module's name")
-
-
-def _check_rocm(options: PlanOptions) -> None:
-    if options.rocm is not None:
-        parse_rocm(options.rocm, source="--rocm")
-
-
-def _check_tag(options: PlanOptions) -> None:
-    if options.platform_tag is not None:
-        check_platform(options.platform_tag, options.platform_tag_source)
 
 
 def _check_platform(options: PlanOptions) -> None:

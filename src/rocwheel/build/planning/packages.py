@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.build.placement import Prefixes
     from rocwheel.build.recipe import Package
-    from rocwheel.linking.run_path_choice import SetRunpath
 
 
 class PlanBasis(msgspec.Struct, frozen=True):
@@ -49,9 +48,7 @@ class PlanBasis(msgspec.Struct, frozen=True):
     @property
     def any_tag(self) -> str:
         """The platform tag of wheels without machine code: any system that the packages could be for takes them."""
-        if self.facts.platform is Platform.WINDOWS:
-            return WINDOWS_TAG
-        return oldest_tag(self.facts.machine)
+        return WINDOWS_TAG if self.facts.platform is Platform.WINDOWS else oldest_tag(self.facts.machine)
 
     def names(self, key: str, variant: str) -> PackageNames:
         """Return the names of the package ``key`` for a GPU target or family, with the suffix of platform modules."""
@@ -104,18 +101,10 @@ def _place(
     placement = Placement({}, {}, {}, ())
     if package.kind != "devel":
         prefix = PrefixIndex([*prefixes.trees[variant].values(), *prefixes.trees[""].values()])
-        placement = place_runtime(selected, prefix, basis.facts, _elsewhere(package, placed))
+        required = [other for other in placed if other.key in package.requires and not other.variant]
+        there = {path: f"../{other.platform_module}/{path}" for other in required for path in other.placement.paths}
+        placement = place_runtime(selected, prefix, basis.facts, there)
     return PlacedPackage(key, variant, names.distribution, names.module, names.platform_module, placement)
-
-
-def _elsewhere(package: Package, placed: Sequence[PlacedPackage]) -> dict[str, str]:
-    """Return, for the paths that required packages ship, where they are relative to this one's platform module."""
-    required = [other for other in placed if other.key in package.requires and not other.variant]
-    return {
-        path: f"../{other.platform_module}/{path}"
-        for other in required
-        for path in (*other.placement.files, *other.placement.stubs)
-    }
 
 
 class MemberMaker(msgspec.Struct, frozen=True):
@@ -128,14 +117,12 @@ class MemberMaker(msgspec.Struct, frozen=True):
     """Folders in which the package's run paths lead anyway, relative to site-packages."""
 
     def file(self, path: str, entry: Entry) -> FileMember:
-        """Return the member for a file that is installed at ``path``, relative to site-packages.
-
-        Raises `ValueError` for an entry that is no file.
-        """
-        if entry.source is None:
-            message = f"{entry.path} is not a file"
-            raise ValueError(message)
-        edit = self._edit(path, entry)
+        """Return the member for a file that is installed at ``path``, relative to site-packages."""
+        assert entry.source is not None, entry.path
+        elf, edit = self.basis.facts.elf(entry), None
+        if elf is not None and elf.is_loadable:
+            tag = RunpathTag(self.basis.recipe.run_path_tag)
+            edit = run_path_edit(elf, posixpath.dirname(path), self.search, self.places, tag)
         release = self.basis.compress_for if entry.source in self.basis.facts.targets else None
         mode, trim = plain_mode(entry.mode), self.basis.options.device_code == "trim" and release is not None
         return FileMember(path, mode, entry.source, str(entry.artifact), entry.path, edit, release, trim)
@@ -143,9 +130,9 @@ class MemberMaker(msgspec.Struct, frozen=True):
     def members(self, package: PlacedPackage) -> list[FileMember | StubMember]:
         """Return the members for everything that a package ships."""
         root = package.platform_module
-        files = (self.file(posixpath.join(root, path), file.entry) for path, file in package.placement.files.items())
+        files = (self.file(posixpath.join(root, path), entry) for path, entry in package.placement.files.items())
         stubs = (
-            StubMember(posixpath.join(root, path), stub.target, stub.machine, str(stub.entry.artifact))
+            StubMember(posixpath.join(root, path), stub.target, stub.machine, stub.artifact)
             for path, stub in package.placement.stubs.items()
         )
         return [*files, *stubs]
@@ -153,20 +140,6 @@ class MemberMaker(msgspec.Struct, frozen=True):
     def among(self, paths: Iterable[str]) -> MemberMaker:
         """Return a maker for files that also find libraries at these paths, relative to site-packages."""
         return msgspec.structs.replace(self, places=self.places.joined(library_places(paths)))
-
-    def _edit(self, path: str, entry: Entry) -> SetRunpath | None:
-        elf = self.basis.facts.elf(entry)
-        if elf is None or not elf.is_loadable:
-            return None
-        tag = RunpathTag(self.basis.recipe.run_path_tag)
-        return run_path_edit(elf, posixpath.dirname(path), self.search, self.places, tag)
-
-
-def installed_places(packages: Iterable[PlacedPackage]) -> LibraryPlaces:
-    """Index where the files of some packages stand once these are installed together."""
-    return library_places(
-        posixpath.join(package.platform_module, path) for package in packages for path in package.placement.files
-    )
 
 
 class PackageGroup(msgspec.Struct, frozen=True, dict=True):
@@ -192,7 +165,11 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def places(self) -> LibraryPlaces:
         """Where the shared libraries of all packages are."""
-        return installed_places(self.packages)
+        return library_places(
+            posixpath.join(package.platform_module, path)
+            for package in self.packages
+            for path in package.placement.files
+        )
 
     def recipe_of(self, package: PlacedPackage) -> Package:
         """Return what the recipe says about a package."""
@@ -213,12 +190,9 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
         return tuple(posixpath.join(modules[key], folder) for key, _, folder in pairs if key in modules)
 
     def member_maker(self, package: PlacedPackage) -> MemberMaker:
-        """Return what makes the members of a package."""
-        return MemberMaker(self.basis, self.places, self.folders(self._search(package), package))
-
-    def _search(self, package: PlacedPackage) -> tuple[str, ...]:
-        """Return where a package's files look for libraries: those that stand in for a library, where that looks."""
+        """Return what makes the members of a package; those that stand in for a library look where that looks."""
         spec = self.recipe_of(package)
-        if not any(map(split_overlay_path, package.placement.files)):
-            return spec.search
-        return tuple(dict.fromkeys((*self.basis.recipe.packages[spec.overlay].search, *spec.search)))
+        search = spec.search
+        if any(map(split_overlay_path, package.placement.files)):
+            search = tuple(dict.fromkeys((*self.basis.recipe.packages[spec.overlay].search, *search)))
+        return MemberMaker(self.basis, self.places, self.folders(search, package))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rocwheel.build.planning.selector_facts import SelectorFacts
-    from rocwheel.build.recipe import PublicLibrary
 
 
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
@@ -33,6 +32,12 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     machines = find_machines(facts.basis)
     families = {
         name: {"targets": list(targets), "platforms": list(machines)} for name, targets in facts.families.items()
+    }
+    selected = {
+        extra: facts.requirement(key)
+        for extra, keys in recipe.selector.extras.items()
+        for key in keys
+        if key in present and facts.is_selected(key)
     }
     return {
         "VERSION": facts.version,
@@ -49,26 +54,22 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
         "UNLOADABLE": list(recipe.unloadable),
         "REQUIRES": [facts.requirement(key) for key in recipe.selector.requires if key in present],
         "EXTRAS": _extras(facts, present, decides=decides),
-        "SELECTED": _selected(facts, present) if decides else {},
+        "SELECTED": selected if decides else {},
     }
 
 
 def _libraries(facts: SelectorFacts) -> dict[str, dict[str, Any]]:
+    """Return the rows of public libraries; one that this SDK was built without is optional."""
     if facts.basis.facts.platform is Platform.WINDOWS:
         return windows_libraries(facts)
-    return {name: _library(facts, row) for name, row in facts.recipe.libraries.items()}
-
-
-def _library(facts: SelectorFacts, library: PublicLibrary) -> dict[str, Any]:
-    """Return the row of a public library; one that this SDK was built without is optional."""
-    shipped = (path for package in facts.packages if package.key == library.package for path in package.placement.files)
-    pattern = f"{library.directory}/{library.pattern}"
-    return {
-        "package": library.package,
-        "directory": library.directory,
-        "pattern": library.pattern,
-        "optional": not any(fnmatchcase(path, pattern) for path in shipped),
-    }
+    rows: dict[str, dict[str, Any]] = {}
+    for name, library in facts.recipe.libraries.items():
+        packages = (package for package in facts.packages if package.key == library.package)
+        pattern = f"{library.directory}/{library.pattern}"
+        shipped = any(fnmatchcase(path, pattern) for package in packages for path in package.placement.files)
+        row = {"package": library.package, "directory": library.directory, "pattern": library.pattern}
+        rows[name] = {**row, "optional": not shipped}
+    return rows
 
 
 def _packages(facts: SelectorFacts, present: set[str]) -> dict[str, dict[str, str]]:
@@ -77,11 +78,8 @@ def _packages(facts: SelectorFacts, present: set[str]) -> dict[str, dict[str, st
     for key in facts.recipe.packages:
         if key in present:
             names = facts.basis.names(key, "{family}")
-            rows[key] = {
-                "dist": names.distribution,
-                "module": names.module,
-                "platform_module": names.platform_module,
-            }
+            row = {"dist": names.distribution, "module": names.module}
+            rows[key] = {**row, "platform_module": names.platform_module}
     return rows
 
 
@@ -105,19 +103,15 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
     rows = {f"{extra}-{canonicalize_name(family)}": [[facts.requirement(key, family), ""]] for family in facts.families}
     if facts.basis.layout == "neutral":
         rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
-        rows |= _served_extras(facts, extra, key)
+        # Those of targets whose GPUs run the code of another target's package.
+        served = ((family, target) for family, targets in facts.families.items() for target in targets)
+        rows |= {
+            f"{extra}-{target}": [[facts.requirement(key, family), ""]]
+            for family, target in served
+            if target not in facts.families
+        }
         rows |= refusing_extras(extra, facts.requirement(facts.recipe.selector.requires[0]), facts.families)
     return rows
-
-
-def _served_extras(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[list[str]]]:
-    """Return the extras of targets whose GPUs run the code of another target's package."""
-    return {
-        f"{extra}-{target}": [[facts.requirement(key, family), ""]]
-        for family, targets in facts.families.items()
-        for target in targets
-        if target not in facts.families
-    }
 
 
 def refusing_extras(extra: str, required: str, families: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:
@@ -137,15 +131,6 @@ def refusing_extras(extra: str, required: str, families: Mapping[str, Sequence[s
     }
 
 
-def _selected(facts: SelectorFacts, present: set[str]) -> dict[str, str]:
-    return {
-        extra: facts.requirement(key)
-        for extra, keys in facts.recipe.selector.extras.items()
-        for key in keys
-        if key in present and facts.is_selected(key)
-    }
-
-
 _PYPROJECT = """\
 # The backend is part of this sdist, so that it builds in isolation and without an index.
 [build-system]
@@ -153,8 +138,6 @@ requires = []
 build-backend = "selector"
 backend-path = ["src"]
 """
-
-_ENTRY_POINT = {"rocm-sdk": "{module}._cli:main"}
 
 
 def _metadata(facts: SelectorFacts) -> CoreMetadata:
@@ -213,7 +196,7 @@ def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWhe
         tuple(TextMember(f"{module}/{path}", text) for path, text in sorted(texts.items())),
         licenses=(TextMember("LICENSE", sdk_license()),),
         components=(sdk_component("LICENSE"),),
-        console_scripts={name: target.format(module=module) for name, target in _ENTRY_POINT.items()},
+        console_scripts={"rocm-sdk": f"{module}._cli:main"},
         is_purelib=True,
         folder=folder,
     )

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.build.facts import Facts
-    from rocwheel.build.placement import PlacedFile
     from rocwheel.build.planning.packages import PackageGroup
     from rocwheel.build.recipe import Recipe
 
@@ -60,8 +59,10 @@ def find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, tu
     """
     codes = {package.variant: _read_codes(package, facts) for package in packages if is_target(package.variant)}
     served: dict[str, tuple[str, ...]] = {}
+    generics = [name for target in owned_targets() for name in load_catalog().generics_of(target)]
     for target in owned_targets():
-        offers = [(how.rank, -_breadth(variant), variant) for variant in codes if (how := _fit(codes[variant], target))]
+        fits = ((variant, _fit(found, target)) for variant, found in codes.items())
+        offers = [(how.rank, -generics.count(variant), variant) for variant, how in fits if how]
         if offers and target not in codes:
             best = max(offers)[-1]
             served[best] = (*served.get(best, ()), target)
@@ -88,29 +89,19 @@ class _Codes(msgspec.Struct, frozen=True):
 def _read_codes(package: PlacedPackage, facts: Facts) -> list[_Codes]:
     named: dict[str, tuple[TargetId, ...]] = defaultdict(tuple)
     codes = []
-    for path, file in package.placement.files.items():
+    for path, entry in package.placement.files.items():
         targets = targets_in_path(path) if is_kernel_file(path) and not path.endswith(_ARCHIVE) else ()
         if targets:
             named[without_targets(path)] += targets
-        elif held := _targets_of(file, facts):
+        elif held := tuple(parse_target_id(text, source=path) for text in facts.codes(entry)):
             codes.append(_Codes(held, named=False))
     return [*codes, *(_Codes(targets, named=True) for targets in named.values())]
-
-
-def _targets_of(file: PlacedFile, facts: Facts) -> tuple[TargetId, ...]:
-    texts = facts.targets.get(file.entry.source, ()) if file.entry.source else ()
-    return tuple(parse_target_id(text, source=file.path) for text in texts)
 
 
 def _fit(codes: Sequence[_Codes], target: str) -> Fit | None:
     """Return how the code that suits a target least does so; none where there is code that its GPUs don't run."""
     worst = min((code.fit(TargetId(target)) for code in codes), key=lambda how: how.rank, default=Fit.NONE)
     return worst if worst.rank >= Fit.GENERIC.rank else None
-
-
-def _breadth(variant: str) -> int:
-    """Return how many processors a generic target covers; 0 for a specific one."""
-    return sum(variant in load_catalog().generics_of(target) for target in owned_targets())
 
 
 class SelectorFacts(msgspec.Struct, frozen=True):

@@ -17,12 +17,11 @@ from rocwheel.binary.stubs import forwarding_name
 from rocwheel.build.plan import (
     FileMember,
     ForwardingMember,
-    PlannedComponent,
     PlannedWheel,
     PlanWarning,
     RelayMember,
-    TarMember,
     TextMember,
+    member_files,
 )
 from rocwheel.build.recipe import for_variant
 from rocwheel.build.sdk_source import (
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.build.facts import Facts
-    from rocwheel.build.placement import PrefixEntries
     from rocwheel.build.plan import Member
     from rocwheel.build.planning.components import LicensedFiles
     from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis
@@ -61,7 +59,8 @@ def put_relays(members: Sequence[Member], root: str, rules: Mapping[str, RelayRu
     for path, rule in rules.items():
         copy, program = files.get(f"{root}/{path}"), files.get(f"{root}/{rule.target}")
         if copy is not None and program is not None and _is_copy(copy, program):
-            relays[copy.path] = _relay(copy, rule.target_from(path), rule)
+            target, size = rule.target_from(path), copy.source.size
+            relays[copy.path] = RelayMember(copy.path, target, copy.artifact, size, rule.arguments)
     return [relays.get(member.path, member) for member in members]
 
 
@@ -86,10 +85,6 @@ def _lack(package: str, path: str, target: str, members: Mapping[str, Member]) -
     return f"is no copy of {target}, so that it ships as it is"
 
 
-def _relay(copy: FileMember, target: str, rule: RelayRule) -> RelayMember:
-    return RelayMember(copy.path, target, copy.artifact, copy.source.size, rule.arguments)
-
-
 def _is_copy(one: FileMember, other: FileMember) -> bool:
     with one.source.view() as mine, other.source.view() as theirs:
         return have_same_bytes(mine, theirs)
@@ -112,8 +107,16 @@ def make_wheel(
     """
     basis, spec = group.basis, group.recipe_of(package)
     floor = members_floor(members, basis.facts)
-    components = _components(licensed, group, package)
-    texts: list[FileMember | TextMember] = [*_license_members(licensed.texts), *_own_license(group, package)]
+    components = licensed.components
+    texts: list[FileMember | TextMember] = [
+        FileMember(path, 0o644, entry.source, str(entry.artifact), path)
+        for path, entry in licensed.texts.items()
+        if entry.source is not None
+    ]
+    if spec.module:
+        components = (*components, sdk_component(_OWN_TEXT))
+        texts.append(TextMember(_OWN_TEXT, sdk_license()))
+    files = (member for member in members if isinstance(member, FileMember))
     metadata = CoreMetadata(
         package.distribution,
         basis.version,
@@ -130,7 +133,7 @@ def make_wheel(
         tuple(members),
         tuple(texts),
         components=components,
-        targets=_targets(members, basis.facts),
+        targets=tuple(dict.fromkeys(code for file in files for code in basis.facts.targets.get(file.source, ()))),
         floor_reason=floor.reason if floor else "",
     )
 
@@ -152,39 +155,9 @@ def members_floor(members: Iterable[Member], facts: Facts) -> PlatformFloor | No
     return platform_floor(
         (file.origin, elf)
         for member in members
-        for file in _files(member)
+        for file in member_files(member)
         if (elf := facts.elves.get(file.source)) is not None
     )
-
-
-def _targets(members: Iterable[Member], facts: Facts) -> tuple[str, ...]:
-    files = (member for member in members if isinstance(member, FileMember))
-    return tuple(dict.fromkeys(target for file in files for target in facts.targets.get(file.source, ())))
-
-
-def _files(member: Member) -> Iterator[FileMember]:
-    if isinstance(member, FileMember):
-        yield member
-    elif isinstance(member, TarMember):
-        yield from (entry.file for entry in member.entries if entry.file is not None)
-
-
-def _components(licensed: LicensedFiles, group: PackageGroup, package: PlacedPackage) -> tuple[PlannedComponent, ...]:
-    """Return the components of a package, its Python modules among them."""
-    if not group.recipe_of(package).module:
-        return licensed.components
-    return (*licensed.components, sdk_component(_OWN_TEXT))
-
-
-def _own_license(group: PackageGroup, package: PlacedPackage) -> Iterator[TextMember]:
-    if group.recipe_of(package).module:
-        yield TextMember(_OWN_TEXT, sdk_license())
-
-
-def _license_members(texts: PrefixEntries) -> Iterator[FileMember]:
-    for path, entry in texts.items():
-        if entry.source is not None:
-            yield FileMember(path, 0o644, entry.source, str(entry.artifact), path)
 
 
 def module_files(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
@@ -207,24 +180,24 @@ def forwarding_members(group: PackageGroup, package: PlacedPackage) -> Iterator[
     named = group.recipe_of(package).unversioned
     patterns = PathPatterns(named) if named else None
     tag = RunpathTag(group.basis.recipe.run_path_tag)
-    for path, file in package.placement.files.items():
-        elf = group.basis.facts.elf(file.entry)
+    taken = package.placement.paths
+    for path, entry in package.placement.files.items():
+        elf = group.basis.facts.elf(entry)
         if patterns is None or elf is None or not elf.soname or not patterns.matches(path):
             continue
         plain = posixpath.join(posixpath.dirname(path), forwarding_name(elf.soname))
-        if not package.placement.has(plain):
+        if plain not in taken:
             place = posixpath.join(package.platform_module, plain)
-            yield ForwardingMember(place, elf.soname, elf.machine, str(file.entry.artifact), tag)
+            yield ForwardingMember(place, elf.soname, elf.machine, str(entry.artifact), tag)
 
 
 def plan_runtime_wheel(
     group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles, targets: Sequence[str]
 ) -> PlannedWheel:
     """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
-    spec = group.recipe_of(package)
-    scripts = {name: script for name, script in spec.console_scripts.items() if package.placement.has(script.path)}
-    modules = module_files(group, package)
-    texts = {f"{package.module}/{path}": text for path, text in modules.items()}
+    spec, shipped = group.recipe_of(package), package.placement.paths
+    scripts = {name: script for name, script in spec.console_scripts.items() if script.path in shipped}
+    texts = {f"{package.module}/{path}": text for path, text in module_files(group, package).items()}
     texts[f"{package.platform_module}/__init__.py"] = ""
     if spec.console_scripts:
         texts[f"{package.module}/_build_info.py"] = _script_info(group, package, scripts)

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
-    from rocwheel.build.promoting.candidates import Candidate
-    from rocwheel.build.promoting.promotion import Promotion
-    from rocwheel.core.progress import Progress
     from rocwheel.wheels.zip_reader import ZipMember
 
 
