@@ -62,6 +62,9 @@ def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | N
     return Catalog(old.root, tuple(sorted(names)), tuple(ordered), manifest)
 
 
+_OPTION = "--split-device"
+
+
 def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[str, Entry], list[NamedFile]]:
     """Return the files for all GPUs of those packages that device packages lie over, and the first at each path.
 
@@ -69,9 +72,12 @@ def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[st
     """
     families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
     if families:
-        option, found = "--split-device", f"{catalog.root} has artifacts for families, such as {families[0]}"
-        remedy = "Unite those of the families first: rocwheel artifacts merge."
-        raise InputError(option, found, expected="artifacts for all GPUs, and for single targets", remedy=remedy)
+        raise InputError(
+            _OPTION,
+            f"{catalog.root} has artifacts for families, such as {families[0]}",
+            expected="artifacts for all GPUs, and for single targets",
+            remedy="Unite those of the families first: rocwheel artifacts merge.",
+        )
     overlaid = {package.overlay for package in recipe.packages.values() if package.overlay}
     takes = [take for key in sorted(overlaid) for take in recipe.packages[key].take]
     found: list[Entry] = []

@@ -31,9 +31,7 @@ from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, read_di
 from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rocwheel.wheels.zip_reader import ZipMember
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 WordKind = Literal["target", "generic", "family", "shared"]
@@ -107,14 +105,10 @@ def _words() -> dict[str, tuple[WordKind, str]]:
     catalog = load_catalog()
     generics = {generic.name for generic in catalog.generics}
     found: dict[str, tuple[WordKind, str]] = {}
-    found |= {_normalised(family.name): ("shared", family.name) for family in load_table().families}
-    found |= {_normalised(name): ("family", name) for name in catalog.family_targets}
+    found |= {str(canonicalize_name(family.name)): ("shared", family.name) for family in load_table().families}
+    found |= {str(canonicalize_name(name)): ("family", name) for name in catalog.family_targets}
     found |= {name: ("generic" if name in generics else "target", name) for name in catalog.processors}
     return found
-
-
-def _normalised(name: str) -> str:
-    return str(canonicalize_name(name))
 
 
 _RANKS = {"target": 0, "generic": 2, "family": 3, "shared": 4}
@@ -145,7 +139,11 @@ def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
     grouped: dict[tuple[GpuPackage, ...], list[str]] = {}
     for target, needed in by_target.items():
         grouped.setdefault(needed, []).append(target)
-    labels = _make_labels(grouped)
+    # A label is what the first package is named for, with a target where that is not enough.
+    labels: dict[tuple[GpuPackage, ...], str] = {}
+    for needed, targets in grouped.items():
+        word = needed[0].word.replace("-", "_")
+        labels[needed] = word if word not in labels.values() else f"{word}_{targets[0]}"
     return [Choice(labels[needed], tuple(targets), needed) for needed, targets in grouped.items()]
 
 
@@ -153,15 +151,6 @@ def _rank(package: GpuPackage, target: str) -> tuple[int, int, str]:
     kind, name = classify_word(package.word)
     relabelled = kind == "target" and name != target
     return (1 if relabelled else _RANKS[kind]), len(package.targets), package.word
-
-
-def _make_labels(grouped: Mapping[tuple[GpuPackage, ...], Sequence[str]]) -> dict[tuple[GpuPackage, ...], str]:
-    """Return the label of each variant: what its first package is named for, and a target where that is not enough."""
-    labels: dict[tuple[GpuPackage, ...], str] = {}
-    for needed, targets in grouped.items():
-        word = needed[0].word.replace("-", "_")
-        labels[needed] = word if word not in labels.values() else f"{word}_{targets[0]}"
-    return labels
 
 
 _LICENSE_FILE = "LICENSE"
@@ -292,39 +281,29 @@ def read_packages(dist_dir: Path) -> list[GpuPackage]:
 
     Raises `InputError` for a wheel that can't be read, `ProblemsError` for several.
     """
-    wheels = [path for path in list_wheels(dist_dir) if _is_named_for_gpus(path)]
-    return convert_all(str(dist_dir), _read, wheels)
+    wheels = [path for path in list_wheels(dist_dir) if not split_wheel_file_name(path.name).label]
+    named = [(path, name) for path in wheels if (name := split_distribution(name_and_version(path.name)[0]))]
+    return convert_all(str(dist_dir), lambda one: _read(*one), named)
 
 
-def _is_named_for_gpus(path: Path) -> bool:
-    return not split_wheel_file_name(path.name).label and split_distribution(name_and_version(path.name)[0]) is not None
-
-
-def _read(path: Path) -> GpuPackage:
-    distribution, version = name_and_version(path.name)
-    name = split_distribution(distribution)
-    assert name is not None, path
+def _read(path: Path, name: tuple[str, str]) -> GpuPackage:
     members = {member.name: member for member in read_directory(path)}
     try:
         metadata = parse_core_metadata(read_member(members[find_metadata(path, members)]))[0]
     except CoreMetadataError as e:
         raise InputError(path, f"its metadata can't be read: {e}") from e
+    place, declared = f"{find_dist_info(path, members)}/{DECLARATION_NAME}", {}
+    if place in members:
+        declaration = decode_declaration(read_member(members[place]), source=f"{path}!{place}")
+        declared = dict.fromkeys(target.processor for target in declaration.targets)
     return GpuPackage(
         *name,
-        version,
+        name_and_version(path.name)[1],
         split_wheel_file_name(path.name).tags,
-        _read_declared(path, members),
+        tuple(declared),
         tuple(metadata.get("requires_dist", ())),
         metadata.get("requires_python", ""),
     )
-
-
-def _read_declared(path: Path, members: Mapping[str, ZipMember]) -> tuple[str, ...]:
-    place = f"{find_dist_info(path, members)}/{DECLARATION_NAME}"
-    if place not in members:
-        return ()
-    declaration = decode_declaration(read_member(members[place]), source=f"{path}!{place}")
-    return tuple(dict.fromkeys(target.processor for target in declaration.targets))
 
 
 class NoGpuPackagesError(InputError):
@@ -378,7 +357,9 @@ def plan_added(dist_dir: Path) -> PlannedVariants:
     if not selecting:
         raise NoGpuPackagesError(dist_dir)
     names = {wheel.name.file_name for wheel in selecting}
-    others = [path for path in list_wheels(dist_dir) if _is_of(path, selecting) and path.name not in names]
+    own = {(wheel.metadata.name, wheel.name.stem.partition("-")[2]) for wheel in selecting}
+    told = {path: name_and_version(path.name) for path in list_wheels(dist_dir) if path.name not in names}
+    others = [path for path, (name, version) in told.items() if (canonicalize_name(name), version) in own]
     standing = [dist_dir / name for name in sorted(names) if (dist_dir / name).exists()]
     raise_all(str(dist_dir), list(_find_strangers([*others, *standing])))
     return PlannedVariants(dist_dir, tuple(selecting), tuple(path.name for path in others))
@@ -401,29 +382,16 @@ def find_clashes(plans: Iterable[PlannedVariants], dist_dirs: Sequence[Path]) ->
     """
     planned = {plan.dist_dir: plan.files for plan in plans}
     for name in sorted({name for folder in dist_dirs for name in planned.get(folder, {})}):
-        held = {folder: _held(folder, name, planned) for folder in dist_dirs}
+        held = {folder: planned.get(folder, {}).get(name) for folder in dist_dirs}
+        standing = [folder for folder in dist_dirs if held[folder] is None and (folder / name).exists()]
+        held |= {folder: _read_files(folder / name) for folder in standing}
         first, *others = [folder for folder, files in held.items() if files is not None]
-        yield from (_clash(folder / name, first / name) for folder in others if held[folder] != held[first])
-
-
-def _held(folder: Path, name: str, planned: Mapping[Path, Mapping[str, dict[str, bytes]]]) -> dict[str, bytes] | None:
-    """Return what the wheel of a name in a folder will hold; none where there will be no such wheel."""
-    files = planned.get(folder, {}).get(name)
-    return _read_files(folder / name) if files is None and (folder / name).exists() else files
-
-
-def _clash(path: Path, other: Path) -> InputError:
-    base = canonicalize_name(name_and_version(path.name)[0])
-    found = f"would require other packages than {other}, and one index lists both"
-    remedy = f"Keep the {base} packages for all of these GPUs in one folder."
-    return InputError(path, found, expected="one wheel of a name", remedy=remedy)
-
-
-def _is_of(path: Path, selecting: Sequence[SelectingWheel]) -> bool:
-    name, version = name_and_version(path.name)
-    return (canonicalize_name(name), version) in {
-        (wheel.metadata.name, wheel.name.stem.partition("-")[2]) for wheel in selecting
-    }
+        base = canonicalize_name(name_and_version(name)[0])
+        remedy = f"Keep the {base} packages for all of these GPUs in one folder."
+        found = f"would require other packages than {first / name}, and one index lists both"
+        for folder in others:
+            if held[folder] != held[first]:
+                yield InputError(folder / name, found, expected="one wheel of a name", remedy=remedy)
 
 
 def _find_strangers(paths: Sequence[Path]) -> Iterator[InputError]:

@@ -75,7 +75,7 @@ def check_options(options: PlanOptions) -> None:
         _check_suffix,
         expected_targets,
         lambda one: one.rocm is None or parse_rocm(one.rocm, source="--rocm"),
-        lambda one: one.platform_tag is None or check_platform(one.platform_tag, one.platform_tag_source),
+        _check_tag,
         _check_platform,
         retarget_pairs,
         common_targets,
@@ -87,6 +87,11 @@ def _check_suffix(options: PlanOptions) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
         option, found = "--version-suffix", f"is {options.module_suffix!r}"
         raise InputError(option, found, expected="letters, digits and underscores, as in a module's name")
+
+
+def _check_tag(options: PlanOptions) -> None:
+    if options.platform_tag is not None:
+        check_platform(options.platform_tag, options.platform_tag_source)
 
 
 def _check_platform(options: PlanOptions) -> None:
