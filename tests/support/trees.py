@@ -11,6 +11,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import Elf, ElfKind, ElfTraits
 from rocwheel.binary.elf.header import Segment
+from rocwheel.binary.elf.mapping import PAGES
 from rocwheel.binary.elf.symbols import Linkage, VersionNeed
 from rocwheel.binary.pe.facts import Certificate, Pe
 from rocwheel.binary.pe.header import AMD64, PeHeader
@@ -68,7 +69,7 @@ def library(
         kind=fields.pop("kind", ElfKind.SHARED_OBJECT),
         type=3,
         osabi=0,
-        segments=fields.pop("segments", (CODE,)),
+        segments=fields.pop("segments", (msgspec.structs.replace(CODE, alignment=PAGES.get(machine, 4096)),)),
         is_dynamic=True,
         soname=soname,
         needed=needed,

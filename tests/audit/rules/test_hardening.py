@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import platform
+import struct
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
 import pytest
 
 from tests.support.breaches import Breach, check_breach, one
-from tests.support.trees import MISALIGNED, find, library, package
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.trees import CODE, MISALIGNED, find, library, package
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BREACHES = {
     "segment-alignment": Breach(
@@ -52,3 +63,46 @@ def test_the_tag_of_a_wheel_says_whether_its_segments_are_loaded() -> None:
     assert rules("manylinux_2_35_x86_64") == []
     assert rules("linux_x86_64") == ["segment-alignment", "tag-local"]
     assert rules("musllinux_1_2_x86_64") == ["musl-unchecked"]
+
+
+def aligned(alignment: int, *, machine: int = 62, tag: str = "linux_x86_64") -> list[tuple[str, str]]:
+    """Return what is found of a library whose segments ask for an alignment."""
+    segments = (msgspec.structs.replace(CODE, alignment=alignment),)
+    audited = one(library("demo/a.so", segments=segments, machine=machine), owner=package(tag=f"py3-none-{tag}"))
+    return [(f.severity.value, f.found) for f in find(audited, select=("segment-alignment",))]
+
+
+@pytest.mark.parametrize(("machine", "name"), [(183, "aarch64"), (21, "ppc64le")])
+def test_a_library_is_aligned_for_the_largest_pages_of_its_machine(machine: int, name: str) -> None:
+    found = (
+        "is aligned for pages of 4096 bytes: kernels with pages of 64 KiB refuse it "
+        "(ELF load command alignment not page-aligned)"
+    )
+    assert aligned(0x1000, machine=machine, tag=f"manylinux_2_28_{name}") == [("warning", found)]
+    assert aligned(0x10000, machine=machine, tag=f"manylinux_2_28_{name}") == []
+    assert aligned(0x1000, machine=machine, tag=f"musllinux_1_2_{name}") == []
+    assert aligned(0x1000) == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "alignment", "is_found"),
+    [(62, 1 << 45, False), (62, 1 << 46, True), (62, 3 << 46, False), (183, 1 << 46, False), (183, 1 << 47, True)],
+)
+def test_no_process_has_room_for_a_huge_alignment(machine: int, alignment: int, is_found: bool) -> None:
+    found = f"asks for an alignment of 2**{alignment.bit_length() - 1} bytes: glibc 2.35 and later fail to map it, "
+    found += "as a process has no room for that"
+    assert aligned(alignment, machine=machine, tag="manylinux_2_35_x86_64") == ([("error", found)] if is_found else [])
+
+
+@needs_compiler
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other machines have more addresses")
+def test_the_loader_refuses_the_alignments_that_no_process_has_room_for(tmp_path: Path) -> None:
+    data = (build_tree(tmp_path, Lib("libx.so")) / "libx.so").read_bytes()
+    header = data.index(struct.pack("<I", 1), 64)  # the first PT_LOAD
+    loads = []
+    for exponent in (45, 46):
+        path = tmp_path / f"lib{exponent}.so"
+        path.write_bytes(data[: header + 48] + struct.pack("<Q", 1 << exponent) + data[header + 56 :])
+        program = f"import ctypes; ctypes.CDLL({str(path)!r})"
+        loads.append(subprocess.run([sys.executable, "-c", program], check=False, capture_output=True).returncode == 0)
+    assert loads == [True, False]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.header import PF_X, PT_LOAD
+from rocwheel.binary.elf.mapping import PAGES, find_small_pages, find_unreservable
 from rocwheel.wheels.names import wheel_platforms
 from rocwheel.wheels.tags import lowest_glibc
 
@@ -13,11 +14,42 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
+    from rocwheel.binary.elf.facts import Elf
 
 __all__ = ["RULES"]
 
 
 def _alignment(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.loadable:
+        owner = subject.tree.owners.get(file.distribution)
+        if file.elf is not None and not (owner and owner.is_for_musl):
+            yield from _pages(file.source, file.elf)
+    yield from _misaligned(subject)
+
+
+def _pages(source: str, elf: Elf) -> Iterator[Evidence]:
+    """Find libraries that some kernel's pages, or the addresses of a process, are too few for."""
+    if not elf.is_shared_library:
+        return
+    if (segment := find_unreservable(elf.segments, elf.machine)) is not None:
+        found = (
+            f"asks for an alignment of 2**{segment.alignment.bit_length() - 1} bytes: glibc 2.35 and later fail to map "
+            "it, as a process has no room for that"
+        )
+        facts = (f"{segment.alignment:#x}",)
+        yield Evidence(source, found, "Link it again.", facts=facts, severity=Severity.ERROR)
+    elif (segment := find_small_pages(elf.segments, elf.machine)) is not None:
+        pages = PAGES[elf.machine]
+        found = (
+            f"is aligned for pages of {segment.alignment} bytes: kernels with pages of {pages >> 10} KiB refuse it "
+            "(ELF load command alignment not page-aligned)"
+        )
+        yield Evidence(
+            source, found, f"Link it with -Wl,-z,max-page-size={pages:#x}.", facts=(f"{segment.alignment:#x}",)
+        )
+
+
+def _misaligned(subject: Subject) -> Iterator[Evidence]:
     """Find misaligned segments of files for which no tag says how old a glibc may be: for the others `tags` does."""
     for file in subject.tree.loadable:
         segment = file.elf.misaligned if file.elf else None
@@ -65,7 +97,7 @@ RULES = (
     Rule(
         "segment-alignment",
         Severity.WARNING,
-        "Every glibc maps the segments of a library.",
+        "Every glibc maps the segments of a library, whatever pages the kernel has.",
         "'rocwheel repair' for wheels, or 'rocwheel runpath set' for files, gives them an alignment that all take. Use "
         "another release of patchelf than 0.18.",
         _alignment,

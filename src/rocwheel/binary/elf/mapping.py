@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, PT_LOAD, PT_PHDR, ElfError, load_segments
+from rocwheel.binary.elf.header import (
+    EM_AARCH64,
+    EM_AMDGPU,
+    EM_PPC64,
+    EM_X86_64,
+    ET_DYN,
+    PT_LOAD,
+    PT_PHDR,
+    ElfError,
+    load_segments,
+)
 from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
@@ -19,9 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY_ALIGNMENT",
+    "PAGES",
     "find_misaligned",
     "find_offset",
+    "find_small_pages",
     "find_table",
+    "find_unreservable",
     "read_memory",
     "realigned",
     "require_contents",
@@ -30,6 +43,13 @@ __all__ = [
 
 ANY_ALIGNMENT: Final = (2, 35)
 """The first glibc that loads libraries whatever alignment their segments ask for (its bugs 28676 and 28688)."""
+
+PAGES: Final = {EM_AARCH64: 1 << 16, EM_PPC64: 1 << 16}
+"""The largest pages of kernels for a machine, where not all have those of 4 KiB; linkers align for them by default."""
+
+_UNRESERVABLE: Final = {EM_X86_64: 1 << 46}
+_UNRESERVABLE_ELSEWHERE: Final = 1 << 47
+"""Alignments for which no room is left: processes have 2**47 addresses on x86-64 and 2**48 on others."""
 
 _PAGE: Final = 1 << 12
 """The smallest page of any machine: what is mapped with it is mapped with larger ones, too."""
@@ -90,6 +110,22 @@ def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment
 def _is_misaligned(segment: Segment) -> bool:
     distance = (segment.address - segment.offset) % _ADDRESSES
     return bool(segment.alignment % _PAGE or distance & ((segment.alignment - 1) % _ADDRESSES))
+
+
+def find_unreservable(segments: Iterable[Segment], machine: int) -> Segment | None:
+    """Return the first loaded segment of a library for whose alignment a process has no room, from glibc 2.35 on.
+
+    That reserves as much as a power of two asks for besides what it maps. What is no power of two it passes over.
+    """
+    least = _UNRESERVABLE.get(machine, _UNRESERVABLE_ELSEWHERE)
+    found = (one for one in load_segments(segments) if one.alignment.bit_count() == 1 and one.alignment >= least)
+    return next(found, None)
+
+
+def find_small_pages(segments: Iterable[Segment], machine: int) -> Segment | None:
+    """Return the first loaded segment of a library that is not aligned for the largest `PAGES` of its machine."""
+    pages = PAGES.get(machine, _PAGE)
+    return next((one for one in load_segments(segments) if pages > _PAGE and one.alignment < pages), None)
 
 
 def realigned(segments: tuple[Segment, ...], *, is_program: bool) -> tuple[Segment, ...]:
