@@ -35,16 +35,12 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     place: Place
     families: dict[str, list[str]]
     """GPU targets by family, all in canonical order."""
-    selected: dict[str, str]
-    """Requirements with ``{family}``, by the extra that is decided when it is installed."""
     extras: dict[str, list[str]]
     """Requirements by extra."""
     refused: dict[str, list[str]]
     """Targets that extras refuse, by the part before the target."""
-    libraries: dict[str, dict[str, Any]]
-    overlaid: dict[str, list[str]]
-    common_gpus: list[str]
-    unloadable: list[str]
+    others: dict[str, Any]
+    """Literals that are for this place alone, in the order in which the selector has them."""
 
 
 def find_facts(place: Place, selectors: Sequence[Selector]) -> PlatformFacts:
@@ -57,17 +53,14 @@ def find_facts(place: Place, selectors: Sequence[Selector]) -> PlatformFacts:
     for prefix, requirement in selected.items():
         extras |= _family_extras(prefix, requirement, families, is_neutral=is_neutral)
     with_overlays = [one.on(place, "COMMON_GPUS") or [] for one in own if one.on(place, "OVERLAID")]
-    return PlatformFacts(
-        place,
-        families,
-        selected,
-        extras,
-        refused,
-        _libraries(place, own),
-        _united(one.on(place, "OVERLAID") or {} for one in own),
-        [gpu for gpu in (with_overlays or [[]])[0] if all(gpu in gpus for gpus in with_overlays)],
-        sorted({pattern for one in own for pattern in one.on(place, "UNLOADABLE")}),
-    )
+    others = {
+        "LIBRARIES": _libraries(place, own),
+        "OVERLAID": _united(one.on(place, "OVERLAID") or {} for one in own),
+        "COMMON_GPUS": [gpu for gpu in (with_overlays or [[]])[0] if all(gpu in gpus for gpus in with_overlays)],
+        "UNLOADABLE": sorted({pattern for one in own for pattern in one.on(place, "UNLOADABLE")}),
+        "SELECTED": selected,
+    }
+    return PlatformFacts(place, families, extras, refused, others)
 
 
 def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -84,14 +77,14 @@ def _families_at(place: Place, selectors: Sequence[Selector]) -> dict[str, list[
     if all(one.info["LAYOUT"] == "per-family" for one in selectors):
         return ordered
     # A target's own package comes before others that serve it as well, and only one package may serve it.
-    taken = set(ordered)
-    return {name: [name, *_not_taken(targets, taken)] for name, targets in ordered.items()}
-
-
-def _not_taken(targets: Iterable[str], taken: set[str]) -> list[str]:
-    free = [target for target in targets if target not in taken]
-    taken.update(free)
-    return free
+    owners = {name: name for name in ordered}
+    for name, targets in ordered.items():
+        for target in targets:
+            owners.setdefault(target, name)
+    return {
+        name: [name, *(target for target in targets if target != name and owners[target] == name)]
+        for name, targets in ordered.items()
+    }
 
 
 def _united_extras(
@@ -110,7 +103,7 @@ def _plain_extras(place: Place, selector: Selector, refused: dict[str, list[str]
     """Yield the extras that are not for a single GPU; targets that others refuse are appended to ``refused``."""
     of_gpus = set(_gpu_extras(selector))
     for extra, rows in selector.info["EXTRAS"].items():
-        if any(_refuses(requirement) for requirement, _ in rows):
+        if any(map(is_refusing, readable_requirements([requirement for requirement, _ in rows]))):
             for prefix in refused:
                 refused[prefix] += [extra.removeprefix(f"{prefix}-")] if extra.startswith(f"{prefix}-") else []
         elif extra not in of_gpus:
@@ -124,10 +117,6 @@ def _gpu_extras(selector: Selector) -> Iterator[str]:
     everywhere = [selector.info, *selector.info.get("BY_PLATFORM", {}).values()]
     for prefix in {prefix for facts in everywhere for prefix in facts.get("SELECTED", ())}:
         yield from (f"{prefix}-{name}" for name in names)
-
-
-def _refuses(requirement: str) -> bool:
-    return any(map(is_refusing, readable_requirements([requirement])))
 
 
 def _family_extras(
@@ -161,14 +150,7 @@ def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[
     first = selectors[0].info
     facts = [find_facts(place, selectors) for place in find_places(one.machines for one in selectors)]
     families = _merged_families(facts)
-    shared = {
-        "FAMILIES": families,
-        "LIBRARIES": facts[0].libraries,
-        "OVERLAID": facts[0].overlaid,
-        "COMMON_GPUS": facts[0].common_gpus,
-        "UNLOADABLE": facts[0].unloadable,
-        "SELECTED": facts[0].selected,
-    }
+    shared = {"FAMILIES": families, **facts[0].others}
     return {
         **first,
         **shared,
@@ -197,14 +179,8 @@ def _merged_families(facts: Sequence[PlatformFacts]) -> dict[str, dict[str, list
 
 def _own_facts(facts: PlatformFacts, shared: dict[str, Any]) -> dict[str, Any]:
     """Return what holds in a place otherwise than what the selector says of all."""
-    own = {
-        "FAMILIES": {name: _own_family(facts, name, row) for name, row in shared["FAMILIES"].items()},
-        "LIBRARIES": facts.libraries,
-        "OVERLAID": facts.overlaid,
-        "COMMON_GPUS": facts.common_gpus,
-        "UNLOADABLE": facts.unloadable,
-        "SELECTED": facts.selected,
-    }
+    families = {name: _own_family(facts, name, row) for name, row in shared["FAMILIES"].items()}
+    own = {"FAMILIES": families, **facts.others}
     return {name: value for name, value in own.items() if value != shared[name]}
 
 
@@ -263,22 +239,8 @@ def _refusing(
     }
 
 
-_MERGED = frozenset(
-    [
-        "FAMILIES",
-        "DEFAULT_FAMILY",
-        "PACKAGES",
-        "LIBRARIES",
-        "OVERLAID",
-        "COMMON_GPUS",
-        "UNLOADABLE",
-        "EXTRAS",
-        "SELECTED",
-        "PLATFORMS",
-        "MACHINES",
-        "BY_PLATFORM",
-    ]
-)
+_MERGED = {"FAMILIES", "DEFAULT_FAMILY", "PACKAGES", "LIBRARIES", "OVERLAID", "COMMON_GPUS", "UNLOADABLE", "EXTRAS"}
+_MERGED |= {"SELECTED", "PLATFORMS", "MACHINES", "BY_PLATFORM"}
 """Literals that may differ; all others have to be the same."""
 _AGAIN = "Build all of them again from one release."
 
@@ -415,11 +377,12 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
     except OSError as e:
         raise write_error(dest_dir, e) from e
     remove_abandoned(dest_dir)
-    write_sdist(target, sdist_stem(first.name, first.version), _files(first, info), mtime=date.seconds)
+    listed = [name for name in first.files if name.endswith(".egg-info/requires.txt")]
+    changed = dict.fromkeys(listed, requires_txt(info).encode()) | {first.place: render_literals(info).encode()}
+    write_sdist(target, sdist_stem(first.name, first.version), first.files | changed, mtime=date.seconds)
     families = {name: tuple(row["platforms"]) for name, row in info["FAMILIES"].items()}
-    return MergeResult(
-        str(target), target.stat().st_size, first.version, families, tuple(str(one.path) for one in selectors)
-    )
+    merged = tuple(str(one.path) for one in selectors)
+    return MergeResult(str(target), target.stat().st_size, first.version, families, merged)
 
 
 def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
@@ -441,10 +404,3 @@ def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
 def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
     """Return the families that a selector can choose, each with a platform that has it."""
     return {(name, system) for name, row in info["FAMILIES"].items() for system in row["platforms"]}
-
-
-def _files(selector: Selector, info: dict[str, Any]) -> dict[str, bytes]:
-    """Return the files of a selector with other facts."""
-    listed = [name for name in selector.files if name.endswith(".egg-info/requires.txt")]
-    changed = dict.fromkeys(listed, requires_txt(info).encode())
-    return {**selector.files, **changed, selector.place: render_literals(info).encode()}

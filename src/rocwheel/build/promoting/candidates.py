@@ -62,7 +62,9 @@ class VersionChange(msgspec.Struct, frozen=True):
         version = match["version"]
         if _is_same(version, self.old):
             version = self.new
-        elif _is_same(version.partition("+")[0], self.old.partition("+")[0]) and _refuses(version):
+        elif _is_same(version.partition("+")[0], self.old.partition("+")[0]) and any(
+            map(is_refusing, readable_requirements([f"x=={version}"]))
+        ):
             version = f"{self.new.partition('+')[0]}+{version.partition('+')[2]}"
         return match["name"] + version + text[match.end() :]
 
@@ -92,9 +94,8 @@ class VersionChange(msgspec.Struct, frozen=True):
         return render_literals({**values, **changed}).encode()
 
     def _lines(self, data: bytes) -> bytes:
-        return "\n".join(map(self.requirement, data.decode("utf-8", "surrogateescape").split("\n"))).encode(
-            "utf-8", "surrogateescape"
-        )
+        lines = data.decode("utf-8", "surrogateescape").split("\n")
+        return "\n".join(map(self.requirement, lines)).encode("utf-8", "surrogateescape")
 
     def _assigned(self, data: bytes, before: bytes) -> bytes:
         """Replace the version where it is the whole string that follows ``before``."""
@@ -138,10 +139,6 @@ def _is_same(text: str, version: str) -> bool:
         return False
 
 
-def _refuses(version: str) -> bool:
-    return any(map(is_refusing, readable_requirements([f"x=={version}"])))
-
-
 _SUFFIXES = (".whl", ".tar.gz")
 
 
@@ -169,21 +166,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.members)
 
 
-class SetInFolder(msgspec.Struct, frozen=True):
-    """The candidates in one folder: a set, or what several sets share, which have folders of their own below it."""
+def read_candidates(dist: Path) -> dict[str, list[Candidate]]:
+    """Read the distributions in ``dist`` and, for sets of one family each, in the folders there; return them by folder.
 
-    folder: str
-    candidates: tuple[Candidate, ...]
-
-    @property
-    def selector(self) -> Candidate | None:
-        """The distribution that chooses among the others, if the folder has one."""
-        return next((candidate for candidate in self.candidates if candidate.info), None)
-
-
-def read_candidates(dist: Path) -> tuple[SetInFolder, ...]:
-    """Read the distributions in ``dist`` and, for sets of one family each, in the folders there.
-
+    Those in ``dist`` itself are a set, or what several sets share.
     Raises `InputError`, or `ProblemsError` with all, for files that can't be read, are not what their names say, hold
     members that installers refuse, or are neither a wheel nor an sdist; and when there are none.
     """
@@ -193,7 +179,7 @@ def read_candidates(dist: Path) -> tuple[SetInFolder, ...]:
     by_folder: defaultdict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         by_folder[candidate.folder].append(candidate)
-    return tuple(SetInFolder(folder, tuple(group)) for folder, group in sorted(by_folder.items()))
+    return dict(sorted(by_folder.items()))
 
 
 def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
@@ -255,9 +241,8 @@ def _read_sdist(path: Path, folder: str) -> Candidate:
     if "PKG-INFO" not in files:
         raise InputError(path, "has no PKG-INFO", expected="an sdist, which has one")
     name, version = _check_names(path, files["PKG-INFO"], stated)
-    return Candidate(
-        path=path, folder=folder, name=name, version=version, files=files, info=_selector_info(files, str(path))
-    )
+    info = _selector_info(files, str(path))
+    return Candidate(path=path, folder=folder, name=name, version=version, files=files, info=info)
 
 
 def _check_names(path: Path, metadata: bytes, stated: FileName) -> tuple[str, str]:

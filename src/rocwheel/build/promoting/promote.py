@@ -13,7 +13,7 @@ import msgspec
 from packaging.version import Version
 
 from rocwheel.build.placement import canonical_order
-from rocwheel.build.promoting.candidates import Candidate, SetInFolder, VersionChange, read_candidates
+from rocwheel.build.promoting.candidates import Candidate, VersionChange, read_candidates
 from rocwheel.build.promoting.promotion import KeptTargets, Promotion, promote_set
 from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
@@ -32,10 +32,8 @@ from rocwheel.wheels.zip_directory import SIGNATURES, read_directory
 from rocwheel.wheels.zip_reader import digest_member, read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
-
-    from rocwheel.wheels.zip_reader import ZipMember
 
 
 _OPTION = "--to"
@@ -113,6 +111,8 @@ def _write_wheel(
 ) -> None:
     candidate = promotion.candidate
     left_out = {f"{candidate.dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    # The format wants the files of .dist-info itself at a wheel's end, and bills with them.
+    at_end = (candidate.dist_info, f"{candidate.dist_info}/{SBOM_NAME.partition('/')[0]}")
     metadata: dict[str, bytes] = {}
     with write_wheels(executor, source_date.zip_time, progress=progress) as packer:
         wheel = packer.open(path, dist_info=promotion.dist_info)
@@ -120,21 +120,14 @@ def _write_wheel(
             if member.name in left_out:
                 continue
             changed = promotion.changed.get(member.name)
-            if _is_metadata(member, candidate):
+            if member.name.rpartition("/")[0] in at_end:
                 metadata[member.name.partition("/")[2]] = read_member(member) if changed is None else changed
             elif changed is None:
-                wheel.add_packed(
-                    msgspec.structs.replace(member, name=promotion.renamed(member.name)), safe_mode(member.mode)
-                )
+                renamed = msgspec.structs.replace(member, name=promotion.renamed(member.name))
+                wheel.add_packed(renamed, safe_mode(member.mode))
             else:
                 wheel.add(promotion.renamed(member.name), safe_mode(member.mode), BytesContent(changed))
         wheel.close(metadata)
-
-
-def _is_metadata(member: ZipMember, candidate: Candidate) -> bool:
-    """Return whether a member is a file of ``.dist-info`` itself or a bill: the format wants these at a wheel's end."""
-    places = (candidate.dist_info, f"{candidate.dist_info}/{SBOM_NAME.partition('/')[0]}")
-    return member.name.rpartition("/")[0] in places
 
 
 def _check_record(promotion: Promotion, path: Path) -> None:
@@ -162,18 +155,13 @@ def _check_record(promotion: Promotion, path: Path) -> None:
 def _old_files(promotion: Promotion, path: Path) -> Iterator[InstalledFile]:
     candidate = promotion.candidate
     source = str(candidate.path)
-    written = _written_digests(path, f"{promotion.dist_info}/RECORD")
-    for name, member in candidate.members.items():
-        copied = None if name in promotion.changed else written.get(promotion.renamed(name))
-        sha256 = copied or digest_member(member).sha256
-        yield InstalledFile(path=name, distribution=source, source=f"{source}!{name}", size=member.size, sha256=sha256)
-
-
-def _written_digests(path: Path, record: str) -> dict[str, bytes]:
-    """Return the SHA-256 of each member of a wheel that was just written, by its RECORD."""
+    record = f"{promotion.dist_info}/RECORD"
     text = next(read_member(member) for member in read_directory(path) if member.name == record)
-    rows = {entry.path: entry.hash.partition("=")[2] for entry in parse_record(text, record)}
-    return {name: base64.urlsafe_b64decode(f"{digest}==") for name, digest in rows.items() if digest}
+    written = {entry.path: entry.hash.partition("=")[2] for entry in parse_record(text, record)}
+    for name, member in candidate.members.items():
+        copied = "" if name in promotion.changed else written.get(promotion.renamed(name))
+        sha256 = base64.urlsafe_b64decode(f"{copied}==") if copied else digest_member(member).sha256
+        yield InstalledFile(path=name, distribution=source, source=f"{source}!{name}", size=member.size, sha256=sha256)
 
 
 class PromotedDistribution(msgspec.Struct, frozen=True):
@@ -217,21 +205,28 @@ class PromoteJob(msgspec.Struct, frozen=True):
         workers = worker_count(self.jobs)
         version = checked_version(self.to)
         sets = read_candidates(self.dist)
-        candidates = [candidate for packages in sets for candidate in packages.candidates]
+        candidates = [candidate for packages in sets.values() for candidate in packages]
         old = check_versions(self.dist, candidates, version)
         kept = self._kept(sets)
         change = VersionChange(old, version)
-        groups = [promote_set(one, change, kept[one.folder]) for one in sets if _stays(kept[one.folder])]
-        promotions = [promotion for group in groups for promotion in group]
+        promotions: list[Promotion] = []
+        for folder, packages in sets.items():
+            left = kept[folder]
+            promotions += promote_set(packages, change, left) if left is None or left.families else []
         check_output(self.dist, self.dest_dir, [promotion.place for promotion in promotions])
         self._write(promotions, workers, progress)
-        return self._result(change, promotions, candidates, kept.values())
+        paths = {promotion.candidate.path: self.dest_dir / promotion.place for promotion in promotions}
+        made = [PromotedDistribution(str(source), str(new), new.stat().st_size) for source, new in paths.items()]
+        left_out = tuple(str(candidate.path) for candidate in candidates if candidate.path not in paths)
+        families = tuple(dict.fromkeys(family for one in kept.values() if one for family in one.families))
+        return PromotionResult(old, version, tuple(made), left_out, families)
 
-    def _kept(self, sets: Sequence[SetInFolder]) -> dict[str, KeptTargets | None]:
+    def _kept(self, sets: Mapping[str, Sequence[Candidate]]) -> dict[str, KeptTargets | None]:
         """Return by folder what stays there, none for everything."""
         if not self.targets:
-            return dict.fromkeys(packages.folder for packages in sets)
-        infos = {packages.folder: packages.selector.info for packages in sets if packages.selector}
+            return dict.fromkeys(sets)
+        selectors = {folder: next((one for one in packages if one.info), None) for folder, packages in sets.items()}
+        infos = {folder: selector.info for folder, selector in selectors.items() if selector}
         if not infos:
             found, expected = "has no selector", "a rocm sdist or wheel, which says what is for which GPU"
             raise InputError(self.dist, found, expected=expected, remedy="Promote it without --targets.")
@@ -242,7 +237,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
             raise InputError(option, found, expected=f"some of {', '.join(canonical_order(offered)) or 'none'}")
         kept = {folder: KeptTargets.among(info, self.targets) for folder, info in infos.items()}
         shared = KeptTargets.together(kept.values())
-        return {packages.folder: kept.get(packages.folder, shared) for packages in sets}
+        return {folder: kept.get(folder, shared) for folder in sets}
 
     def _write(self, promotions: Sequence[Promotion], workers: int, progress: Progress) -> None:
         """Write everything into a hidden folder, then give all of it its place."""
@@ -290,20 +285,3 @@ class PromoteJob(msgspec.Struct, frozen=True):
             for path in made:
                 path.rmdir()
             raise
-
-    def _result(
-        self,
-        change: VersionChange,
-        promotions: Sequence[Promotion],
-        candidates: Sequence[Candidate],
-        kept: Iterable[KeptTargets | None],
-    ) -> PromotionResult:
-        paths = {promotion.candidate.path: self.dest_dir / promotion.place for promotion in promotions}
-        made = [PromotedDistribution(str(old), str(new), new.stat().st_size) for old, new in paths.items()]
-        left_out = tuple(str(candidate.path) for candidate in candidates if candidate.path not in paths)
-        families = tuple(dict.fromkeys(family for one in kept if one for family in one.families))
-        return PromotionResult(change.old, change.new, tuple(made), left_out, families)
-
-
-def _stays(kept: KeptTargets | None) -> bool:
-    return kept is None or bool(kept.families)

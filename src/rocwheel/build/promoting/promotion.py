@@ -12,7 +12,6 @@ from rocwheel.build.planning.selector import refusing_extras, requires_txt, sele
 from rocwheel.build.promoting.candidates import (
     BUILD_INFO,
     Candidate,
-    SetInFolder,
     VersionChange,
     read_build_info,
     says_version,
@@ -28,7 +27,7 @@ from rocwheel.wheels.requirements import RequirementError, is_refusing, read_req
 from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -137,18 +136,22 @@ class Promotion(msgspec.Struct, frozen=True):
         return f"{new}{top.removeprefix(old)}{slash}{rest}" if top in {f"{old}.dist-info", f"{old}.data"} else member
 
 
-def promote_set(packages: SetInFolder, change: VersionChange, kept: KeptTargets | None) -> list[Promotion]:
+def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: KeptTargets | None) -> list[Promotion]:
     """Return what becomes of each distribution of a set that stays.
 
     Raises `InputError` for files that can't be read, and for wheels of one package that carry different code.
     """
-    stay = [one for one in packages.candidates if kept is None or canonicalize_name(one.name) not in kept.dropped]
-    declarations = {one.path: found for one in stay if (found := _declaration(one))} if kept else {}
+    stay = [one for one in packages if kept is None or canonicalize_name(one.name) not in kept.dropped]
+    places = {one.path: one.members.get(f"{one.dist_info}/{DECLARATION_NAME}") for one in stay} if kept else {}
+    declarations = {
+        path: decode_declaration(read_member(member), source=member.source) for path, member in places.items() if member
+    }
     declared = {target.processor for found in declarations.values() for target in found.targets}
     made = [_promote(one, change, kept, declared) for one in stay]
     wheels = [promotion for promotion in made if promotion.dist_info and not promotion.candidate.info]
     # Packages that several sets share were compared with each set by itself.
-    if kept and packages.selector and all(promotion.candidate.path in declarations for promotion in wheels):
+    has_selector = any(one.info for one in packages)
+    if kept and has_selector and all(promotion.candidate.path in declarations for promotion in wheels):
         _declare_again(wheels, declarations)
     return made
 
@@ -203,11 +206,6 @@ def _place(candidate: Candidate, change: VersionChange) -> str:
 def _versioned(stem: str, change: VersionChange) -> str:
     """Return ``NAME-VERSION`` with the new version."""
     return f"{stem.rpartition('-')[0]}-{change.new}"
-
-
-def _declaration(candidate: Candidate) -> Declaration | None:
-    member = candidate.members.get(f"{candidate.dist_info}/{DECLARATION_NAME}")
-    return decode_declaration(read_member(member), source=member.source) if member else None
 
 
 def _declare_again(wheels: list[Promotion], declarations: Mapping[Path, Declaration]) -> None:
