@@ -14,7 +14,7 @@ from packaging.metadata import Metadata
 
 from rocwheel.build.merging.merge import merge_selectors
 from rocwheel.index.write_index import write_index
-from rocwheel.sdk.selector._facts import take_facts
+from rocwheel.sdk.selector import take_facts
 from tests.build.merging.selectors import facts_of, on_machine, windows, write_plan, write_selector
 from tests.build.selectors import literals
 from tests.support.wheels import make_wheel

@@ -10,7 +10,7 @@ import pytest
 from rocwheel.build.merging.merge import merge_selectors
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.errors import InputError
-from rocwheel.sdk.selector._facts import take_facts
+from rocwheel.sdk.selector import take_facts
 from tests.build.merging.selectors import facts_of, on_machine, windows, write_selector
 
 if TYPE_CHECKING:

@@ -241,11 +241,11 @@ print(get_devel_root())
 """
 _OPEN_LINE = """
 import errno, os
-from rocm_sdk import _record
+from rocm_sdk import _devel_expansion as expansion
 from rocm_sdk._devel import get_devel_root
 def fail(place, *names):
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-_record._remove = fail
+expansion.unlist = fail
 print(get_devel_root())
 """
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-__all__ = ["function_name"]
-
 SITE = Path(__file__).parent.parent
 
 

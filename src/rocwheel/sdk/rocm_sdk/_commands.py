@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["run_command"]
-
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run a command and return the exit status: 0 when it did its work, 1 when it could not, 2 for wrong usage."""
@@ -45,12 +43,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     init.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     init.set_defaults(run=_init)
 
-    commands.add_parser("test", help="test the installation").set_defaults(run=_test)
+    test = commands.add_parser("test", help="test the installation")
+    test.set_defaults(run=lambda _: import_module(f"{__package__}.tests").run_tests())
     _add_doctor(commands)
-    commands.add_parser("version", help="print the version").set_defaults(run=_print_version)
-    commands.add_parser("targets", help="print the GPU targets that the packages support").set_defaults(
-        run=_print_targets
-    )
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(run=lambda _: _print(_build_info.VERSION))
+    targets = commands.add_parser("targets", help="print the GPU targets that the packages support")
+    targets.set_defaults(run=lambda _: _print_targets())
     return parser.parse_args(arguments)
 
 
@@ -90,9 +89,9 @@ def _print_path(options: argparse.Namespace) -> int:
 def _init(options: argparse.Namespace) -> int:
     root = _devel_root(is_strict=True)
     restored = int(import_module(f"{__package__}._devel").restore_device_links())
+    if restored and not options.quiet:
+        _print(f"Made {restored} {'link' if restored == 1 else 'links'} to files of device packages again")
     if not options.quiet:
-        if restored:
-            _print(f"Made {restored} {'link' if restored == 1 else 'links'} to files of device packages again")
         _print(f"The ROCm development files are ready in {root}")
     return 0
 
@@ -102,33 +101,18 @@ def _devel_root(*, is_strict: bool = False) -> Path:
     return root
 
 
-def _test(options: argparse.Namespace) -> int:  # noqa: ARG001 (the same form as all commands)
-    return int(import_module(f"{__package__}.tests").run_tests())
-
-
 def _run_doctor(options: argparse.Namespace) -> int:
-    run = import_module(f"{__package__}._doctor")
-    return int(
-        run.run_doctor(
-            require_gpu=options.require_gpu, deep=options.deep, as_json=options.as_json, report=options.report
-        )
-    )
+    words = {name: value for name, value in vars(options).items() if name != "run"}
+    return int(import_module(f"{__package__}._doctor").run_doctor(**words))
 
 
-def _print_version(options: argparse.Namespace) -> int:  # noqa: ARG001
-    _print(_build_info.VERSION)
-    return 0
-
-
-def _print_targets(options: argparse.Namespace) -> int:  # noqa: ARG001
+def _print_targets() -> int:
     """Print the targets that the distribution was built for, then those that only device packages add."""
     core = find_root("core")
     if core is None:
         sys.stderr.write(f"rocm-sdk: error: the ROCm core is not installed. Install with: {installation_hint()}\n")
         return 1
-    targets = dict.fromkeys([*_read_built_targets(core), *installed_devices()])
-    _print(";".join(targets))
-    return 0
+    return _print(";".join(dict.fromkeys([*_read_built_targets(core), *installed_devices()])))
 
 
 def _read_built_targets(core: Path) -> list[str]:
@@ -144,5 +128,6 @@ def _read_built_targets(core: Path) -> list[str]:
     return [target for target in names.split(";") if target]
 
 
-def _print(text: str) -> None:
+def _print(text: str) -> int:
     sys.stdout.write(f"{in_one_line(text)}\n")
+    return 0

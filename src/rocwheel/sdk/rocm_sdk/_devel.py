@@ -6,14 +6,13 @@ Frameworks and the programs of rocm-sdk-core import `get_devel_root` from here.
 from __future__ import annotations
 
 import errno
-import sys
 from pathlib import Path
 
 from ._devel_links import device_manifests, link_devices, restore_links
 from ._devel_place import DevelError, find_place, missing_packages_text
 from ._files import is_there
 from ._installing import reinstallation_hint
-from ._output import in_one_line
+from ._output import warn
 from ._platform import this_platform
 
 TYPE_CHECKING = False
@@ -35,12 +34,14 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
         ensure_expanded(place)
     state = require_whole(place)
     try:
-        _link_devices(place, state)
+        if state.get("devices") != device_manifests(place):
+            with place.locked():
+                link_devices(place)
     except OSError as e:
         text = _lack_text(place, e)
         if is_strict:
             raise DevelError(text) from e
-        sys.stderr.write(f"rocm-sdk: warning: {in_one_line(text)}\n")
+        warn(text)
     return Path(this_platform().plain(str(place.root)))
 
 
@@ -56,6 +57,12 @@ def restore_device_links() -> int:
         raise DevelError(_lack_text(place, e)) from e
 
 
+def _lack_text(place: DevelPlace, error: OSError) -> str:
+    is_refused = isinstance(error, PermissionError) or error.errno == errno.EROFS
+    remedy = ". As a user who may write there: rocm-sdk init" if is_refused else ""
+    return f"{place.root} lacks files of installed device packages: {error}{remedy}"
+
+
 def require_whole(place: DevelPlace) -> dict[str, object]:
     """Return what the tree was made from.
 
@@ -68,28 +75,9 @@ def require_whole(place: DevelPlace) -> dict[str, object]:
             f"Reinstall: {reinstallation_hint('devel')}"
         )
         raise DevelError(msg)
-    _require_packages(place, state)
-    return state
-
-
-def _lack_text(place: DevelPlace, error: OSError) -> str:
-    is_refused = isinstance(error, PermissionError) or error.errno == errno.EROFS
-    remedy = ". As a user who may write there: rocm-sdk init" if is_refused else ""
-    return f"{place.root} lacks files of installed device packages: {error}{remedy}"
-
-
-def _link_devices(place: DevelPlace, state: dict[str, object]) -> None:
-    if state.get("devices") != device_manifests(place):
-        with place.locked():
-            link_devices(place)
-
-
-def _require_packages(place: DevelPlace, state: dict[str, object]) -> None:
     linked = state.get("packages")
-    missing = [
-        str(module)
-        for module in (linked if isinstance(linked, list) else [])
-        if not is_there(place.site / str(module) / "__init__.py")
-    ]
+    packages = map(str, linked) if isinstance(linked, list) else ()
+    missing = [name for name in packages if not is_there(place.site / name / "__init__.py")]
     if missing:
         raise DevelError(missing_packages_text(missing))
+    return state

@@ -1,7 +1,4 @@
-"""Reads the archive of development files: a tar, plain or compressed by xz or zstd.
-
-libzstd's streams: https://facebook.github.io/zstd/zstd_manual.html, its chapter on streaming decompression.
-"""
+"""Reads the archive of development files: a tar, plain or compressed by xz or zstd."""
 
 from __future__ import annotations
 
@@ -22,6 +19,94 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO, Any
 
+MOST_RECORDS = 64 << 10
+"""Bytes of the header that holds a long name or a large size; a path has at most 4096."""
+
+_BUFFER = 128 << 10
+"""Bytes that `tarfile` asks for at a time. More take longer again, as it copies what it has left at each small read."""
+
+NEVER_WRITTEN = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
+    *(tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
+"""Kinds of headers that `rocwheel build` has no need for, and that `tarfile` reads into memory whatever their size."""
+
+
+@contextmanager
+def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
+    """Open the archive for one pass over its members. Raises `DevelError` when this Python can't decompress it."""
+    options = {"tarinfo": _Header, "bufsize": _BUFFER}
+    with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|", **options) as tar:  # type: ignore[call-overload]
+        yield tar
+
+
+def _open_stream(archive: Path) -> IO[bytes]:
+    stream: IO[bytes] | None
+    if archive.suffix == ".xz":
+        stream, needed = open_xz(archive), "a Python with the module lzma"
+    elif archive.suffix == ".zst":
+        library = "" if this_platform().is_windows else "libzstd.so.1 or "
+        stream, needed = open_zstd(archive), f"{library}Python 3.14, or: pip install backports.zstd"
+    else:
+        return archive.open("rb")
+    if stream is None:
+        msg = f"{archive}: reading it needs {needed}"
+        raise DevelError(msg)
+    return stream
+
+
+def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of an open archive, reading every byte to its end.
+
+    Raises `tarfile.ReadError`, or whatever the decompressor raises, when it is damaged or cut off.
+    """
+    while (member := tar.next()) is not None:
+        tar.members.clear()  # type: ignore[attr-defined]
+        yield member
+    while tar.fileobj and (rest := tar.fileobj.read(1 << 16)):
+        if any(rest):
+            msg = "a block of zeros stands between its members"
+            raise tarfile.ReadError(msg)
+
+
+class _Header(tarfile.TarInfo):
+    """A well-formed header, or the first of the zero blocks that end a tar.
+
+    `tarfile` takes a damaged header for the end, and would silently leave out what comes after it. It reads what
+    extends a header into memory, however large that is.
+    """
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.EmptyHeaderError as e:  # type: ignore[attr-defined]
+            msg = "it has no end"
+            raise tarfile.ReadError(msg) from e
+        except tarfile.HeaderError as e:
+            msg = f"a header is damaged: {e}"
+            raise tarfile.ReadError(msg) from e
+
+    # The methods that follow are hooks of `tarfile` for subclasses.
+
+    def _proc_member(self, archive: tarfile.TarFile) -> _Header:
+        if self.size < 0:
+            msg = f"{self.name!r} has a negative size"
+            raise tarfile.ReadError(msg)
+        if self.type in NEVER_WRITTEN or (self.type == tarfile.XHDTYPE and self.size > MOST_RECORDS):
+            msg = f"{self.name!r} is a header of a kind or size that no archive of development files has"
+            raise tarfile.ReadError(msg)
+        info: _Header = super()._proc_member(archive)  # type: ignore[misc]
+        return info
+
+    def _refuse_sparse(self, *_: object) -> None:
+        msg = f"{self.name!r} is stored without its holes"
+        raise tarfile.ReadError(msg)
+
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
+
 
 MEMORY = 128 << 20
 """Bytes that a decoder may take: twice what ``xz -9`` asks for."""
@@ -30,7 +115,10 @@ CHUNK = 1 << 16
 
 
 def open_xz(archive: Path) -> IO[bytes] | None:
-    """Open a compressed file, None when this Python was built without lzma. Raises `OSError` if it can't be opened."""
+    """Open a file with a bound on memory, which `lzma.LZMAFile` has not: a stream can ask for 4 GiB.
+
+    Return None when this Python was built without lzma. Raises `OSError` if it can't be opened.
+    """
     try:
         import lzma  # noqa: PLC0415
     except ImportError:
@@ -99,7 +187,10 @@ FOLDERS = (f"/usr/lib/{getattr(sys.implementation, '_multiarch', '')}/", "/usr/l
 
 
 def open_zstd(archive: Path) -> IO[bytes] | None:
-    """Open a compressed file, None when nothing here can read it. Raises `OSError` for a file that can't be opened."""
+    """Open a file by whatever can: Python's own module, packages that may be installed, or the system's libzstd.
+
+    Return None when nothing here can read it. Raises `OSError` for a file that can't be opened.
+    """
     for name in filter(is_trusted, MODULES):
         try:
             module = import_module(name)
@@ -115,12 +206,8 @@ def _load_library() -> ctypes.CDLL | None:
     import ctypes  # noqa: PLC0415 (most Pythons that expand an archive have a module for it)
 
     library = next(filter(None, (_open_library(ctypes, f"{folder}{LIBRARY}") for folder in FOLDERS)), None)
-    if library is None:
-        return None
-    try:
-        for name in ("ZSTD_createDStream", "ZSTD_getErrorName", "ZSTD_decompressStream", "ZSTD_freeDStream"):
-            getattr(library, name)
-    except AttributeError:
+    functions = ("ZSTD_createDStream", "ZSTD_getErrorName", "ZSTD_decompressStream", "ZSTD_freeDStream")
+    if library is None or not all(hasattr(library, name) for name in functions):
         return None
     library.ZSTD_createDStream.restype = ctypes.c_void_p
     library.ZSTD_freeDStream.argtypes = [ctypes.c_void_p]
@@ -134,14 +221,13 @@ def _load_library() -> ctypes.CDLL | None:
 
 def _open_library(ctypes: Any, path: str) -> ctypes.CDLL | None:
     try:
-        library = ctypes.CDLL(path)
+        return ctypes.CDLL(path)  # type: ignore[no-any-return]
     except OSError:
         return None
-    return library  # type: ignore[no-any-return]
 
 
 class _ZstdReader(io.RawIOBase):
-    """The decompressed bytes of a file, by libzstd.
+    """The decompressed bytes of a file, by libzstd (https://facebook.github.io/zstd/zstd_manual.html, "Streaming").
 
     Raises `ValueError` for data that is damaged, `EOFError` for data that is cut off.
     """
@@ -177,7 +263,8 @@ class _ZstdReader(io.RawIOBase):
                 return 0
             before = self._input.position
             self._decompress()
-            if not self._output.position and self._is_inside_frame and self._input.position == before and self._at_end:
+            is_idle = not self._output.position and self._input.position == before
+            if is_idle and self._is_inside_frame and not self._block:
                 msg = "the compressed data ends too early"
                 raise EOFError(msg)
         return int(self._output.position)
@@ -195,102 +282,9 @@ class _ZstdReader(io.RawIOBase):
         self._input.data, self._input.size, self._input.position = place, len(self._block), 0
         return bool(self._block)
 
-    @property
-    def _at_end(self) -> bool:
-        return not self._block
-
     def _decompress(self) -> None:
         by = self._ctypes.byref
         left = self._library.ZSTD_decompressStream(self._stream, by(self._output), by(self._input))
         if self._library.ZSTD_isError(left):
             raise ValueError(self._library.ZSTD_getErrorName(left).decode())
         self._is_inside_frame = left != 0
-
-
-MOST_RECORDS = 64 << 10
-"""Bytes of the header that holds a long name or a large size; a path has at most 4096."""
-
-_BUFFER = 128 << 10
-"""Bytes that `tarfile` asks for at a time. More take longer again, as it copies what it has left at each small read."""
-
-NEVER_WRITTEN = (
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
-    *(tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-)
-"""Kinds of headers that `rocwheel build` has no need for, and that `tarfile` reads into memory whatever their size."""
-
-
-class _Header(tarfile.TarInfo):
-    """A well-formed header, or the first of the zero blocks that end a tar.
-
-    `tarfile` takes a damaged header for the end, and would silently leave out what comes after it. It reads what
-    extends a header into memory, however large that is.
-    """
-
-    @classmethod
-    def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:
-        try:
-            return super().fromtarfile(archive)
-        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
-            raise
-        except tarfile.EmptyHeaderError as e:  # type: ignore[attr-defined]
-            msg = "it has no end"
-            raise tarfile.ReadError(msg) from e
-        except tarfile.HeaderError as e:
-            msg = f"a header is damaged: {e}"
-            raise tarfile.ReadError(msg) from e
-
-    # The methods that follow are hooks of `tarfile` for subclasses.
-
-    def _proc_member(self, archive: tarfile.TarFile) -> _Header:
-        if self.size < 0:
-            msg = f"{self.name!r} has a negative size"
-            raise tarfile.ReadError(msg)
-        if self.type in NEVER_WRITTEN or (self.type == tarfile.XHDTYPE and self.size > MOST_RECORDS):
-            msg = f"{self.name!r} is a header of a kind or size that no archive of development files has"
-            raise tarfile.ReadError(msg)
-        info: _Header = super()._proc_member(archive)  # type: ignore[misc]
-        return info
-
-    def _refuse_sparse(self, *_: object) -> None:
-        msg = f"{self.name!r} is stored without its holes"
-        raise tarfile.ReadError(msg)
-
-    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
-
-
-@contextmanager
-def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
-    """Open the archive for one pass over its members. Raises `DevelError` when this Python can't decompress it."""
-    options = {"tarinfo": _Header, "bufsize": _BUFFER}
-    with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|", **options) as tar:  # type: ignore[call-overload]
-        yield tar
-
-
-def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members of an open archive, reading every byte to its end.
-
-    Raises `tarfile.ReadError`, or whatever the decompressor raises, when it is damaged or cut off.
-    """
-    while (member := tar.next()) is not None:
-        tar.members.clear()  # type: ignore[attr-defined]
-        yield member
-    while tar.fileobj and (rest := tar.fileobj.read(1 << 16)):
-        if any(rest):
-            msg = "a block of zeros stands between its members"
-            raise tarfile.ReadError(msg)
-
-
-def _open_stream(archive: Path) -> IO[bytes]:
-    stream: IO[bytes] | None
-    if archive.suffix == ".xz":
-        stream, needed = open_xz(archive), "a Python with the module lzma"
-    elif archive.suffix == ".zst":
-        library = "" if this_platform().is_windows else "libzstd.so.1 or "
-        stream, needed = open_zstd(archive), f"{library}Python 3.14, or: pip install backports.zstd"
-    else:
-        return archive.open("rb")
-    if stream is None:
-        msg = f"{archive}: reading it needs {needed}"
-        raise DevelError(msg)
-    return stream

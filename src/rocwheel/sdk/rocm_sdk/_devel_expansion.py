@@ -17,11 +17,11 @@ from contextlib import suppress
 from . import _build_info
 from ._devel_archive import archive_members, open_archive
 from ._devel_links import link_hard, linked_files, make_links, read_links
-from ._devel_place import STATE, DevelError, make_folder, missing_packages_text, modes_like, write_text
+from ._devel_place import STATE, DevelError, make_folder, missing_packages_text, write_text
 from ._files import is_there
 from ._installing import reinstallation_hint
 from ._platform import this_platform
-from ._record import list_folders, list_tree, listed_hash, unlist_folders, unlist_package
+from ._record import list_folders, list_tree, listed_hash, unlist
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +30,141 @@ if TYPE_CHECKING:
     from ._devel_place import DevelPlace
 
 
+def ensure_expanded(place: DevelPlace) -> None:
+    """Expand the archive unless another process has done so meanwhile. Raises `DevelError` when it can't."""
+    try:
+        with place.locked():
+            archive = place.archive
+            if archive is not None:
+                made_from = _describe(place, archive)
+                if not _is_made_from(place, made_from):
+                    _expand(place, archive, made_from)
+                list_tree(place, archive, linked_files(place))
+                if _file_facts(archive) != made_from["archive_file"]:
+                    msg = (
+                        f"{archive}: was replaced while it was expanded, as by an installer. Run `rocm-sdk init` again."
+                    )
+                    raise DevelError(msg)
+                place.scratch.touch()  # so that the next process ends this work if this one can't
+                archive.unlink()
+            unlist(place, place.package)
+            place.scratch.unlink(missing_ok=True)
+    except OSError as e:
+        if _is_whole(place):
+            return  # only what comes after failed
+        raise DevelError(_failure_text(place, e)) from e
+
+
+def _describe(place: DevelPlace, archive: Path) -> dict[str, object]:
+    """Return what tells an archive from others: the hash that RECORD has until it lists the tree, size and time."""
+    return {"archive": listed_hash(place, archive), "archive_file": _file_facts(archive)}
+
+
+def _file_facts(archive: Path) -> list[int]:
+    facts = archive.stat()
+    return [facts.st_size, facts.st_mtime_ns]
+
+
+def _is_made_from(place: DevelPlace, archive: dict[str, object]) -> bool:
+    """Return whether there is a whole tree from an archive, see `_describe`."""
+    field = "archive" if archive["archive"] else "archive_file"
+    return place.read_state().get(field) == archive[field]
+
+
+def _is_whole(place: DevelPlace) -> bool:
+    """Return whether there is a whole tree, as far as a disk tells that has just failed."""
+    try:
+        archive = place.archive
+        return archive is None or _is_made_from(place, _describe(place, archive))
+    except OSError:
+        return False
+
+
+def _failure_text(place: DevelPlace, error: OSError) -> str:
+    where = f": {error.filename}" if error.filename else ""
+    others = ", while no other program has files there open," if this_platform().is_windows else ""
+    return (
+        f"The ROCm development files can't be expanded in {place.site} ({error.strerror}{where}). "
+        f"Run `rocm-sdk init` once{others} as a user who may write there, with enough free space, "
+        "before using them read-only."
+    )
+
+
+def _expand(place: DevelPlace, archive: Path, made_from: dict[str, object]) -> None:
+    """Make the tree from its archive; the caller holds the lock.
+
+    Raises `DevelError` for an archive that is damaged or unsafe, and when files that it links to aren't installed.
+    """
+    try:
+        _make_root(place)
+        tree = DevelTree(place)
+        make_folder(place.partial, place.modes)
+        _fill(place, tree, archive)
+        _complete(place, {**made_from, "packages": tree.packages})
+    except BaseException:
+        _withdraw(place)
+        raise
+
+
+def _make_root(place: DevelPlace) -> None:
+    """Make the folder of the tree, or empty it, after removing the mark that says that the tree is whole."""
+    if place.root.is_symlink() or place.root.is_file():
+        place.root.unlink()
+    if not place.root.exists():
+        make_folder(place.root, place.modes)
+    list_folders(place)
+    if place.partial.exists():
+        this_platform().patiently(shutil.rmtree, place.partial)
+    this_platform().empty_folder(place.root, first=STATE)
+
+
+def _fill(place: DevelPlace, tree: DevelTree, archive: Path) -> None:
+    try:
+        with open_archive(archive) as tar:
+            for member in archive_members(tar):
+                tree.add(tar, member)
+        for path, target in read_links(place).items():
+            tree.add_link(path, target)
+        tree.finish()
+    except (DevelError, OSError):
+        raise
+    except UnicodeEncodeError as e:
+        msg = f"{archive}: this Python can't name its files ({e}). Set PYTHONUTF8=1, and run `rocm-sdk init` again."
+        raise DevelError(msg) from e
+    except Exception as e:  # each decompressor has errors of its own
+        msg = f"{archive}: damaged ({e}). Reinstall: {reinstallation_hint('devel')}"
+        raise DevelError(msg) from e
+
+
+def _complete(place: DevelPlace, made_from: dict[str, object]) -> None:
+    """Write the last files of the tree, then give it its name."""
+    state = {"version": _build_info.VERSION, **made_from, "devices": {}}
+    modes = place.modes
+    write_text(place.partial / "__init__.py", "", modes)
+    write_text(place.partial / STATE, json.dumps(state), modes)
+    this_platform().move_folder(place.partial, place.root)
+
+
+def _withdraw(place: DevelPlace) -> None:
+    """Remove what an expansion that fails has made, as far as that is possible.
+
+    RECORD goes on to list a tree that has got its name, when an interrupt comes just after that, and an older one that
+    could not be removed.
+    """
+    shutil.rmtree(place.partial, ignore_errors=True)
+    with suppress(OSError):
+        if place.root.exists() and any(place.root.iterdir()):
+            return
+        unlist(place, place.package, place.root)
+        place.root.rmdir()
+
+
 class DevelTree:
     """A new tree below ``place.partial``."""
 
     def __init__(self, place: DevelPlace) -> None:
         self._place = place
-        self._modes = modes_like(place.package)
+        self._modes = place.modes
         self._folders = {place.partial}
         self._missing: list[str] = []
         self._platform = this_platform()
@@ -71,14 +200,6 @@ class DevelTree:
     def finish(self) -> None:
         """Make what had to wait for other files. Raises `DevelError` when links of the tree lead nowhere."""
         self._missing += make_links(list(self._waiting.items()), self._own_target, self._modes)
-        self._require_targets()
-
-    def _own_target(self, target: str) -> Path:
-        """Return where a path in site-packages is now: the tree does not have its name yet."""
-        package, _, rest = target.partition("/")
-        return self._place.partial / rest if package == self._place.root.name else self._place.site / target
-
-    def _require_targets(self) -> None:
         absent = [name for name in self.packages if not is_there(self._place.site / name / "__init__.py")]
         if absent:
             raise DevelError(missing_packages_text(absent))
@@ -91,11 +212,16 @@ class DevelTree:
             )
             raise DevelError(msg)
 
+    def _own_target(self, target: str) -> Path:
+        """Return where a path in site-packages is now: the tree does not have its name yet."""
+        package, _, rest = target.partition("/")
+        return self._place.partial / rest if package == self._place.root.name else self._place.site / target
+
     def _destination(self, name: str) -> Path:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or parts[:1] != [self._place.root.name]:
             raise _unsafe(name, f"is not below {self._place.root.name}/")
-        if not _is_utf8(name):
+        if any("\ud800" <= letter <= "\udfff" for letter in name):  # bytes that `tarfile` could only take as they are
             raise _unsafe(name, "is not UTF-8, as RECORD has to list it")
         if self._platform.is_windows:
             self._require_name("/".join(parts))
@@ -160,15 +286,6 @@ def _link_target(folder: str, member: tarfile.TarInfo) -> str:
     return target
 
 
-def _is_utf8(name: str) -> bool:
-    """Return whether a name has no bytes that `tarfile` and the system could only take as they are."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _is_program(path: Path) -> bool:
     """Return whether a file is a program or a script: executable, not named as a library, ELF or ``#!``."""
     if not path.is_file() or not os.access(path, os.X_OK) or ".so" in path.suffixes:
@@ -180,135 +297,3 @@ def _is_program(path: Path) -> bool:
 
 def _unsafe(name: str, what: str) -> DevelError:
     return DevelError(f"The archive of the ROCm development files has an unsafe member: {name!r} {what}.")
-
-
-def ensure_expanded(place: DevelPlace) -> None:
-    """Expand the archive unless another process has done so meanwhile. Raises `DevelError` when it can't."""
-    try:
-        with place.locked():
-            archive = place.archive
-            if archive is not None:
-                made_from = _describe(place, archive)
-                if not _is_made_from(place, made_from):
-                    _expand(place, archive, made_from)
-                list_tree(place, archive, linked_files(place))
-                _require_same(archive, made_from)
-                place.scratch.touch()  # so that the next process ends this work if this one can't
-                archive.unlink()
-            unlist_package(place)
-            place.scratch.unlink(missing_ok=True)
-    except OSError as e:
-        if _is_whole(place):
-            return  # only what comes after failed
-        raise DevelError(_failure_text(place, e)) from e
-
-
-def _describe(place: DevelPlace, archive: Path) -> dict[str, object]:
-    """Return what tells an archive from others: the hash that RECORD has until it lists the tree, size and time."""
-    return {"archive": listed_hash(place, archive), "archive_file": _file_facts(archive)}
-
-
-def _is_whole(place: DevelPlace) -> bool:
-    """Return whether there is a whole tree, as far as a disk tells that has just failed."""
-    try:
-        archive = place.archive
-        return archive is None or _is_made_from(place, _describe(place, archive))
-    except OSError:
-        return False
-
-
-def _is_made_from(place: DevelPlace, archive: dict[str, object]) -> bool:
-    """Return whether there is a whole tree from an archive, see `_describe`."""
-    field = "archive" if archive["archive"] else "archive_file"
-    return place.read_state().get(field) == archive[field]
-
-
-def _require_same(archive: Path, made_from: dict[str, object]) -> None:
-    """Raise `DevelError` when the archive was replaced while the tree was made from the one before."""
-    if _file_facts(archive) != made_from["archive_file"]:
-        msg = f"{archive}: was replaced while it was expanded, as by an installer. Run `rocm-sdk init` again."
-        raise DevelError(msg)
-
-
-def _file_facts(archive: Path) -> list[int]:
-    facts = archive.stat()
-    return [facts.st_size, facts.st_mtime_ns]
-
-
-def _failure_text(place: DevelPlace, error: OSError) -> str:
-    where = f": {error.filename}" if error.filename else ""
-    others = ", while no other program has files there open," if this_platform().is_windows else ""
-    return (
-        f"The ROCm development files can't be expanded in {place.site} ({error.strerror}{where}). "
-        f"Run `rocm-sdk init` once{others} as a user who may write there, with enough free space, "
-        "before using them read-only."
-    )
-
-
-def _expand(place: DevelPlace, archive: Path, made_from: dict[str, object]) -> None:
-    """Make the tree from its archive; the caller holds the lock.
-
-    Raises `DevelError` for an archive that is damaged or unsafe, and when files that it links to aren't installed.
-    """
-    try:
-        _make_root(place)
-        tree = DevelTree(place)
-        make_folder(place.partial, modes_like(place.package))
-        _fill(place, tree, archive)
-        _complete(place, {**made_from, "packages": tree.packages})
-    except BaseException:
-        _withdraw(place)
-        raise
-
-
-def _make_root(place: DevelPlace) -> None:
-    """Make the folder of the tree, or empty it, after removing the mark that says that the tree is whole."""
-    if place.root.is_symlink() or place.root.is_file():
-        place.root.unlink()
-    if not place.root.exists():
-        make_folder(place.root, modes_like(place.package))
-    list_folders(place)
-    if place.partial.exists():
-        this_platform().patiently(shutil.rmtree, place.partial)
-    this_platform().empty_folder(place.root, first=STATE)
-
-
-def _withdraw(place: DevelPlace) -> None:
-    """Remove what an expansion that fails has made, as far as that is possible.
-
-    RECORD goes on to list a tree that has got its name, when an interrupt comes just after that, and an older one that
-    could not be removed.
-    """
-    shutil.rmtree(place.partial, ignore_errors=True)
-    with suppress(OSError):
-        if place.root.exists() and any(place.root.iterdir()):
-            return
-        unlist_folders(place)
-        place.root.rmdir()
-
-
-def _fill(place: DevelPlace, tree: DevelTree, archive: Path) -> None:
-    try:
-        with open_archive(archive) as tar:
-            for member in archive_members(tar):
-                tree.add(tar, member)
-        for path, target in read_links(place).items():
-            tree.add_link(path, target)
-        tree.finish()
-    except (DevelError, OSError):
-        raise
-    except UnicodeEncodeError as e:
-        msg = f"{archive}: this Python can't name its files ({e}). Set PYTHONUTF8=1, and run `rocm-sdk init` again."
-        raise DevelError(msg) from e
-    except Exception as e:  # each decompressor has errors of its own
-        msg = f"{archive}: damaged ({e}). Reinstall: {reinstallation_hint('devel')}"
-        raise DevelError(msg) from e
-
-
-def _complete(place: DevelPlace, made_from: dict[str, object]) -> None:
-    """Write the last files of the tree, then give it its name."""
-    state = {"version": _build_info.VERSION, **made_from, "devices": {}}
-    modes = modes_like(place.package)
-    write_text(place.partial / "__init__.py", "", modes)
-    write_text(place.partial / STATE, json.dumps(state), modes)
-    this_platform().move_folder(place.partial, place.root)

@@ -1,4 +1,7 @@
-"""Where the parts of an installed rocm-sdk-devel are, and with which permissions more is made there."""
+"""Where the parts of an installed rocm-sdk-devel are, and with which permissions more is made there.
+
+Whoever may use the packages may use what is made next to them, whatever the umask.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-
 DISK_FAULTS = (errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.EROFS)
 """Why no link of any kind can be made; for other reasons, a symlink or a copy may do in place of a hard link."""
 
@@ -37,6 +39,16 @@ class DevelError(RuntimeError):
 
     def __init__(self, text: str) -> None:
         super().__init__(this_platform().plain(text))
+
+
+class Modes(NamedTuple):
+    """Permission bits by kind of file."""
+
+    folder: int
+    """With the bit that passes the group on to what is made inside."""
+
+    program: int
+    file: int
 
 
 class DevelPlace(NamedTuple):
@@ -96,6 +108,12 @@ class DevelPlace(NamedTuple):
         return self.package / LINKS
 
     @property
+    def modes(self) -> Modes:
+        """The permissions for what is made beside the package: those of its folder, which an installer made."""
+        mode = stat.S_IMODE(self.package.stat().st_mode) | stat.S_IRWXU
+        return Modes(mode & 0o2777, mode & 0o777, mode & 0o666)
+
+    @property
     def is_unfinished(self) -> bool:
         """Whether the archive is to be expanded, or a killed process was about to write the last RECORD."""
         return self.archive is not None or is_there(self.scratch)
@@ -130,22 +148,6 @@ def missing_packages_text(modules: list[str]) -> str:
         f"The ROCm development files link to files in {', '.join(modules)}, which is not installed. "
         f"Install with: {installation_hint('devel', *logical)}"
     )
-
-
-class Modes(NamedTuple):
-    """Permission bits by kind of file."""
-
-    folder: int
-    """With the bit that passes the group on to what is made inside."""
-
-    program: int
-    file: int
-
-
-def modes_like(folder: Path) -> Modes:
-    """Return the modes that suit a folder which an installer made."""
-    mode = stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU
-    return Modes(mode & 0o2777, mode & 0o777, mode & 0o666)
 
 
 def make_folder(path: Path, modes: Modes) -> None:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-__all__ = ["DamagedDllError", "read_imports"]
-
 MOST = 4096
 """Sections, and DLLs that are needed, at most; damaged tables may say anything."""
 

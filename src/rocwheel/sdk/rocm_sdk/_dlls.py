@@ -15,7 +15,7 @@ from typing import NamedTuple
 from . import _ALL_CDLLS, _build_info
 from ._dll_imports import DamagedDllError, read_imports
 from ._installing import installation_hint, reinstallation_hint
-from ._libraries import locate_common_libraries
+from ._libraries import locate_libraries
 from ._packages import find_root
 from ._platform import this_platform
 
@@ -26,6 +26,68 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._platform import Windows, WindowsCalls
+
+_FOLDERS: dict[str, object] = {}
+"""Handles of the folders that DLLs are looked for in, by their paths."""
+
+
+def preload_dlls(shortnames: Iterable[str], platform: Windows) -> None:
+    """Load public libraries and before them those that they need; each is loaded once.
+
+    Raises what `locate_libraries` raises, and `DllError`.
+    """
+    add_folders(platform)
+    for name, path in locate_libraries(load_order(shortnames)):
+        if name not in _ALL_CDLLS:
+            _ALL_CDLLS[name] = load_dll(path, platform)
+
+
+def load_order(shortnames: Iterable[str]) -> list[str]:
+    """Return the short names of some libraries and of all that they need, each after what it needs itself."""
+    rows = _build_info.LIBRARIES
+    order = (needed for name in shortnames for needed in (*(rows[name].get("needs", []) if name in rows else []), name))
+    return list(dict.fromkeys(order))
+
+
+def add_folders(platform: Windows) -> None:
+    """Have what is loaded from now on find the DLLs of the packages that are installed; each folder is added once."""
+    for path in search_folders():
+        if path not in _FOLDERS:
+            _FOLDERS[path] = platform.calls.add_dll_directory(path)
+
+
+def search_folders() -> list[str]:
+    """Return the folders of DLLs of the packages that are installed; those of device packages are in the libraries'."""
+    places = dict.fromkeys((info["package"], info["directory"]) for info in _build_info.LIBRARIES.values())
+    roots = {package: find_root(package) for package, _ in places}
+    paths = [root / folder for package, folder in places if (root := roots[package])]
+    return [str(path) for path in paths if path.is_dir()]
+
+
+class DllError(OSError):
+    """A DLL can't be loaded; the text says which, what is missing, and what to do."""
+
+
+def load_dll(path: Path, platform: Windows) -> ctypes.CDLL:
+    """Load a DLL by its path. Raises `DllError`."""
+    there = platform.calls.loaded_path(path.name)
+    if there and not _is_same(path, Path(there)):
+        msg = (
+            f"{path.name} was loaded from {there} before rocm_sdk could load {path}, "
+            "and DLLs that need it get the former. Call rocm_sdk.initialize_process or preload_libraries first."
+        )
+        warnings.warn(msg, RuntimeWarning, stacklevel=4)
+    try:
+        return platform.calls.load(str(path))
+    except OSError as e:
+        raise DllError(explain_failure(path, e, list(_FOLDERS), platform.calls)) from e
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 LONGEST_PATH = 259
@@ -65,14 +127,16 @@ def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: W
 
 def missing_of(path: Path, folders: Sequence[str], calls: WindowsCalls) -> tuple[list[str], list[MissingDll]]:
     """Return where Windows looks for what a DLL needs, given the folders that were added, and what it doesn't find."""
-    searched = _searched(path, folders, calls)
+    system = calls.system_folder()
+    others = dict.fromkeys((str(path.parent), calls.program_folder(), *folders))
+    searched = [*(folder for folder in others if folder != system), system]  # in Windows' order
     return searched, list(_find_missing(path, searched, calls))
 
 
 def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> Iterator[MissingDll]:
     """Yield every DLL that a DLL needs, also by way of others, and that is in none of the folders ``searched``.
 
-    What the process has already isn't looked for, and what the system's DLLs need is the system's affair.
+    What the process has already isn't looked for, and what DLLs of the last folder, the system's, need is its affair.
     """
     waiting, seen = [(path, "")], {path.name.lower()}
     while waiting:
@@ -91,13 +155,6 @@ def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> I
                 yield MissingDll(name, file.name)
             elif str(found.parent) != searched[-1]:
                 waiting.append((found, file.name))
-
-
-def _searched(path: Path, folders: Sequence[str], calls: WindowsCalls) -> list[str]:
-    """Return where Windows looks for what a DLL needs, in its order; the system's folder last."""
-    others = (str(path.parent), calls.program_folder(), *folders)
-    system = calls.system_folder()
-    return [*(folder for folder in dict.fromkeys(others) if folder != system), system]
 
 
 def _find(name: str, folders: Sequence[str]) -> Path | None:
@@ -138,72 +195,6 @@ def _command_for(missing: Sequence[MissingDll]) -> str:
 def _package_of(name: str) -> str | None:
     rows = (info["package"] for info in _build_info.LIBRARIES.values() if info["pattern"].lower() == name.lower())
     return next(rows, None)
-
-
-_FOLDERS: dict[str, object] = {}
-"""Handles of the folders that DLLs are looked for in, by their paths."""
-
-
-class DllError(OSError):
-    """A DLL can't be loaded; the text says which, what is missing, and what to do."""
-
-
-def preload_dlls(shortnames: Iterable[str], platform: Windows) -> None:
-    """Load public libraries and before them those that they need; each is loaded once.
-
-    Raises what `locate_common_libraries` raises, and `DllError`.
-    """
-    add_folders(platform)
-    for name, path in locate_common_libraries(load_order(shortnames)):
-        if name not in _ALL_CDLLS:
-            _ALL_CDLLS[name] = load_dll(path, platform)
-
-
-def load_order(shortnames: Iterable[str]) -> list[str]:
-    """Return the short names of some libraries and of all that they need, each after what it needs itself."""
-    rows = _build_info.LIBRARIES
-    order = (needed for name in shortnames for needed in (*(rows[name].get("needs", []) if name in rows else []), name))
-    return list(dict.fromkeys(order))
-
-
-def add_folders(platform: Windows) -> None:
-    """Have what is loaded from now on find the DLLs of the packages that are installed; each folder is added once."""
-    for path in search_folders():
-        if path not in _FOLDERS:
-            _FOLDERS[path] = platform.calls.add_dll_directory(path)
-
-
-def search_folders() -> list[str]:
-    """Return the folders of DLLs of the packages that are installed; those of device packages are in the libraries'."""
-    places = dict.fromkeys((info["package"], info["directory"]) for info in _build_info.LIBRARIES.values())
-    roots = {package: find_root(package) for package, _ in places}
-    paths = [root / folder for package, folder in places if (root := roots[package])]
-    return [str(path) for path in paths if path.is_dir()]
-
-
-def load_dll(path: Path, platform: Windows) -> ctypes.CDLL:
-    """Load a DLL by its path. Raises `DllError`."""
-    _warn_of_another(path, platform.calls.loaded_path(path.name))
-    try:
-        return platform.calls.load(str(path))
-    except OSError as e:
-        raise DllError(explain_failure(path, e, list(_FOLDERS), platform.calls)) from e
-
-
-def _warn_of_another(path: Path, there: str) -> None:
-    if there and not _is_same(path, Path(there)):
-        msg = (
-            f"{path.name} was loaded from {there} before rocm_sdk could load {path}, "
-            "and DLLs that need it get the former. Call rocm_sdk.initialize_process or preload_libraries first."
-        )
-        warnings.warn(msg, RuntimeWarning, stacklevel=5)
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 LOADED = "loaded"

@@ -7,7 +7,7 @@ import sys
 
 from ._doctor_device_code import check_choice, check_device_code, check_host_wheels, check_libraries
 from ._doctor_files import check_files, check_scripts
-from ._doctor_loading import check_library_path, check_other_rocm
+from ._doctor_loading import check_dlls, check_library_path, check_other_rocm
 from ._doctor_packages import check_devel, check_system, check_versions, installed_packages
 from ._doctor_report import make_report, report_text
 from ._gpu_access import ERROR, NOTE, Diagnosis, survey_access
@@ -20,38 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._gpus import Gpu
 
-
-def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
-    """Return the GPUs, and what is wrong or worth knowing about them, the packages and what else may be loaded.
-
-    ``deep`` reads every file of the packages.
-    """
-    gpus, access = survey_access(system, require_gpu=require_gpu)
-    if foreign := check_system(system):  # nothing else matters on this system
-        return gpus, [*foreign, *check_files(deep=deep)]
-    others = [*check_library_path(system), *check_other_rocm(system)]
-    own = [*access, *check_files(deep=deep), *_check_packages(system, gpus, deep=deep)]
-    return gpus, [*own, *others, *check_host_wheels(system, gpus)]
-
-
-def _check_dlls(system: System) -> list[Diagnosis]:
-    platform = this_platform()
-    if not platform.is_windows:
-        return []
-    from ._doctor_loading import check_dlls  # noqa: PLC0415 (of one platform)
-
-    return check_dlls(system, platform)
-
-
-def _check_packages(system: System, gpus: list[Gpu], *, deep: bool) -> list[Diagnosis]:
-    if find_root("core") is None:
-        if any(extra == "core" for _, extra, _ in installed_packages()):
-            return []  # but without its files, which has been said
-        return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
-    code = [*check_device_code(system, gpus), *check_libraries(system), *_check_dlls(system)]
-    return [*check_versions(), *check_scripts(deep=deep), *check_devel(), *check_choice(system), *code]
-
-
 SCHEMA = "rocm-sdk.doctor/1"
 
 
@@ -63,7 +31,8 @@ def run_doctor(*, require_gpu: bool, deep: bool, as_json: bool, report: bool) ->
     """
     system = System()
     gpus, diagnoses = diagnose(system, require_gpu=require_gpu, deep=deep)
-    document = make_report(system, gpus, diagnoses) if report else _document(gpus, diagnoses)
+    facts = {"gpus": [gpu._asdict() for gpu in gpus], "findings": [diagnosis._asdict() for diagnosis in diagnoses]}
+    document = make_report(system, facts) if report else {"schema": SCHEMA, **facts}
     if as_json:
         text = json.dumps(document, indent=2) + "\n"
     else:
@@ -83,9 +52,25 @@ def _as_text(gpus: list[Gpu], diagnoses: list[Diagnosis], deep: bool) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _document(gpus: list[Gpu], diagnoses: list[Diagnosis]) -> dict[str, object]:
-    return {
-        "schema": SCHEMA,
-        "gpus": [gpu._asdict() for gpu in gpus],
-        "findings": [diagnosis._asdict() for diagnosis in diagnoses],
-    }
+def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
+    """Return the GPUs, and what is wrong or worth knowing about them, the packages and what else may be loaded.
+
+    ``deep`` reads every file of the packages.
+    """
+    gpus, access = survey_access(system, require_gpu=require_gpu)
+    if foreign := check_system(system):  # nothing else matters on this system
+        return gpus, [*foreign, *check_files(deep=deep)]
+    others = [*check_library_path(system), *check_other_rocm(system)]
+    own = [*access, *check_files(deep=deep), *_check_packages(system, gpus, deep=deep)]
+    return gpus, [*own, *others, *check_host_wheels(system, gpus)]
+
+
+def _check_packages(system: System, gpus: list[Gpu], *, deep: bool) -> list[Diagnosis]:
+    if find_root("core") is None:
+        if any(extra == "core" for _, extra, _ in installed_packages()):
+            return []  # but without its files, which has been said
+        return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
+    platform = this_platform()
+    dlls = check_dlls(system, platform) if platform.is_windows else []
+    code = [*check_device_code(system, gpus), *check_libraries(system), *dlls]
+    return [*check_versions(), *check_scripts(deep=deep), *check_devel(), *check_choice(system), *code]

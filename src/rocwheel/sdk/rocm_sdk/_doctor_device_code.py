@@ -1,8 +1,4 @@
-"""Checks that the packages, and wheels of others, carry code for the GPUs that programs see.
-
-Such a host wheel, a framework's or another's, has an extra ``device-TARGET`` for each target: its libraries lead to
-archives that the wheel of the target brings.
-"""
+"""Checks that the packages, and wheels of others, carry code for the GPUs that programs see."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from ._gpu_access import ERROR, NOTE, WARNING, Diagnosis
 from ._gpus import GENERIC_TARGETS, base_target, survey_gpus, visible_gpus
 from ._installing import UNKNOWN_INDEX, installation_hint, with_source
 from ._libraries import choose_device
-from ._packages import SITE, find_root, installed_devices, installed_families
+from ._packages import SITE, find_root, installed_devices, installed_families, normalize_name
 from ._select import CHOICE_VARIABLE, available_families, family_serving, select
 
 TYPE_CHECKING = False
@@ -27,13 +23,6 @@ if TYPE_CHECKING:
 
     from ._gpus import Gpu
     from ._system import System
-
-
-def needs_device_code() -> bool:
-    """Return whether libraries are installed whose code for GPUs comes in packages of a family or a target."""
-    if _build_info.LAYOUT == "neutral":
-        return "device" in _build_info.PACKAGES and find_root("libraries") is not None
-    return bool(installed_families())
 
 
 def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
@@ -50,6 +39,13 @@ def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     return [
         diagnosis for target, level in levels.items() for diagnosis in _check_target(system, visible, target, level)
     ]
+
+
+def needs_device_code() -> bool:
+    """Return whether libraries are installed whose code for GPUs comes in packages of a family or a target."""
+    if _build_info.LAYOUT == "neutral":
+        return "device" in _build_info.PACKAGES and find_root("libraries") is not None
+    return bool(installed_families())
 
 
 def lack_levels(system: System, gpus: list[Gpu]) -> dict[str, str]:
@@ -109,13 +105,9 @@ def check_choice(system: System) -> list[Diagnosis]:
         return []
     names = ", ".join(present) or "nothing"
     text = f"{selection.explanation}, but installed in {SITE} is device code for {names}"
-    return [Diagnosis(ERROR, text, _reinstallation())]
-
-
-def _reinstallation() -> str:
     extra = "device" if _build_info.LAYOUT == "neutral" else "libraries"
     name = f"{_build_info.PACKAGES['meta']['dist']}[{extra}]=={_build_info.VERSION}"
-    return with_source(f'pip install --no-cache-dir --force-reinstall "{name}"')
+    return [Diagnosis(ERROR, text, with_source(f'pip install --no-cache-dir --force-reinstall "{name}"'))]
 
 
 def check_libraries(system: System) -> list[Diagnosis]:
@@ -140,16 +132,21 @@ def check_libraries(system: System) -> list[Diagnosis]:
 
 
 REQUIREMENT = re.compile(r"Requires-Dist:\s*(?P<name>[\w.-]+)(?:\s*\(?==\s*(?P<version>[^\s;,)]+))?", re.IGNORECASE)
+
 TARGET = re.compile(r"\bextra\s*==\s*[\"']device-(gfx[0-9a-z_-]+)[\"']", re.IGNORECASE)
 
-
 NAME = re.compile("[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.IGNORECASE | re.ASCII)
+
 VERSION = re.compile("[a-z0-9.+!_-]+", re.IGNORECASE | re.ASCII)
 """What names and versions are made of: commands to be pasted into a shell have no others in them."""
 
 
 class HostWheel(NamedTuple):
-    """An installed host wheel, and names and versions of the device wheels that each target needs."""
+    """An installed wheel whose device code is in wheels of its own, and their names and versions for each target.
+
+    Such a wheel, a framework's or another's, has an extra ``device-TARGET`` for each target: its libraries lead to
+    archives that the wheel of the target brings.
+    """
 
     name: str
     version: str
@@ -162,26 +159,23 @@ def check_host_wheels(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     if not levels:
         return []
     installed = _installed()
-    own = {_normalize(names["dist"]) for names in _build_info.PACKAGES.values()}
+    own = {normalize_name(names["dist"]) for names in _build_info.PACKAGES.values()}
     hosts = [_read_host(one) for key, one in sorted(installed.items()) if key not in own]
-    return [
-        diagnosis
-        for host in hosts
-        if host.wheels
-        for target, level in levels.items()
-        for diagnosis in _check(host, target, level, installed)
-    ]
+    pairs = [(host, target) for host in hosts if host.wheels for target in levels]
+    return [found for host, target in pairs for found in _check_host(host, target, levels[target], installed)]
 
 
 def _installed() -> dict[str, Distribution]:
     """Return distributions by their names; of several copies on ``sys.path`` the first, which Python imports."""
     found: dict[str, Distribution] = {}
-    for one in filter(_is_proper, list_distributions()):
-        found.setdefault(_normalize(_name(one)), one)
+    for one in list_distributions():
+        name = _field(one, "name")
+        if NAME.fullmatch(name) and VERSION.fullmatch(_field(one, "version")):
+            found.setdefault(normalize_name(name), one)
     return found
 
 
-def _check(host: HostWheel, target: str, level: str, installed: dict[str, Distribution]) -> Iterator[Diagnosis]:
+def _check_host(host: HostWheel, target: str, level: str, installed: dict[str, Distribution]) -> Iterator[Diagnosis]:
     generics = [generic for generic, members in GENERIC_TARGETS.items() if target in members.split()]
     served = [one for one in (target, *generics) if one in host.wheels]
     if not served:
@@ -194,17 +188,19 @@ def _check(host: HostWheel, target: str, level: str, installed: dict[str, Distri
         return
     command = f'pip install "{host.name}[device-{served[0]}]=={host.version}"'
     for text, option in faults[0]:
-        yield Diagnosis(level, f"{host.name} finds no device code for {target}: {text}", _from(command + option))
+        yield Diagnosis(
+            level, f"{host.name} finds no device code for {target}: {text}", f"{command}{option} {UNKNOWN_INDEX}"
+        )
 
 
 def _faults(host: HostWheel, target: str, installed: dict[str, Distribution]) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the device wheels for a target, and what is to be added to the command that mends it."""
     for name, version in host.wheels[target]:
-        one = installed.get(_normalize(name))
+        one = installed.get(normalize_name(name))
         if one is None:
             yield f"{name} is not installed", ""
-        elif version and _version(one) != version:
-            yield f"{name} is of version {_version(one)}, and {host.name} of {host.version}", ""
+        elif version and (found := _field(one, "version")) != version:
+            yield f"{name} is of version {found}, and {host.name} of {host.version}", ""
         elif absent := _absent(one):
             yield f"{name} lacks {absent[0]}", " --force-reinstall --no-deps"
 
@@ -221,14 +217,7 @@ def _read_host(one: Distribution) -> HostWheel:
         targets = TARGET.findall(marker)
         if targets and (match := REQUIREMENT.match(requirement)):
             wheels.setdefault(targets[-1].lower(), []).append((match["name"], match["version"] or ""))
-    return HostWheel(_name(one), _version(one), wheels)
-
-
-def _header(one: Distribution) -> list[str]:
-    """Return the lines of METADATA before the description; none when it can't be read."""
-    with suppress(OSError, ValueError):
-        return (one.read_text("METADATA") or "").replace("\r\n", "\n").partition("\n\n")[0].split("\n")
-    return []
+    return HostWheel(_field(one, "name"), _field(one, "version"), wheels)
 
 
 def _field(one: Distribution, field: str) -> str:
@@ -236,21 +225,8 @@ def _field(one: Distribution, field: str) -> str:
     return next((value.strip() for key, _, value in values if key.lower() == field), "")
 
 
-def _is_proper(one: Distribution) -> bool:
-    return bool(NAME.fullmatch(_name(one)) and VERSION.fullmatch(_version(one)))
-
-
-def _name(one: Distribution) -> str:
-    return _field(one, "name")
-
-
-def _version(one: Distribution) -> str:
-    return _field(one, "version")
-
-
-def _from(command: str) -> str:
-    return f"{command} {UNKNOWN_INDEX}"
-
-
-def _normalize(name: str) -> str:
-    return re.sub("[-_.]+", "-", name).lower()
+def _header(one: Distribution) -> list[str]:
+    """Return the lines of METADATA before the description; none when it can't be read."""
+    with suppress(OSError, ValueError):
+        return (one.read_text("METADATA") or "").replace("\r\n", "\n").partition("\n\n")[0].split("\n")
+    return []

@@ -1,13 +1,11 @@
 """Checks that files of the packages are as RECORD says, and that commands can start.
 
-Installers write the path of Python there, so that a folder that was moved or copied has commands that can't start.
-Windows' programs have it inside, where nobody looks.
+Installers write the path of Python into commands: those of a folder that was moved or copied can't start. Windows'
+programs have it inside, where nobody looks.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import re
 import shlex
@@ -22,7 +20,7 @@ from ._gpu_access import ERROR, WARNING, Diagnosis
 from ._installing import opening_hint, overwriting_hint, reinstallation_hint
 from ._output import listed
 from ._platform import this_platform
-from ._record import RECORD_ERRORS, read_inside, read_outside
+from ._record import RECORD_ERRORS, describe_file, read_inside, read_outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +28,21 @@ if TYPE_CHECKING:
 
     from ._record import Row
 
+ABSENT = "is absent"
 
-BLOCK = 1 << 20
+REFUSED = "may not be read"
+
+UNCHECKED = "its files can't be checked, and installers cannot remove them"
+
+HEAD = 4096
+"""Bytes of a script that are read; the kernel itself takes 256 of its first line."""
+
+FIRST_LINE = re.compile(rb"#![ \t]*(/\S*)\s")
+
+LONG_LINE = re.compile(rb"#!/bin/sh\n('''exec' [^\n]*)\n")
+"""What installers write for a path that is too long, or has blanks, for the kernel's ``#!``; the shell's words."""
+
+REMEDY = "Make a new environment where this one is now, or move it back: what installers write there can't be moved"
 
 
 def check_files(*, deep: bool = False) -> list[Diagnosis]:
@@ -82,13 +93,6 @@ def _opening(refused: dict[str, Path]) -> str:
     return opening_hint(*dict.fromkeys((path, *path.parents)[depth] for path, depth in depths))
 
 
-ABSENT = "is absent"
-
-REFUSED = "may not be read"
-
-UNCHECKED = "its files can't be checked, and installers cannot remove them"
-
-
 def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
     """Return what is wrong with a file, empty when nothing is."""
     try:
@@ -113,26 +117,7 @@ def difference(path: Path, digest: str, size: str, deep: bool) -> str:
         return "not a file"
     if (digest or size) and not os.access(path, os.R_OK):
         return REFUSED
-    return "other bytes" if deep and digest.startswith("sha256=") and digest != _hash_file(path) else ""
-
-
-def _hash_file(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
-
-
-HEAD = 4096
-"""Bytes of a script that are read; the kernel itself takes 256 of its first line."""
-
-FIRST_LINE = re.compile(rb"#![ \t]*(/\S*)\s")
-
-LONG_LINE = re.compile(rb"#!/bin/sh\n('''exec' [^\n]*)\n")
-"""What installers write for a path that is too long, or has blanks, for the kernel's ``#!``; the shell's words."""
-
-REMEDY = "Make a new environment where this one is now, or move it back: what installers write there can't be moved"
+    return "other bytes" if deep and digest.startswith("sha256=") and digest != describe_file(path)[0] else ""
 
 
 def check_scripts(*, deep: bool = False) -> list[Diagnosis]:
@@ -149,22 +134,17 @@ def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
         rows = read_outside(dist)
     except RECORD_ERRORS:  # of which `check_files` tells
         return
-    for absent, names in _lost([path for _, path, _, _ in rows]).items():
+    lost: dict[str, list[str]] = {}
+    for _, path, _, _ in rows:
+        named = _interpreter(path)
+        if named and _is_absent(named):
+            lost.setdefault(named, []).append(path.name)
+    for absent, names in lost.items():
         yield Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
     folders = _script_folders(dist)
     commands = [row for row in rows if _is_among(row[1], folders)]
     for level, text in _compare_commands(dist, commands, deep):
         yield Diagnosis(level, text, reinstallation_hint(extra))
-
-
-def _lost(paths: list[Path]) -> dict[str, list[str]]:
-    """Return the commands that can't start, by the path of the interpreter that each names."""
-    lost: dict[str, list[str]] = {}
-    for path in paths:
-        named = _interpreter(path)
-        if named and _is_absent(named):
-            lost.setdefault(named, []).append(path.name)
-    return lost
 
 
 def _script_folders(dist: str) -> set[str]:

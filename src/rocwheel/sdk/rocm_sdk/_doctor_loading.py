@@ -19,32 +19,24 @@ if TYPE_CHECKING:
     from ._platform import Windows
     from ._system import System
 
-
 LOADER_CONFIGURATION = "/etc/ld.so.conf.d"
 
 
-def check_library_path(system: System) -> list[Diagnosis]:
-    """Return a warning for each folder of LD_LIBRARY_PATH whose libraries hide those of the packages."""
-    diagnoses = []
+def check_library_path(system: System) -> Iterator[Diagnosis]:
+    """Yield a warning for each folder of LD_LIBRARY_PATH whose libraries hide those of the packages."""
     value = system.variable("LD_LIBRARY_PATH")
     # To the loader, an empty entry among others is the working directory, where relative ones start.
-    folders = dict.fromkeys(map(system.absolute, re.split("[:;]", value))) if value else ()
-    for folder in folders:
+    entries = re.split("[:;]", value) if value else []
+    for folder in dict.fromkeys(map(system.absolute, entries)):
         names = _foreign_libraries(system, folder)
         if names:
             text = f"LD_LIBRARY_PATH puts {folder} first, which has {', '.join(names)}"
-            diagnoses.append(Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH"))
-    return [*diagnoses, *_check_relative(value)]
-
-
-def _check_relative(value: str) -> list[Diagnosis]:
-    entries = re.split("[:;]", value) if value else []
+            yield Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH")
     relative = [entry for entry in entries if not entry.startswith(("/", "$"))]
-    if not relative:
-        return []
-    entry = f"the relative entry {relative[0]}" if relative[0] else "an empty entry"
-    text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from where they are started"
-    return [Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH")]
+    if relative:
+        entry = f"the relative entry {relative[0]}" if relative[0] else "an empty entry"
+        text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from where they are started"
+        yield Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH")
 
 
 def check_other_rocm(system: System) -> list[Diagnosis]:
@@ -52,42 +44,35 @@ def check_other_rocm(system: System) -> list[Diagnosis]:
     return [*_check_installations(system), *_check_variables(system), *_check_loader_configuration(system)]
 
 
-def _check_installations(system: System) -> list[Diagnosis]:
+def _check_installations(system: System) -> Iterator[Diagnosis]:
     places = [f"/opt/{name}" for name in system.list_names("/opt") if name.startswith("rocm")]
     # The last of several names of one folder: /opt/rocm is a link to one with the version.
     by_folder = {system.real_path(place): place for place in places}
-    return [
-        Diagnosis(
-            NOTE,
-            f"there is a second ROCm in {place}, which these packages do not use",
-            f"If it is not wanted, remove what installed it: dpkg --search {place} || rpm --query --file {place}",
-        )
-        for place in by_folder.values()
-        if _foreign_libraries(system, f"{place}/lib")
-    ]
+    for place in by_folder.values():
+        if _foreign_libraries(system, f"{place}/lib"):
+            remedy = (
+                f"If it is not wanted, remove what installed it: dpkg --search {place} || rpm --query --file {place}"
+            )
+            yield Diagnosis(NOTE, f"there is a second ROCm in {place}, which these packages do not use", remedy)
 
 
-def _check_variables(system: System) -> list[Diagnosis]:
-    diagnoses = []
+def _check_variables(system: System) -> Iterator[Diagnosis]:
     for name in ("ROCM_PATH", "HIP_PATH"):
         value = system.variable(name)
         folder = "bin" if system.platform == "win32" else "lib"
         if value and _foreign_libraries(system, f"{value}/{folder}"):
             text = f"{name}={value} sends compilers and frameworks to a second ROCm"
             remedy = f"Remove the variable {name}" if system.platform == "win32" else f"unset {name}"
-            diagnoses.append(Diagnosis(WARNING, text, remedy))
-    return diagnoses
+            yield Diagnosis(WARNING, text, remedy)
 
 
-def _check_loader_configuration(system: System) -> list[Diagnosis]:
-    diagnoses = []
+def _check_loader_configuration(system: System) -> Iterator[Diagnosis]:
     for name in system.list_names(LOADER_CONFIGURATION):
         path = f"{LOADER_CONFIGURATION}/{name}"
         folders = [line.strip() for line in (system.read_text(path) or "").splitlines()]
         if any(_foreign_libraries(system, folder) for folder in folders if folder.startswith("/opt/rocm")):
             text = f"{path} lets every program find the libraries of a second ROCm"
-            diagnoses.append(Diagnosis(NOTE, text, f"If that is not wanted: sudo rm {path} && sudo ldconfig"))
-    return diagnoses
+            yield Diagnosis(NOTE, text, f"If that is not wanted: sudo rm {path} && sudo ldconfig")
 
 
 def _foreign_libraries(system: System, folder: str) -> list[str]:
@@ -109,6 +94,7 @@ def _own_roots() -> list[Path]:
 
 
 KERNELS = "bin/rocblas/library"
+
 LONGEST_KERNELS = 174
 """Characters of the path of rocBLAS's kernels above which Tensile was seen to break the process."""
 

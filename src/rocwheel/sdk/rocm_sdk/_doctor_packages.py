@@ -19,9 +19,35 @@ if TYPE_CHECKING:
     from ._devel_place import DevelPlace
     from ._system import System
 
-__all__ = ["check_devel", "check_system", "check_versions", "deviating_versions", "installed_packages"]
-
 UNKNOWN = "unknown version"
+
+SYSTEMS = {"linux": "Linux", "win32": "Windows"}
+"""Names by values of ``sys.platform``."""
+
+HINT_FOR_OTHERS = "Ask rocm-sdk doctor where the packages are to be used, or install those for this system"
+
+
+def installed_packages() -> list[tuple[str, str, str]]:
+    """Return name, extra and version of each installed package; ``core`` and ``meta`` stand for no extra."""
+    devices = dict.fromkeys([*_build_info.FAMILIES, *installed_devices()])
+    extras = {}
+    for logical, names in _build_info.PACKAGES.items():
+        if "{family}" in names["dist"]:
+            extras.update({names["dist"].replace("{family}", family): f"{logical}-{family}" for family in devices})
+        else:
+            extras[names["dist"]] = logical
+    found = ((dist, extra, _version(dist)) for dist, extra in extras.items())
+    return [row for row in found if row[2]]
+
+
+def _version(dist: str) -> str:
+    """Return the version of a distribution, empty when it isn't installed, `UNKNOWN` when METADATA doesn't say."""
+    try:
+        return find_distribution(dist).version or UNKNOWN
+    except PackageNotFoundError:
+        return ""
+    except (ValueError, KeyError, TypeError, OSError):  # not text, without a version, or not there
+        return UNKNOWN
 
 
 def deviating_versions() -> dict[str, str]:
@@ -54,12 +80,6 @@ def check_system(system: System) -> list[Diagnosis]:
     return []
 
 
-SYSTEMS = {"linux": "Linux", "win32": "Windows"}
-"""Names by values of ``sys.platform``."""
-
-HINT_FOR_OTHERS = "Ask rocm-sdk doctor where the packages are to be used, or install those for this system"
-
-
 def _system_of(dist: str) -> str:
     """Return the value of ``sys.platform`` that the tags of a distribution's wheel are for, empty when none says."""
     try:
@@ -78,13 +98,13 @@ def check_devel() -> list[Diagnosis]:
         place = find_place()
     except ModuleNotFoundError:
         return []
-    if place.archive is None:
-        try:
-            require_whole(place)
-        except DevelError as e:
-            return [Diagnosis(ERROR, str(e), "")]
-        return _check_links(place)
-    return _check_expandable(place)
+    if place.archive is not None:
+        return _check_expandable(place)
+    try:
+        require_whole(place)
+    except DevelError as e:
+        return [Diagnosis(ERROR, str(e), "")]
+    return _check_links(place)
 
 
 def _check_links(place: DevelPlace) -> list[Diagnosis]:
@@ -106,26 +126,3 @@ def _check_expandable(place: DevelPlace) -> list[Diagnosis]:
         return []
     text = f"the development files are not expanded yet, and {locked} can't be written: compilers and CMake fail"
     return [Diagnosis(ERROR, text, "As a user who may write there: rocm-sdk init")]
-
-
-def installed_packages() -> list[tuple[str, str, str]]:
-    """Return name, extra and version of each installed package; ``core`` and ``meta`` stand for no extra."""
-    devices = dict.fromkeys([*_build_info.FAMILIES, *installed_devices()])
-    extras = {}
-    for logical, names in _build_info.PACKAGES.items():
-        if "{family}" in names["dist"]:
-            extras.update({names["dist"].replace("{family}", family): f"{logical}-{family}" for family in devices})
-        else:
-            extras[names["dist"]] = logical
-    found = ((dist, extra, _version(dist)) for dist, extra in extras.items())
-    return [row for row in found if row[2]]
-
-
-def _version(dist: str) -> str:
-    """Return the version of a distribution, empty when it isn't installed, `UNKNOWN` when METADATA doesn't say."""
-    try:
-        return find_distribution(dist).version or UNKNOWN
-    except PackageNotFoundError:
-        return ""
-    except (ValueError, KeyError, TypeError, OSError):  # not text, without a version, or not there
-        return UNKNOWN

@@ -1,4 +1,4 @@
-"""What a report of a bug should say about an installation and its machine."""
+"""What a report of a bug should say about an installation and its machine. Runs no other program."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError
 from . import _build_info
 from ._distributions import find_distribution
 from ._doctor_packages import installed_packages
+from ._gpu_access import Diagnosis
 from ._output import in_one_line
 from ._packages import SITE, installed_families
 from ._select import select
@@ -19,37 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ._gpu_access import Diagnosis
-    from ._gpus import Gpu
     from ._system import System
-
-
-SECRET_NAME = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH", re.IGNORECASE)
-USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-HIDDEN = "***"
-
-
-def hide_secret(name: str, value: str) -> str:
-    """Return the value of a variable: ``***`` when its name says that it is secret; without the user of an URL."""
-    return HIDDEN if SECRET_NAME.search(name) else USER_OF_URL.sub(HIDDEN, value)
-
-
-def shorten_home(system: System, value: object) -> object:
-    """Return a JSON value in whose texts ``~`` stands for the home folder of the user."""
-    home = system.home().rstrip("/")
-    # A path ends where a name of a file or folder can't go on.
-    return _replace(re.compile(rf"(?<![\w./-]){re.escape(home)}(?![\w.-])"), value) if home else value
-
-
-def _replace(home: re.Pattern[str], value: object) -> object:
-    if isinstance(value, str):
-        return home.sub("~", value)
-    if isinstance(value, dict):
-        return {name: _replace(home, item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_replace(home, item) for item in value]
-    return value
-
 
 SCHEMA = "rocm-sdk.report/1"
 
@@ -57,8 +28,12 @@ RELEVANT = re.compile("(HIP|HSA|ROCM|ROCR)_.*|CUDA_VISIBLE_DEVICES|GPU_DEVICE_OR
 """Environment variables that change how ROCm is found, which GPUs it uses, and how."""
 
 
-def make_report(system: System, gpus: list[Gpu], diagnoses: list[Diagnosis]) -> dict[str, Any]:
-    """Return the report as a JSON object, in which ``~`` stands for the home folder and ``***`` for secrets."""
+def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the report as a JSON object, in which ``~`` stands for the home folder and ``***`` for secrets.
+
+    ``facts`` are the GPUs and the findings.
+    """
+    variables = sorted(system.variables().items())
     report = {
         "schema": SCHEMA,
         "packages": {dist: text for dist, _, text in installed_packages()},
@@ -69,9 +44,9 @@ def make_report(system: System, gpus: list[Gpu], diagnoses: list[Diagnosis]) -> 
             "chosen_now": _choice_now(system),
         },
         "system": _describe_system(system),
-        "gpus": [gpu._asdict() for gpu in gpus],
-        "environment": _relevant_variables(system),
-        "findings": [diagnosis._asdict() for diagnosis in diagnoses],
+        "gpus": facts["gpus"],
+        "environment": {name: hide_secret(name, value) for name, value in variables if RELEVANT.fullmatch(name)},
+        "findings": facts["findings"],
     }
     shortened: Any = shorten_home(system, report)
     return dict(shortened)
@@ -104,20 +79,16 @@ def _choice_now(system: System) -> str:
 
 def _describe_system(system: System) -> dict[str, str]:
     """Return facts by the name of what they are about; empty for what is not known or not installed."""
+    name = re.search('^PRETTY_NAME="?(.*?)"?$', system.read_text("/etc/os-release") or "", re.MULTILINE)
     return {
         "platform": f"{platform.system()} {platform.machine()}",
-        "distribution": _linux_distribution(system),
+        "distribution": name[1] if name else "",
         "kernel": platform.release(),
         "libc": _libc(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "executable": sys.executable,
-        **{name: _installed_version(name) for name in ("pip", "uv")},
+        **{dist: _installed_version(dist) for dist in ("pip", "uv")},
     }
-
-
-def _linux_distribution(system: System) -> str:
-    match = re.search('^PRETTY_NAME="?(.*?)"?$', system.read_text("/etc/os-release") or "", re.MULTILINE)
-    return match[1] if match else ""
 
 
 def _libc() -> str:
@@ -134,9 +105,33 @@ def _installed_version(dist: str) -> str:
         return ""
 
 
-def _relevant_variables(system: System) -> dict[str, str]:
-    variables = sorted(system.variables().items())
-    return {name: hide_secret(name, value) for name, value in variables if RELEVANT.fullmatch(name)}
+SECRET_NAME = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH", re.IGNORECASE)
+
+USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+
+HIDDEN = "***"
+
+
+def hide_secret(name: str, value: str) -> str:
+    """Return the value of a variable: ``***`` when its name says that it is secret; without the user of an URL."""
+    return HIDDEN if SECRET_NAME.search(name) else USER_OF_URL.sub(HIDDEN, value)
+
+
+def shorten_home(system: System, value: object) -> object:
+    """Return a JSON value in whose texts ``~`` stands for the home folder of the user."""
+    home = system.home().rstrip("/")
+    # A path ends where a name of a file or folder can't go on.
+    return _replace(re.compile(rf"(?<![\w./-]){re.escape(home)}(?![\w.-])"), value) if home else value
+
+
+def _replace(home: re.Pattern[str], value: object) -> object:
+    if isinstance(value, str):
+        return home.sub("~", value)
+    if isinstance(value, dict):
+        return {name: _replace(home, item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_replace(home, item) for item in value]
+    return value
 
 
 TITLES = {
@@ -162,9 +157,10 @@ def report_text(report: dict[str, Any]) -> str:
         "System": [_line(TITLES.get(name, name), text) for name, text in report["system"].items()],
         "GPUs": [_describe_gpu(gpu) for gpu in report["gpus"]],
         "Environment variables": [in_one_line(f"{name}={value}") for name, value in report["environment"].items()],
-        "Findings": [_describe_finding(finding) for finding in report["findings"]],
+        "Findings": [str(Diagnosis(**finding)) for finding in report["findings"]],
     }
-    return "".join(f"{title}:\n{_indent(lines or ['none'])}" for title, lines in sections.items())
+    indented = {title: "\n".join(lines or ["none"]).replace("\n", "\n  ") for title, lines in sections.items()}
+    return "".join(f"{title}:\n  {text}\n" for title, text in indented.items())
 
 
 def _line(name: str, text: str) -> str:
@@ -177,12 +173,3 @@ def _describe_gpu(gpu: dict[str, Any]) -> str:
     facts += [f"/dev/dri/renderD{gpu['render_minor']}"] if gpu["render_minor"] else []
     facts += ["integrated"] if gpu["integrated"] else []
     return f"{gpu['target']}: {', '.join(facts)}"
-
-
-def _describe_finding(finding: dict[str, str]) -> str:
-    remedy = f"\n  {in_one_line(finding['remedy'])}" if finding["remedy"] else ""
-    return f"{finding['level']}: {in_one_line(finding['text'])}{remedy}"
-
-
-def _indent(lines: list[str]) -> str:
-    return "".join(f"  {line}\n" for entry in lines for line in entry.split("\n"))

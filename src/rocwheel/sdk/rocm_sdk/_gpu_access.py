@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ._gpus import Gpu
     from ._system import System
 
-__all__ = ["ERROR", "NOTE", "WARNING", "Diagnosis", "survey_access"]
-
 ERROR = "error"
 WARNING = "warning"
 NOTE = "note"

@@ -1,10 +1,5 @@
 """Finds the GPUs of a machine: those that variables list, else those of the KFD topology or of Windows.
 
-AMD's clinfo prints for each device ``Device Type: CL_DEVICE_TYPE_GPU``, and later ``Name: gfx1100``; hipInfo prints
-``gcnArchName: gfx1100``.
-
-Its layout: https://www.kernel.org/doc/html/latest/gpu/amdgpu/index.html and libhsakmt's ``topology.c``.
-
 It runs no other program, but on Windows, where the driver's clinfo says which GPUs there are.
 """
 
@@ -20,28 +15,11 @@ if TYPE_CHECKING:
 
     from ._system import System
 
+TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*(:(?P<first>sramecc|xnack)[+-](:(?!(?P=first))(sramecc|xnack)[+-])?)?")
+"""A target id: processor, then features, each once, as in LLVM's AMDGPUUsage."""
 
-class DetectionError(ValueError):
-    """A variable or a file of the topology can't be understood: which one, and what is wrong with it."""
-
-    def __init__(self, source: str, found: str) -> None:
-        self.source = source
-        self.found = found
-        super().__init__(f"{source}: {found}")
-
-
-def target_name(gfx_target_version: int) -> str:
-    """Return the target of KFD's number: major * 10000 + minor * 100 + stepping, so 90010 is ``gfx90a``."""
-    major, rest = divmod(gfx_target_version, 10000)
-    minor, stepping = divmod(rest, 100)
-    return f"gfx{major}{minor:x}{stepping:x}"
-
-
-def is_version(version: int) -> bool:
-    """Return whether a name can spell it: minor version and stepping are one character each, and AMD began with 6."""
-    major, rest = divmod(version, 10000)
-    return 6 <= major < 100 and all(number < 16 for number in divmod(rest, 100))
-
+INTEGRATED = re.compile(r"gfx(70[035]|801|810|90[29c]|1013|103[356]|1103|115\d|117\d)")
+"""Targets that only integrated GPUs have. Since Linux 6.6, which dropped IOMMUv2, their nodes have no CPU cores."""
 
 GENERIC_TARGETS = {
     "gfx9-generic": "gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c",
@@ -57,93 +35,12 @@ GENERIC_TARGETS = {
 """The targets whose GPUs run the code for a generic target (https://llvm.org/docs/AMDGPUUsage.html)."""
 
 
-def read_override(system: System, number: int) -> str:
-    """Return the target that a variable sets for the node of this number (the runtime's), empty when none does.
+class DetectionError(ValueError):
+    """A variable or a file of the topology can't be understood: which one, and what is wrong with it."""
 
-    Raises `DetectionError` for a value that is not a version.
-    """
-    name = f"HSA_OVERRIDE_GFX_VERSION_{number}"
-    value = system.variable(name)
-    if not value:
-        name = "HSA_OVERRIDE_GFX_VERSION"
-        value = system.variable(name)
-    if not value:
-        return ""
-    match = re.fullmatch("([0-9]{1,2})[.]([0-9]{1,2})[.]([0-9]{1,2})", value)
-    major, minor, stepping = map(int, match.groups()) if match else (0, 0, 0)
-    version = major * 10000 + minor * 100 + stepping
-    if not is_version(version):
-        source = f"{name}={value}"
-        raise DetectionError(source, "expected major.minor.stepping, such as 10.3.0")
-    return target_name(version)
-
-
-CLINFO = "clinfo.exe"
-"""In the system's folder since the graphics driver was installed."""
-
-LISTED = re.compile(
-    r"^[ \t]*(?:Device Type:\s*(?P<kind>\S+)|Name:\s*(?P<name>\S+)|gcnArchName:\s*(?P<arch>\S+))", re.MULTILINE
-)
-
-
-class Source(NamedTuple):
-    """What a program says."""
-
-    program: str
-    targets: list[str]
-    """Target ids in the order of the devices."""
-
-
-def find_targets(system: System) -> Source:
-    """Return the targets of the machine's GPUs by the first program that knows any; the last one, where none does."""
-    source = Source("", [])
-    for program in _programs(system):
-        source = Source(program, _parse(system.output(program) or ""))
-        if source.targets:
-            break
-    return source
-
-
-def system_program(system: System, name: str) -> str:
-    r"""Return the path of a program of the system's folder, such as ``C:\Windows\System32\clinfo.exe``."""
-    root = system.variable("SystemRoot") or "C:\\Windows"
-    return f"{root}\\System32\\{name}"
-
-
-def _programs(system: System) -> Iterator[str]:
-    yield system_program(system, CLINFO)
-    sdk = system.variable("HIP_PATH")
-    if PureWindowsPath(sdk).is_absolute():  # a relative one would lead to what lies in the working directory
-        yield f"{sdk.rstrip(chr(92))}\\bin\\hipInfo.exe"
-
-
-def _parse(text: str) -> list[str]:
-    """Return the targets that clinfo or hipInfo lists, of GPUs alone: other devices have other names."""
-    targets, is_gpu = [], False
-    for match in LISTED.finditer(text):
-        if match["kind"]:
-            is_gpu = match["kind"] == "CL_DEVICE_TYPE_GPU"
-        elif match["arch"]:
-            targets.append(match["arch"])
-        elif is_gpu and match["name"].startswith("gfx"):
-            targets.append(match["name"])
-            is_gpu = False
-    return targets
-
-
-TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
-"""Folder that holds a numbered folder for each node, CPUs included."""
-
-PROPERTIES = ("simd_count", "cpu_cores_count", "gfx_target_version", "device_id", "drm_render_minor")
-
-NUMBER = re.compile("[0-9]{1,20}")
-"""What the kernel writes: no more digits than a number of 64 bits has."""
-
-NOT_OURS = ("EPERM", "EACCES")
-"""What the kernel answers for a node whose device is hidden from the container."""
-
-INTEGRATED = re.compile(r"gfx(70[035]|801|810|90[29c]|1013|103[356]|1103|115\d|117\d)")
-"""Targets that only integrated GPUs have. Since Linux 6.6, which dropped IOMMUv2, their nodes have no CPU cores."""
+    def __init__(self, source: str, found: str) -> None:
+        self.source, self.found = source, found
+        super().__init__(f"{source}: {found}")
 
 
 class Gpu(NamedTuple):
@@ -166,105 +63,6 @@ class Gpu(NamedTuple):
 
     number: int = 0
     """The number of its node for the runtime, which leaves out hidden nodes and numbers the others from 0."""
-
-
-def list_nodes(system: System) -> list[int]:
-    """Return the numbers of all KFD nodes, CPUs included; none without the driver.
-
-    Raises `DetectionError` when there are nodes that can't be listed.
-    """
-    refusal = system.listing_refusal(TOPOLOGY)
-    if refusal not in ("", "ENOENT"):
-        raise DetectionError(TOPOLOGY, f"can't be listed ({refusal}), so there may be GPUs that nothing is known of")
-    return sorted(int(name) for name in system.list_names(TOPOLOGY) if NUMBER.fullmatch(name))
-
-
-def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
-    """Return the GPUs of the nodes, and an error for each node that can't be understood.
-
-    ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) replaces a node's version. Nodes that a container hides are left
-    out, as the runtime leaves them out.
-    """
-    gpus: list[Gpu] = []
-    problems: dict[str, DetectionError] = {}
-    try:
-        nodes = list_nodes(system)
-    except DetectionError as e:
-        return [], [e]
-    shown = [node for node in nodes if system.refusal(_properties_path(node)) not in NOT_OURS]
-    for number, node in enumerate(shown):
-        gpus += _read_or_note(system, node, number, problems)
-    return gpus, list(problems.values())
-
-
-def _properties_path(node: int) -> str:
-    return f"{TOPOLOGY}/{node}/properties"
-
-
-def _read_or_note(system: System, node: int, number: int, problems: dict[str, DetectionError]) -> list[Gpu]:
-    try:
-        return _read_node(system, node, number)
-    except DetectionError as e:  # a variable that is wrong for every node is reported once
-        problems[str(e)] = e
-        return []
-
-
-def _read_node(system: System, node: int, number: int) -> list[Gpu]:
-    path = _properties_path(node)
-    properties = _read_properties(system, path)
-    version = properties["gfx_target_version"]
-    if not version and not properties["simd_count"]:
-        return []
-    target = read_override(system, number) or _target_of_version(path, version)
-    return [
-        Gpu(
-            node,
-            target,
-            properties["device_id"],
-            properties["drm_render_minor"],
-            properties["cpu_cores_count"] > 0 or INTEGRATED.fullmatch(target_name(version)) is not None,
-            number,
-        )
-    ]
-
-
-def _target_of_version(path: str, version: int) -> str:
-    if not version:
-        found = (
-            "a GPU without gfx_target_version, which Linux shows since 5.13; "
-            "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6"
-        )
-        raise DetectionError(path, found)
-    if not is_version(version):
-        found = (
-            f"'gfx_target_version {version}' is not the version of a GPU; "
-            "expected major * 10000 + minor * 100 + stepping, such as 90010 for gfx90a"
-        )
-        raise DetectionError(path, found)
-    return target_name(version)
-
-
-def _read_properties(system: System, path: str) -> dict[str, int]:
-    """Return the numbers that detection uses, 0 for each that is absent."""
-    text = system.read_text(path)
-    if text is None:
-        raise DetectionError(path, f"can't be read ({system.refusal(path)})")
-    properties: dict[str, int] = {}
-    for line in text.splitlines():
-        name, _, value = line.partition(" ")
-        if name in PROPERTIES and not NUMBER.fullmatch(value.strip(" ")):
-            raise DetectionError(path, f"{line!r} is not a property; expected {name!r} and a number")
-        if name in PROPERTIES:
-            properties[name] = int(value)
-    # The kernel writes it for every node, 0 for one of CPUs.
-    if "simd_count" not in properties:
-        found = f"begins with {text[:40]!a}" if text.strip() else "is empty"
-        raise DetectionError(path, f"{found}; expected properties, 'simd_count' and a number among them")
-    return {name: properties.get(name, 0) for name in PROPERTIES}
-
-
-TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*(:(?P<first>sramecc|xnack)[+-](:(?!(?P=first))(sramecc|xnack)[+-])?)?")
-"""A target id: processor, then features, each once, as in LLVM's AMDGPUUsage."""
 
 
 def detect_gpus(system: System) -> list[Gpu]:
@@ -294,16 +92,17 @@ def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
     """
     try:
         listed = _read_list(system)
+        if listed is None and system.platform == "win32":
+            listed = _number(*find_targets(system))
+        if listed is not None:
+            return listed, []
+        gpus, problems = read_topology(system)
+        if gpus or problems or not is_wsl(system):
+            return gpus, problems
+        target = _read_override(system, 0)
+        return [_describe(0, target)] if target else [], []
     except DetectionError as e:
         return [], [e]
-    if listed is not None:
-        return listed, []
-    if system.platform == "win32":
-        return _read_windows(system)
-    gpus, problems = read_topology(system)
-    if not gpus and not problems and is_wsl(system):
-        return _read_subsystem(system)
-    return gpus, problems
 
 
 def replacing_variable(system: System) -> str:
@@ -335,20 +134,17 @@ def _read_list(system: System) -> list[Gpu] | None:
     return [] if name else None
 
 
-def _read_windows(system: System) -> tuple[list[Gpu], list[DetectionError]]:
-    source = find_targets(system)
-    try:
-        return _number(source.program, source.targets), []
-    except DetectionError as e:
-        return [], [e]
-
-
-def _read_subsystem(system: System) -> tuple[list[Gpu], list[DetectionError]]:
-    try:
-        target = read_override(system, 0)
-    except DetectionError as e:
-        return [], [e]
-    return [_describe(0, target)] if target else [], []
+def _read_target_list(system: System, path: str) -> list[Gpu]:
+    source = f"ROCM_TARGET_LST={path}"
+    # A relative path starts from the working directory, as for rocm_agent_enumerator.
+    text = system.read_given(path)
+    if text is None:
+        raise DetectionError(source, "the file can't be read; correct the variable or unset it")
+    # Like rocm_agent_enumerator: all other lines are comments, such as names with a character before them.
+    named = [line.split()[0] for line in text.splitlines() if line.startswith("gfx")]
+    if not named:
+        raise DetectionError(source, "no line begins with a GPU target, such as gfx90a, or gfx000 for none")
+    return [gpu for gpu in _number(source, named) if gpu.target != "gfx000"]
 
 
 def _number(source: str, names: list[str]) -> list[Gpu]:
@@ -365,17 +161,176 @@ def _describe(number: int, target: str) -> Gpu:
     return Gpu(number, target, integrated=INTEGRATED.fullmatch(base_target(target)) is not None)
 
 
-def _read_target_list(system: System, path: str) -> list[Gpu]:
-    source = f"ROCM_TARGET_LST={path}"
-    # A relative path starts from the working directory, as for rocm_agent_enumerator.
-    text = system.read_given(path)
+CLINFO = "clinfo.exe"
+"""In the system's folder since the graphics driver was installed."""
+
+LISTED = re.compile(
+    r"^[ \t]*(?:Device Type:\s*(?P<kind>\S+)|Name:\s*(?P<name>\S+)|gcnArchName:\s*(?P<arch>\S+))", re.MULTILINE
+)
+"""What clinfo prints for each device: ``Device Type: CL_DEVICE_TYPE_GPU``, and later ``Name: gfx1100``; or hipInfo:
+``gcnArchName: gfx1100``."""
+
+
+def find_targets(system: System) -> tuple[str, list[str]]:
+    """Return the targets of Windows' GPUs after the first program that knows any; the last one, where none does."""
+    program, targets = "", []
+    for program in _programs(system):
+        targets = _parse(system.output(program) or "")
+        if targets:
+            break
+    return program, targets
+
+
+def system_program(system: System, name: str) -> str:
+    r"""Return the path of a program of the system's folder, such as ``C:\Windows\System32\clinfo.exe``."""
+    root = system.variable("SystemRoot") or "C:\\Windows"
+    return f"{root}\\System32\\{name}"
+
+
+def _programs(system: System) -> Iterator[str]:
+    yield system_program(system, CLINFO)
+    sdk = system.variable("HIP_PATH")
+    if PureWindowsPath(sdk).is_absolute():  # a relative one would lead to what lies in the working directory
+        yield f"{sdk.rstrip(chr(92))}\\bin\\hipInfo.exe"
+
+
+def _parse(text: str) -> list[str]:
+    """Return the targets that clinfo or hipInfo lists, of GPUs alone: other devices have other names."""
+    targets, is_gpu = [], False
+    for match in LISTED.finditer(text):
+        if match["kind"]:
+            is_gpu = match["kind"] == "CL_DEVICE_TYPE_GPU"
+        elif match["arch"]:
+            targets.append(match["arch"])
+        elif is_gpu and match["name"].startswith("gfx"):
+            targets.append(match["name"])
+            is_gpu = False
+    return targets
+
+
+TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
+"""Folder that holds a numbered folder for each node, CPUs included.
+
+Its layout: https://www.kernel.org/doc/html/latest/gpu/amdgpu/index.html and libhsakmt's ``topology.c``.
+"""
+
+PROPERTIES = ("simd_count", "cpu_cores_count", "gfx_target_version", "device_id", "drm_render_minor")
+
+NUMBER = re.compile("[0-9]{1,20}")
+"""What the kernel writes: no more digits than a number of 64 bits has."""
+
+NOT_OURS = ("EPERM", "EACCES")
+"""What the kernel answers for a node whose device is hidden from the container."""
+
+
+def list_nodes(system: System) -> list[int]:
+    """Return the numbers of all KFD nodes, CPUs included; none without the driver.
+
+    Raises `DetectionError` when there are nodes that can't be listed.
+    """
+    refusal = system.listing_refusal(TOPOLOGY)
+    if refusal not in ("", "ENOENT"):
+        raise DetectionError(TOPOLOGY, f"can't be listed ({refusal}), so there may be GPUs that nothing is known of")
+    return sorted(int(name) for name in system.list_names(TOPOLOGY) if NUMBER.fullmatch(name))
+
+
+def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
+    """Return the GPUs of the nodes, and an error for each node that can't be understood.
+
+    ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) replaces a node's version. Nodes that a container hides are left
+    out, as the runtime leaves them out.
+    """
+    gpus: list[Gpu] = []
+    problems: dict[str, DetectionError] = {}
+    try:
+        paths = {node: f"{TOPOLOGY}/{node}/properties" for node in list_nodes(system)}
+    except DetectionError as e:
+        return [], [e]
+    shown = [(node, path) for node, path in paths.items() if system.refusal(path) not in NOT_OURS]
+    for number, (node, path) in enumerate(shown):
+        try:
+            gpus += _read_node(system, path, node, number)
+        except DetectionError as e:  # noqa: PERF203 (a variable that is wrong for every node is reported once)
+            problems[str(e)] = e
+    return gpus, list(problems.values())
+
+
+def _read_node(system: System, path: str, node: int, number: int) -> list[Gpu]:
+    properties = _read_properties(system, path)
+    version = properties["gfx_target_version"]
+    if not version and not properties["simd_count"]:
+        return []
+    target = _read_override(system, number) or _target_of_version(path, version)
+    is_integrated = properties["cpu_cores_count"] > 0 or INTEGRATED.fullmatch(target_name(version)) is not None
+    return [Gpu(node, target, properties["device_id"], properties["drm_render_minor"], is_integrated, number)]
+
+
+def _read_properties(system: System, path: str) -> dict[str, int]:
+    """Return the numbers that detection uses, 0 for each that is absent."""
+    text = system.read_text(path)
     if text is None:
-        raise DetectionError(source, "the file can't be read; correct the variable or unset it")
-    # Like rocm_agent_enumerator: all other lines are comments, such as names with a character before them.
-    named = [line.split()[0] for line in text.splitlines() if line.startswith("gfx")]
-    if not named:
-        raise DetectionError(source, "no line begins with a GPU target, such as gfx90a, or gfx000 for none")
-    return [gpu for gpu in _number(source, named) if gpu.target != "gfx000"]
+        raise DetectionError(path, f"can't be read ({system.refusal(path)})")
+    properties: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name in PROPERTIES and not NUMBER.fullmatch(value.strip(" ")):
+            raise DetectionError(path, f"{line!r} is not a property; expected {name!r} and a number")
+        if name in PROPERTIES:
+            properties[name] = int(value)
+    # The kernel writes it for every node, 0 for one of CPUs.
+    if "simd_count" not in properties:
+        found = f"begins with {text[:40]!a}" if text.strip() else "is empty"
+        raise DetectionError(path, f"{found}; expected properties, 'simd_count' and a number among them")
+    return {name: properties.get(name, 0) for name in PROPERTIES}
+
+
+def _read_override(system: System, number: int) -> str:
+    """Return the target that ``HSA_OVERRIDE_GFX_VERSION`` sets for the node of this number (the runtime's).
+
+    It is what the runtime takes in place of a GPU's own; empty when no variable sets it. Raises `DetectionError` for a
+    value that is not a version.
+    """
+    name = f"HSA_OVERRIDE_GFX_VERSION_{number}"
+    name = name if system.variable(name) else "HSA_OVERRIDE_GFX_VERSION"
+    value = system.variable(name)
+    if not value:
+        return ""
+    match = re.fullmatch("([0-9]{1,2})[.]([0-9]{1,2})[.]([0-9]{1,2})", value)
+    major, minor, stepping = map(int, match.groups()) if match else (0, 0, 0)
+    version = major * 10000 + minor * 100 + stepping
+    if not _is_version(version):
+        source = f"{name}={value}"
+        raise DetectionError(source, "expected major.minor.stepping, such as 10.3.0")
+    return target_name(version)
+
+
+def _target_of_version(path: str, version: int) -> str:
+    if not version:
+        found = (
+            "a GPU without gfx_target_version, which Linux shows since 5.13; "
+            "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6"
+        )
+        raise DetectionError(path, found)
+    if not _is_version(version):
+        found = (
+            f"'gfx_target_version {version}' is not the version of a GPU; "
+            "expected major * 10000 + minor * 100 + stepping, such as 90010 for gfx90a"
+        )
+        raise DetectionError(path, found)
+    return target_name(version)
+
+
+def target_name(gfx_target_version: int) -> str:
+    """Return the target of KFD's number: major * 10000 + minor * 100 + stepping, so 90010 is ``gfx90a``."""
+    major, rest = divmod(gfx_target_version, 10000)
+    minor, stepping = divmod(rest, 100)
+    return f"gfx{major}{minor:x}{stepping:x}"
+
+
+def _is_version(version: int) -> bool:
+    """Return whether a name can spell it: minor version and stepping are one character each, and AMD began with 6."""
+    major, rest = divmod(version, 10000)
+    return 6 <= major < 100 and all(number < 16 for number in divmod(rest, 100))
 
 
 def visible_gpus(system: System, gpus: list[Gpu]) -> dict[int, Gpu]:

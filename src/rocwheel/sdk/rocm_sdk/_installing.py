@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-
 UNKNOWN_INDEX = "--index-url URL  # URL is the index that you installed from"
 
 

@@ -26,9 +26,113 @@ if TYPE_CHECKING:
 
     from ._gpus import Gpu
 
-
-_LOADED: dict[str, ctypes.CDLL] = {}
+_LOADED: dict[Path, ctypes.CDLL] = {}
 """Handles of the libraries for one target that were loaded so far, by the path of the library for all GPUs."""
+
+
+def locate_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
+    """Return the short name and the absolute path of each library, leaving out optional ones that are absent.
+
+    These are the libraries for all GPUs, also where there are others for the machine's.
+    Raises `ModuleNotFoundError` for unknown names and for packages that aren't installed (all of them, with the
+    command that installs them), `FileNotFoundError` for a library that its package lacks.
+    """
+    entries = [(name, _describe(name)) for name in shortnames]
+    roots = {entry["package"]: find_root(entry["package"]) for _, entry in entries}
+    missing = [package for package, root in roots.items() if root is None]
+    if missing:
+        wanted = ", ".join(name for name, entry in entries if entry["package"] in missing)
+        msg = (
+            f"ROCm libraries not installed: {wanted} (in the package {', '.join(missing)}). "
+            f"Install with: {installation_hint(*missing)}"
+        )
+        raise ModuleNotFoundError(msg)
+    found = []
+    for name, entry in entries:
+        folder = (roots[entry["package"]] or Path()) / entry["directory"]
+        matches = this_platform().extended(folder).glob(entry["pattern"])
+        path = min((folder / match.name for match in matches if match.is_file()), default=None)
+        if path:
+            found.append((name, path))
+        elif not entry["optional"]:
+            msg = f"ROCm library {name!r}: nothing matches {entry['pattern']!r} in {folder}. Reinstall the package."
+            raise FileNotFoundError(msg)
+    return found
+
+
+def _describe(name: str) -> _build_info.LibraryInfo:
+    try:
+        return _build_info.LIBRARIES[name]
+    except KeyError:
+        msg = f"Unknown ROCm library {name!r}. Known: {', '.join(_build_info.LIBRARIES)}"
+        raise ModuleNotFoundError(msg) from None
+
+
+def chosen_library(name: str, path: Path) -> Path:
+    """Return the file to load in the place of ``path``, which the public library ``name`` is for all GPUs."""
+    if path.relative_to(_root(name)).as_posix() not in _build_info.OVERLAID.get(name, ()):
+        return path
+    chosen = _beside(path, choose_device(System()).device)
+    return chosen if chosen.is_file() else path
+
+
+def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
+    """Load what ``name`` and the libraries that it needs have for the GPU; return it by the paths of those for all.
+
+    Each is loaded after those that it needs. One that was loaded before, as it is for all GPUs, stays: a warning says
+    so. Raises `OSError` for a library that can't be loaded.
+    """
+    paths = [_root(name) / path for path in _build_info.OVERLAID.get(name, ())]
+    if not paths:
+        return {}
+    choice = choose_device(System())
+    found = {path: _beside(path, choice.device) for path in paths}
+    there = {path: chosen for path, chosen in found.items() if choice.device and chosen.is_file()}
+    # Of GPUs that are part of a processor, `rocm-sdk doctor` tells.
+    others = ", ".join(dict.fromkeys(base_target(gpu.target) for gpu in choice.left_out if not gpu.integrated))
+    if there and others:
+        msg = (
+            f"This process uses the ROCm libraries for {choice.device}, which have no code for {others}. "
+            "Run one process for each kind of GPU, and show it that kind alone: ROCR_VISIBLE_DEVICES."
+        )
+        warnings.warn(msg, RuntimeWarning, stacklevel=3)
+    return {path: _load(path, chosen, mode) for path, chosen in there.items()}
+
+
+def _root(name: str) -> Path:
+    return find_root(_build_info.LIBRARIES[name]["package"]) or Path()
+
+
+def _beside(path: Path, device: str) -> Path:
+    return path.with_name(f"{path.name}.{device}")
+
+
+def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
+    if path not in _LOADED:
+        earlier = _loaded_as(path.name, mode)
+        if earlier and not _is_mapped(chosen):
+            msg = (
+                f"{path.name} was loaded before rocm_sdk could choose {chosen.name}: this process uses the code for "
+                "all GPUs. Call rocm_sdk.initialize_process or preload_libraries first."
+            )
+            warnings.warn(msg, RuntimeWarning, stacklevel=5)
+        _LOADED[path] = earlier or ctypes.CDLL(str(chosen), mode=mode)
+    return _LOADED[path]
+
+
+def _loaded_as(soname: str, mode: int) -> ctypes.CDLL | None:
+    """Return the library of this SONAME that the process has, None when it has none."""
+    try:
+        return ctypes.CDLL(soname, mode=mode | os.RTLD_NOLOAD)
+    except OSError:
+        return None
+
+
+def _is_mapped(path: Path) -> bool:
+    """Return whether the process has this file; the kernel names it by a path without symbolic links."""
+    real = os.path.realpath(path)
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 (as elsewhere)
+        return any(line.rstrip("\n").endswith(f" {real}") for line in maps)
 
 
 class DeviceChoice(NamedTuple):
@@ -56,31 +160,6 @@ def choose_device(system: System) -> DeviceChoice:
     return DeviceChoice(device, [gpu for gpu in gpus if not _serves(device, gpu, system)])
 
 
-def chosen_library(name: str, path: Path) -> Path:
-    """Return the file to load in the place of ``path``, which the public library ``name`` is for all GPUs."""
-    if path.relative_to(_root(name)).as_posix() not in _build_info.OVERLAID.get(name, ()):
-        return path
-    chosen = _beside(path, choose_device(System()).device)
-    return chosen if chosen.is_file() else path
-
-
-def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
-    """Load what ``name`` and the libraries that it needs have for the GPU; return it by the paths of those for all.
-
-    Each is loaded after those that it needs. One that was loaded before, as it is for all GPUs, stays: a warning says
-    so. Raises `OSError` for a library that can't be loaded.
-    """
-    paths = [_root(name) / path for path in _build_info.OVERLAID.get(name, ())]
-    if not paths:
-        return {}
-    choice = choose_device(System())
-    found = {path: _beside(path, choice.device) for path in paths}
-    there = {path: chosen for path, chosen in found.items() if choice.device and chosen.is_file()}
-    if there:
-        _warn_of_others(choice)
-    return {path: _load(path, chosen, mode) for path, chosen in there.items()}
-
-
 def _asked(system: System) -> tuple[str, ...]:
     """Return what the user chose; nothing for a choice that this release lacks, which is reported elsewhere."""
     try:
@@ -102,97 +181,3 @@ def _serves(device: str, gpu: Gpu, system: System) -> bool:
     if device:
         return family_serving(gpu.target, system.platform) == device
     return base_target(gpu.target) in _build_info.COMMON_GPUS
-
-
-def _root(name: str) -> Path:
-    return find_root(_build_info.LIBRARIES[name]["package"]) or Path()
-
-
-def _beside(path: Path, device: str) -> Path:
-    return path.with_name(f"{path.name}.{device}")
-
-
-def _warn_of_others(choice: DeviceChoice) -> None:
-    """Warn of GPUs without code; of those that are part of a processor `rocm-sdk doctor` tells."""
-    others = ", ".join(dict.fromkeys(base_target(gpu.target) for gpu in choice.left_out if not gpu.integrated))
-    if others:
-        msg = (
-            f"This process uses the ROCm libraries for {choice.device}, which have no code for {others}. "
-            "Run one process for each kind of GPU, and show it that kind alone: ROCR_VISIBLE_DEVICES."
-        )
-        warnings.warn(msg, RuntimeWarning, stacklevel=4)
-
-
-def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
-    if str(path) not in _LOADED:
-        earlier = _loaded_as(path.name, mode)
-        if earlier and not _is_mapped(chosen):
-            msg = (
-                f"{path.name} was loaded before rocm_sdk could choose {chosen.name}: this process uses the code for "
-                "all GPUs. Call rocm_sdk.initialize_process or preload_libraries first."
-            )
-            warnings.warn(msg, RuntimeWarning, stacklevel=5)
-        _LOADED[str(path)] = earlier or ctypes.CDLL(str(chosen), mode=mode)
-    return _LOADED[str(path)]
-
-
-def _loaded_as(soname: str, mode: int) -> ctypes.CDLL | None:
-    """Return the library of this SONAME that the process has, None when it has none."""
-    try:
-        return ctypes.CDLL(soname, mode=mode | os.RTLD_NOLOAD)
-    except OSError:
-        return None
-
-
-def _is_mapped(path: Path) -> bool:
-    """Return whether the process has this file; the kernel names it by a path without symbolic links."""
-    real = os.path.realpath(path)
-    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 (as elsewhere)
-        return any(line.rstrip("\n").endswith(f" {real}") for line in maps)
-
-
-def locate_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
-    """Return the short name and the path of each library for this machine's GPU, as `locate_common_libraries` does."""
-    return [(name, chosen_library(name, path)) for name, path in locate_common_libraries(shortnames)]
-
-
-def locate_common_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
-    """Return the short name and the absolute path of each library, leaving out optional ones that are absent.
-
-    These are the libraries for all GPUs, also where there are others for the machine's.
-    Raises `ModuleNotFoundError` for unknown names and for packages that aren't installed (all of them, with the
-    command that installs them), `FileNotFoundError` for a library that its package lacks.
-    """
-    entries = [(name, _describe(name)) for name in shortnames]
-    roots = {entry["package"]: find_root(entry["package"]) for _, entry in entries}
-    missing = [package for package, root in roots.items() if root is None]
-    if missing:
-        wanted = ", ".join(name for name, entry in entries if entry["package"] in missing)
-        msg = (
-            f"ROCm libraries not installed: {wanted} (in the package {', '.join(missing)}). "
-            f"Install with: {installation_hint(*missing)}"
-        )
-        raise ModuleNotFoundError(msg)
-    found = [(name, entry, _find_file(roots[entry["package"]], entry)) for name, entry in entries]
-    for name, entry, path in found:
-        if path is None and not entry["optional"]:
-            folder = f"{roots[entry['package']]}/{entry['directory']}"
-            msg = f"ROCm library {name!r}: nothing matches {entry['pattern']!r} in {folder}. Reinstall the package."
-            raise FileNotFoundError(msg)
-    return [(name, path) for name, _, path in found if path]
-
-
-def _describe(name: str) -> _build_info.LibraryInfo:
-    try:
-        return _build_info.LIBRARIES[name]
-    except KeyError:
-        msg = f"Unknown ROCm library {name!r}. Known: {', '.join(_build_info.LIBRARIES)}"
-        raise ModuleNotFoundError(msg) from None
-
-
-def _find_file(root: Path | None, entry: _build_info.LibraryInfo) -> Path | None:
-    if root is None:
-        return None
-    folder = root / entry["directory"]
-    matches = this_platform().extended(folder).glob(entry["pattern"])
-    return min((folder / path.name for path in matches if path.is_file()), default=None)

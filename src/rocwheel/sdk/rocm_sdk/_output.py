@@ -99,6 +99,11 @@ def in_one_line(text: str) -> str:
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def warn(text: str) -> None:
+    """Print a warning to standard error."""
+    sys.stderr.write(f"rocm-sdk: warning: {in_one_line(text)}\n")
+
+
 def listed(names: list[str], shown: int = 3) -> str:
     """Return names for a message, the first few of many."""
     rest = len(names) - shown

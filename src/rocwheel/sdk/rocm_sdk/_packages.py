@@ -1,7 +1,7 @@
 """Finds the installed packages of the SDK by their folders, so that nothing is ever out of date.
 
-``python -c`` and ``python -m`` search that folder first; an empty entry of ``PYTHONPATH`` adds it, and a relative one a
-folder below or beside it.
+What lies in the working directory doesn't count, where anybody may have put it: ``python -c`` and ``python -m`` search
+that folder first, an empty entry of ``PYTHONPATH`` adds it, and a relative one a folder below or beside it.
 """
 
 from __future__ import annotations
@@ -24,56 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-
 SITE = Path(__file__).parent.parent
 """Folder in which ``rocm_sdk`` is installed."""
-
-
-def find_trusted(name: str) -> ModuleSpec | None:
-    """Return the import spec of a module at the top, None when only the working directory has it, or nothing."""
-    invalidate_caches()
-    return PathFinder.find_spec(name, trusted_entries())
-
-
-def is_trusted(name: str) -> bool:
-    """Return whether importing a module, at the top or below a package, runs nothing of the working directory."""
-    top = name.partition(".")[0]
-    return name in sys.modules or _places(PathFinder.find_spec(top)) == _places(find_trusted(top))
-
-
-def _places(spec: ModuleSpec | None) -> tuple[str | None, list[str]]:
-    """Return the file of a module and the folders in which what is below it is looked for."""
-    return (spec.origin, list(spec.submodule_search_locations or ())) if spec else (None, [])
-
-
-def trusted_entries() -> list[str]:
-    """Return the entries of ``sys.path`` without the working directory and those that are relative to it.
-
-    They count where Python or ``rocm_sdk`` itself is installed in them: then all that is imported lies there.
-    """
-    refused = {*map(_real, _relative_folders())} - {*map(_real, _installed_folders())}
-    return [entry for entry in sys.path if os.path.isabs(entry) and _real(entry) not in refused]  # noqa: PTH117
-
-
-def _relative_folders() -> list[str]:
-    """Return the working directory, and the folders that relative entries of ``PYTHONPATH`` lead to from there.
-
-    Python has made absolute paths of these. There are none when the working directory was removed.
-    """
-    try:
-        here = os.getcwd()  # noqa: PTH109 (as the entries, no path object)
-    except OSError:
-        return []
-    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return [here, *(os.path.join(here, entry) for entry in entries if not os.path.isabs(entry))]  # noqa: PTH117, PTH118
-
-
-def _installed_folders() -> list[str]:
-    return [*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.__file__), str(SITE)]  # noqa: PTH120
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(path)
 
 
 class Package(NamedTuple):
@@ -104,15 +56,16 @@ def describe_package(logical: str, family: str = "") -> Package | None:
 
 def find_root(logical: str) -> Path | None:
     """Return the folder that holds a package's files, None when the package isn't installed."""
-    package = describe_package(logical, library_family() if _is_per_family(logical) else "")
+    is_per_family = logical == "libraries" and _build_info.LAYOUT == "per-family"
+    package = describe_package(logical, library_family() if is_per_family else "")
     return find_module(package.platform_module) if package else None
 
 
 def find_module(name: str) -> Path | None:
     """Return the folder of a package with an ``__init__.py``, first next to ``rocm_sdk``, then on ``sys.path``.
 
-    Wheels with binaries may be installed elsewhere than pure ones: in ``lib64`` next to ``lib``. The working directory
-    doesn't count, where anybody may have put such a folder. Raises `OSError` where it can't be told what is there.
+    Wheels with binaries may be installed elsewhere than pure ones: in ``lib64`` next to ``lib``. Raises `OSError` where
+    it can't be told what is there.
     """
     neighbour = SITE / name
     if is_there(neighbour / "__init__.py"):
@@ -135,55 +88,6 @@ def library_family() -> str:
     return wanted[0] if wanted else ""
 
 
-def installed_families() -> list[str]:
-    """Return the families whose device code is installed."""
-    if _build_info.LAYOUT == "neutral":
-        return installed_devices()
-    return [family for family in _build_info.FAMILIES if _has_libraries(family)]
-
-
-def installed_devices() -> list[str]:
-    """Return the GPU targets whose device packages are installed. Raises `OSError` where that can't be told."""
-    device = describe_package("device")
-    root = find_module(device.platform_module) if device else None
-    links = root / ".devel_links" if root else None
-    if links is None or not is_folder(links):
-        return []
-    return sorted((path.stem for path in links.iterdir() if path.suffix == ".json"), key=_target_order)
-
-
-def metadata_folder(site: Path, dist: str) -> Path | None:
-    """Return the ``.dist-info`` folder of an installed distribution, None when there is none in ``site``.
-
-    Raises `OSError` where that can't be listed.
-    """
-    return next(iter(metadata_folders(site, dist)), None)
-
-
-def metadata_folders(site: Path, dist: str) -> list[Path]:
-    """Return all ``.dist-info`` folders of a distribution: there may be more than the installer's.
-
-    Raises `OSError` where ``site`` can't be listed, which `Path.glob` takes for empty.
-    """
-    wanted = _normalize(dist)
-    folders = sorted(path for path in site.iterdir() if path.suffix == ".dist-info")
-    return [path for path in folders if _normalize(path.name.partition("-")[0]) == wanted]
-
-
-def release_of(version: str) -> str:
-    """Return a version without its post-release, which packs the same files again."""
-    return re.sub(r"\.post\d+", "", version)
-
-
-def _normalize(name: str) -> str:
-    """Return a distribution's name in the one form that all its spellings share."""
-    return re.sub("[-_.]+", "-", name).lower()
-
-
-def _is_per_family(logical: str) -> bool:
-    return logical == "libraries" and _build_info.LAYOUT == "per-family"
-
-
 def _system_with_valid_choice() -> System:
     system = System()
     try:
@@ -194,10 +98,81 @@ def _system_with_valid_choice() -> System:
     return system
 
 
-def _has_libraries(family: str) -> bool:
-    package = describe_package("libraries", family)
-    return package is not None and find_module(package.platform_module) is not None
+def installed_families() -> list[str]:
+    """Return the families whose device code is installed."""
+    if _build_info.LAYOUT == "neutral":
+        return installed_devices()
+    libraries = {family: describe_package("libraries", family) for family in _build_info.FAMILIES}
+    return [family for family, package in libraries.items() if package and find_module(package.platform_module)]
 
 
-def _target_order(target: str) -> tuple[int, str]:
-    return len(target), target
+def installed_devices() -> list[str]:
+    """Return the GPU targets whose device packages are installed. Raises `OSError` where that can't be told."""
+    device = describe_package("device")
+    root = find_module(device.platform_module) if device else None
+    links = root / ".devel_links" if root else None
+    if links is None or not is_folder(links):
+        return []
+    targets = (path.stem for path in links.iterdir() if path.suffix == ".json")
+    return sorted(targets, key=lambda target: (len(target), target))
+
+
+def metadata_folders(site: Path, dist: str) -> list[Path]:
+    """Return all ``.dist-info`` folders of a distribution: there may be more than the installer's.
+
+    Raises `OSError` where ``site`` can't be listed, which `Path.glob` takes for empty.
+    """
+    wanted = normalize_name(dist)
+    folders = sorted(path for path in site.iterdir() if path.suffix == ".dist-info")
+    return [path for path in folders if normalize_name(path.name.partition("-")[0]) == wanted]
+
+
+def release_of(version: str) -> str:
+    """Return a version without its post-release, which packs the same files again."""
+    return re.sub(r"\.post\d+", "", version)
+
+
+def normalize_name(name: str) -> str:
+    """Return a distribution's name in the one form that all its spellings share."""
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+def find_trusted(name: str) -> ModuleSpec | None:
+    """Return the import spec of a module at the top, None when only the working directory has it, or nothing."""
+    invalidate_caches()
+    return PathFinder.find_spec(name, trusted_entries())
+
+
+def is_trusted(name: str) -> bool:
+    """Return whether importing a module, at the top or below a package, runs nothing of the working directory."""
+    top = name.partition(".")[0]
+    return name in sys.modules or _places(PathFinder.find_spec(top)) == _places(find_trusted(top))
+
+
+def _places(spec: ModuleSpec | None) -> tuple[str | None, list[str]]:
+    """Return the file of a module and the folders in which what is below it is looked for."""
+    return (spec.origin, list(spec.submodule_search_locations or ())) if spec else (None, [])
+
+
+def trusted_entries() -> list[str]:
+    """Return the entries of ``sys.path`` without the working directory and those that are relative to it.
+
+    They count where Python or ``rocm_sdk`` itself is installed in them: then all that is imported lies there.
+    """
+    real = os.path.realpath
+    installed = (*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.__file__), str(SITE))  # noqa: PTH120
+    refused = {*map(real, _relative_folders())} - {*map(real, installed)}
+    return [entry for entry in sys.path if os.path.isabs(entry) and real(entry) not in refused]  # noqa: PTH117
+
+
+def _relative_folders() -> list[str]:
+    """Return the working directory, and the folders that relative entries of ``PYTHONPATH`` lead to from there.
+
+    Python has made absolute paths of these. There are none when the working directory was removed.
+    """
+    try:
+        here = os.getcwd()  # noqa: PTH109 (as the entries, no path object)
+    except OSError:
+        return []
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [here, *(os.path.join(here, entry) for entry in entries if not os.path.isabs(entry))]  # noqa: PTH117, PTH118

@@ -1,7 +1,4 @@
-"""What differs between the systems that the packages run on: everything else asks `this_platform`.
-
-Nothing here decides anything. The calls: https://learn.microsoft.com/windows/win32/api/libloaderapi/.
-"""
+"""What differs between the systems that the packages run on: everything else asks `this_platform`."""
 
 from __future__ import annotations
 
@@ -27,190 +24,19 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
     Platform = Union["Posix", "Windows"]
 
-
-_LONGEST = 32768
-"""Characters that a path of Windows has at most."""
+_IN_USE: list[Platform] = []
 
 
-class WindowsCalls:
-    """The calls of the operating system and of its C library."""
-
-    def add_dll_directory(self, folder: str) -> object:
-        """Have DLLs looked for in a folder, too, and return the handle that takes it back (``AddDllDirectory``)."""
-        system: Any = os
-        handle: object = system.add_dll_directory(folder)
-        return handle
-
-    def load(self, path: str) -> ctypes.CDLL:
-        """Load a DLL by its absolute path, with what it needs. Raises `OSError`.
-
-        ctypes asks for ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``: the DLL's folder, that
-        of the program, those added, System32. PATH is not looked at.
-        """
-        import ctypes  # noqa: PLC0415 (of one system)
-
-        return ctypes.CDLL(path)
-
-    def loaded_path(self, name: str) -> str:
-        """Return the path of the DLL of a file name that the process has, empty when it has none."""
-        import ctypes  # noqa: PLC0415
-
-        kernel: Any = self._kernel()
-        kernel.GetModuleHandleW.restype = ctypes.c_void_p
-        kernel.GetModuleHandleW.argtypes = [ctypes.c_wchar_p]
-        kernel.GetModuleFileNameW.argtypes = [ctypes.c_void_p, ctypes.c_wchar_p, ctypes.c_uint32]
-        handle = kernel.GetModuleHandleW(name)
-        if not handle:
-            return ""
-        text = ctypes.create_unicode_buffer(_LONGEST)
-        return text.value if kernel.GetModuleFileNameW(handle, text, _LONGEST) else ""
-
-    def system_folder(self) -> str:
-        r"""Return the folder of the system's DLLs, such as ``C:\Windows\System32``."""
-        return os.path.join(os.environ.get("SystemRoot") or r"C:\Windows", "System32")  # noqa: PTH118, SIM112
-
-    def program_folder(self) -> str:
-        """Return the folder of the program that this process runs, where DLLs are looked for, too."""
-        # A virtual environment's python.exe starts the one of the Python that it was made from.
-        return os.path.dirname(getattr(sys, "_base_executable", "") or sys.executable)  # noqa: PTH120
-
-    def try_lock(self, descriptor: int, position: int) -> bool:
-        """Lock one byte of an open file, which may be behind its end; return whether nobody else has it."""
-        runtime: Any = import_module("msvcrt")
-        os.lseek(descriptor, position, os.SEEK_SET)
-        try:
-            runtime.locking(descriptor, runtime.LK_NBLCK, 1)
-        except PermissionError:
-            return False
-        return True
-
-    def unlock(self, descriptor: int, position: int) -> None:
-        """Give the byte back."""
-        runtime: Any = import_module("msvcrt")
-        os.lseek(descriptor, position, os.SEEK_SET)
-        runtime.locking(descriptor, runtime.LK_UNLCK, 1)
-
-    def pause(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
-
-    def silence_faults(self) -> None:
-        """Have no window asked of people when a DLL is missing or the process breaks (``SetErrorMode``)."""
-        self._kernel().SetErrorMode(0x8003)
-
-    def _kernel(self) -> Any:
-        import ctypes  # noqa: PLC0415
-
-        loader: Any = ctypes
-        return loader.windll.kernel32
+def this_platform() -> Platform:
+    """Return the side of this machine: `Posix` or `Windows`."""
+    if not _IN_USE:
+        _IN_USE.append(Windows(WindowsCalls()) if sys.platform == "win32" else Posix())
+    return _IN_USE[0]
 
 
-LOCKED_BYTE = 1 << 30
-"""Position of the byte that stands for a file's lock: a locked byte can't be read, so none of the file's own."""
-
-LOCK_PAUSE = 0.1
-"""Seconds between two questions whether a lock is free: Python has no call that waits for one of Windows."""
-
-PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds between attempts at files that another program, such as a virus scanner, has open for a moment."""
-
-PREFIX = "\\\\?\\"
-"""What begins a path that may be longer than 259 characters and is taken literally ("Naming Files, Paths")."""
-
-REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]')
-DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])[ ]*([.].*)?", re.IGNORECASE)
-"""Names that are devices in every folder, whatever their suffix."""
-
-
-class Windows:
-    """A system whose files are known by names in any case, and whose users may not make symbolic links."""
-
-    is_windows: Literal[True] = True
-    program_suffix = ".exe"
-    libraries = "*.dll"
-
-    def __init__(self, calls: WindowsCalls) -> None:
-        self.calls = calls
-
-    @contextmanager
-    def locked(self, file: IO[bytes]) -> Iterator[None]:
-        """Hold the lock of a file that is open for writing; wait for whoever has it.
-
-        Windows takes it from a process that ends, however that comes.
-        """
-        while not self.calls.try_lock(file.fileno(), LOCKED_BYTE):
-            self.calls.pause(LOCK_PAUSE)
-        try:
-            yield
-        finally:
-            self.calls.unlock(file.fileno(), LOCKED_BYTE)
-
-    def patiently(self, action: Callable[..., Result], *arguments: Any) -> Result:
-        """Do something with files, again after a while where they are in use. Raises what the last attempt raises."""
-        for pause in PAUSES:
-            try:
-                return action(*arguments)
-            except PermissionError:  # noqa: PERF203 (ERROR_ACCESS_DENIED and ERROR_SHARING_VIOLATION)
-                self.calls.pause(pause)
-        return action(*arguments)
-
-    def move_folder(self, new: Path, place: Path) -> None:
-        """Give a folder another name in one step, where there may be an empty folder, which goes before."""
-        if place.exists():
-            self.patiently(place.rmdir)
-        self.patiently(new.rename, place)
-
-    def empty_folder(self, folder: Path, first: str) -> None:
-        """Remove what a folder holds, one file before the others."""
-        import shutil  # noqa: PLC0415 (slow to import)
-
-        (folder / first).unlink(missing_ok=True)
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                self.patiently(shutil.rmtree, path)
-            else:
-                path.unlink(missing_ok=True)
-
-    def set_folder_mode(self, folder: Path, mode: int) -> None:
-        """Give a folder its permissions: Windows knows one, which is to write."""
-        folder.chmod(mode)
-
-    def set_file_mode(self, file: IO[Any], mode: int) -> None:
-        """Give an open file its permissions."""
-        Path(file.name).chmod(mode)
-
-    def may_trust(self, folder: Path, package: Path) -> bool:  # noqa: ARG002 (`Posix` asks it)
-        """Return whether a folder beside a package is as good as that: who may make one there, Windows does not say."""
-        return True
-
-    def extended(self, path: Path) -> Path:
-        """Return a path by which a file is reached however long it is."""
-        text = str(path)
-        if text.startswith(PREFIX):
-            return path
-        if text.startswith("\\\\"):
-            return Path(f"{PREFIX}UNC\\{text[2:]}")
-        return Path(PREFIX + text) if text[1:3] == ":\\" else path
-
-    def plain(self, text: str) -> str:
-        """Return a text with paths as people write them."""
-        return text.replace(f"{PREFIX}UNC\\", "\\\\").replace(PREFIX, "")
-
-    def name_fault(self, path: str) -> str:
-        """Return why no file can have a path of an archive, whose folders are parted by ``/``; empty when one can.
-
-        The rules: https://learn.microsoft.com/windows/win32/fileio/naming-a-file. Windows itself would take a name
-        with a colon for a stream of another file, and leave out dots and blanks at an end.
-        """
-        for name in path.split("/"):
-            refused = REFUSED.search(name)
-            if refused:
-                return f"{name!r} has {refused[0]!r}, which no name of Windows has"
-            if name not in (".", "..") and name.endswith((".", " ")):
-                return f"{name!r} ends with {name[-1]!r}, which Windows leaves out"
-            if DEVICES.fullmatch(name):
-                return f"{name!r} is a device of Windows"
-        return ""
+def use_platform(platform: Platform) -> None:
+    """Have another side asked from now on, such as Windows whose calls a test has replaced."""
+    _IN_USE[:] = [platform]
 
 
 class Posix:
@@ -333,22 +159,183 @@ def _empty(folder: int) -> None:
         os.rmdir(name, dir_fd=folder)
 
 
-_IN_USE: list[Platform] = []
+LOCKED_BYTE = 1 << 30
+"""Position of the byte that stands for a file's lock: a locked byte can't be read, so none of the file's own."""
+
+LOCK_PAUSE = 0.1
+"""Seconds between two questions whether a lock is free: Python has no call that waits for one of Windows."""
+
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between attempts at files that another program, such as a virus scanner, has open for a moment."""
+
+PREFIX = "\\\\?\\"
+"""What begins a path that may be longer than 259 characters and is taken literally ("Naming Files, Paths")."""
+
+REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]')
+DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])[ ]*([.].*)?", re.IGNORECASE)
+"""Names that are devices in every folder, whatever their suffix."""
 
 
-def this_platform() -> Platform:
-    """Return the side of this machine: `Posix` or `Windows`."""
-    if not _IN_USE:
-        _IN_USE.append(_make_platform())
-    return _IN_USE[0]
+class Windows:
+    """A system whose files are known by names in any case, and whose users may not make symbolic links."""
+
+    is_windows: Literal[True] = True
+    program_suffix = ".exe"
+    libraries = "*.dll"
+
+    def __init__(self, calls: WindowsCalls) -> None:
+        self.calls = calls
+
+    @contextmanager
+    def locked(self, file: IO[bytes]) -> Iterator[None]:
+        """Hold the lock of a file that is open for writing; wait for whoever has it.
+
+        Windows takes it from a process that ends, however that comes.
+        """
+        while not self.calls.try_lock(file.fileno(), LOCKED_BYTE):
+            self.calls.pause(LOCK_PAUSE)
+        try:
+            yield
+        finally:
+            self.calls.unlock(file.fileno(), LOCKED_BYTE)
+
+    def patiently(self, action: Callable[..., Result], *arguments: Any) -> Result:
+        """Do something with files, again after a while where they are in use. Raises what the last attempt raises."""
+        for pause in PAUSES:
+            try:
+                return action(*arguments)
+            except PermissionError:  # noqa: PERF203 (ERROR_ACCESS_DENIED and ERROR_SHARING_VIOLATION)
+                self.calls.pause(pause)
+        return action(*arguments)
+
+    def move_folder(self, new: Path, place: Path) -> None:
+        """Give a folder another name in one step, where there may be an empty folder, which goes before."""
+        if place.exists():
+            self.patiently(place.rmdir)
+        self.patiently(new.rename, place)
+
+    def empty_folder(self, folder: Path, first: str) -> None:
+        """Remove what a folder holds, one file before the others."""
+        import shutil  # noqa: PLC0415 (slow to import)
+
+        (folder / first).unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                self.patiently(shutil.rmtree, path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def set_folder_mode(self, folder: Path, mode: int) -> None:
+        """Give a folder its permissions: Windows knows one, which is to write."""
+        folder.chmod(mode)
+
+    def set_file_mode(self, file: IO[Any], mode: int) -> None:
+        """Give an open file its permissions."""
+        Path(file.name).chmod(mode)
+
+    def may_trust(self, folder: Path, package: Path) -> bool:  # noqa: ARG002 (`Posix` asks it)
+        """Return whether a folder beside a package is as good as that: who may make one there, Windows does not say."""
+        return True
+
+    def extended(self, path: Path) -> Path:
+        """Return a path by which a file is reached however long it is."""
+        text = str(path)
+        if text.startswith(PREFIX):
+            return path
+        if text.startswith("\\\\"):
+            return Path(f"{PREFIX}UNC\\{text[2:]}")
+        return Path(PREFIX + text) if text[1:3] == ":\\" else path
+
+    def plain(self, text: str) -> str:
+        """Return a text with paths as people write them."""
+        return text.replace(f"{PREFIX}UNC\\", "\\\\").replace(PREFIX, "")
+
+    def name_fault(self, path: str) -> str:
+        """Return why no file can have a path of an archive, whose folders are parted by ``/``; empty when one can.
+
+        The rules: https://learn.microsoft.com/windows/win32/fileio/naming-a-file. Windows itself would take a name
+        with a colon for a stream of another file, and leave out dots and blanks at an end.
+        """
+        for name in path.split("/"):
+            refused = REFUSED.search(name)
+            if refused:
+                return f"{name!r} has {refused[0]!r}, which no name of Windows has"
+            if name not in (".", "..") and name.endswith((".", " ")):
+                return f"{name!r} ends with {name[-1]!r}, which Windows leaves out"
+            if DEVICES.fullmatch(name):
+                return f"{name!r} is a device of Windows"
+        return ""
 
 
-def use_platform(platform: Platform) -> None:
-    """Have another side asked from now on, such as Windows whose calls a test has replaced."""
-    _IN_USE[:] = [platform]
+_LONGEST = 32768
+"""Characters that a path of Windows has at most."""
 
 
-def _make_platform() -> Platform:
-    if sys.platform == "win32":
-        return Windows(WindowsCalls())
-    return Posix()
+class WindowsCalls:
+    """What is asked of Windows itself, and nothing else: a test replaces it, so that all other code runs anywhere.
+
+    Nothing here decides anything. The calls: https://learn.microsoft.com/windows/win32/api/libloaderapi/.
+    """
+
+    def __init__(self) -> None:
+        self._ctypes: Any = import_module("ctypes")  # which Linux has no need of
+
+    def add_dll_directory(self, folder: str) -> object:
+        """Have DLLs looked for in a folder, too, and return the handle that takes it back (``AddDllDirectory``)."""
+        system: Any = os
+        handle: object = system.add_dll_directory(folder)
+        return handle
+
+    def load(self, path: str) -> ctypes.CDLL:
+        """Load a DLL by its absolute path, with what it needs. Raises `OSError`.
+
+        ctypes asks for ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``: the DLL's folder, that
+        of the program, those added, System32. PATH is not looked at.
+        """
+        library: ctypes.CDLL = self._ctypes.CDLL(path)
+        return library
+
+    def loaded_path(self, name: str) -> str:
+        """Return the path of the DLL of a file name that the process has, empty when it has none."""
+        ctypes, kernel = self._ctypes, self._ctypes.windll.kernel32
+        kernel.GetModuleHandleW.restype = ctypes.c_void_p
+        kernel.GetModuleHandleW.argtypes = [ctypes.c_wchar_p]
+        kernel.GetModuleFileNameW.argtypes = [ctypes.c_void_p, ctypes.c_wchar_p, ctypes.c_uint32]
+        handle = kernel.GetModuleHandleW(name)
+        if not handle:
+            return ""
+        text = ctypes.create_unicode_buffer(_LONGEST)
+        return str(text.value) if kernel.GetModuleFileNameW(handle, text, _LONGEST) else ""
+
+    def system_folder(self) -> str:
+        r"""Return the folder of the system's DLLs, such as ``C:\Windows\System32``."""
+        return os.path.join(os.environ.get("SystemRoot") or r"C:\Windows", "System32")  # noqa: PTH118, SIM112
+
+    def program_folder(self) -> str:
+        """Return the folder of the program that this process runs, where DLLs are looked for, too."""
+        # A virtual environment's python.exe starts the one of the Python that it was made from.
+        return os.path.dirname(getattr(sys, "_base_executable", "") or sys.executable)  # noqa: PTH120
+
+    def try_lock(self, descriptor: int, position: int) -> bool:
+        """Lock one byte of an open file, which may be behind its end; return whether nobody else has it."""
+        runtime: Any = import_module("msvcrt")
+        os.lseek(descriptor, position, os.SEEK_SET)
+        try:
+            runtime.locking(descriptor, runtime.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def unlock(self, descriptor: int, position: int) -> None:
+        """Give the byte back."""
+        runtime: Any = import_module("msvcrt")
+        os.lseek(descriptor, position, os.SEEK_SET)
+        runtime.locking(descriptor, runtime.LK_UNLCK, 1)
+
+    def pause(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def silence_faults(self) -> None:
+        """Have no window asked of people when a DLL is missing or the process breaks (``SetErrorMode``)."""
+        self._ctypes.windll.kernel32.SetErrorMode(0x8003)

@@ -8,15 +8,13 @@ import re
 import warnings
 
 from . import _ALL_CDLLS, _build_info
-from ._libraries import load_chosen, locate_common_libraries, locate_libraries
+from ._libraries import chosen_library, load_chosen, locate_libraries
 from ._platform import this_platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-
-__all__ = ["find_libraries", "initialize_process", "preload_libraries"]
 
 
 def find_libraries(*shortnames: str) -> list[Path]:
@@ -27,7 +25,7 @@ def find_libraries(*shortnames: str) -> list[Path]:
     Raises `ModuleNotFoundError` for an unknown name and, with the command that installs it, for a package that isn't
     installed; `FileNotFoundError` for a library that its package lacks.
     """
-    return [path for _, path in locate_libraries(shortnames)]
+    return [chosen_library(name, path) for name, path in locate_libraries(shortnames)]
 
 
 def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
@@ -46,7 +44,7 @@ def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
         preload_dlls(shortnames, platform)
         return
     mode = ctypes.RTLD_GLOBAL if rtld_global else ctypes.RTLD_LOCAL
-    for name, path in locate_common_libraries(shortnames):
+    for name, path in locate_libraries(shortnames):
         if name not in _ALL_CDLLS:
             chosen = load_chosen(name, mode).get(path)
             _ALL_CDLLS[name] = chosen or ctypes.CDLL(str(path), mode=mode)

@@ -1,6 +1,6 @@
 """RECORD, the list of a distribution's files: reads it, and keeps that of rocm-sdk-devel true.
 
-RECORD: https://packaging.python.org/specifications/recording-installed-packages/.
+https://packaging.python.org/specifications/recording-installed-packages/.
 
 No line ever names what is not there. While the tree is being made, a line names the package's own folder and one names
 that of the tree: pip and uv remove a folder that RECORD lists with all its content, so an uninstall also removes what a
@@ -23,7 +23,7 @@ from ._devel_place import STATE, DevelError
 from ._distributions import find_distribution
 from ._files import NotAFileError, is_folder, is_there, list_below, read_regular
 from ._installing import overwriting_hint
-from ._packages import describe_package, metadata_folder, metadata_folders
+from ._packages import describe_package, metadata_folders
 from ._platform import this_platform
 
 TYPE_CHECKING = False
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
     Row = tuple[str, Path, str, str]
 
-
 RECORD_ERRORS = (UnicodeDecodeError, csv.Error, OSError)
 """What is raised for a RECORD that can't be read."""
+
+BLOCK = 1 << 20
 
 
 def read_inside(dist: str) -> list[Row]:
@@ -60,14 +61,11 @@ def _is_outside(name: str) -> bool:
 
 
 def _read_rows(dist: str) -> list[Row]:
-    found = find_distribution(dist)
-    folder = metadata_folder(Path(str(found.locate_file(""))), dist)
+    site = Path(str(find_distribution(dist).locate_file("")))
+    folder = next(iter(metadata_folders(site, dist)), None)
     if folder is None:
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")
-    text = read_regular(folder / "RECORD")
-    # Not by `str.splitlines`, for which names may have ends of lines in them.
-    cells = [(*row, "", "")[:3] for row in csv.reader(io.StringIO(text, newline="")) if row]
-    site = Path(str(found.locate_file("")))
+    cells = [(*row, "", "")[:3] for row in _rows(folder / "RECORD")]
     # Names are UTF-8, also where Python takes those of files for ASCII.
     return [(name, _locate(site, os.fsdecode(name.encode())), digest, size) for name, digest, size in cells]
 
@@ -78,24 +76,22 @@ def _locate(site: Path, name: str) -> Path:
     return this_platform().extended(Path(os.path.normpath(path)) if _is_outside(name) else path)
 
 
-BLOCK = 1 << 20
-
-
 def list_folders(place: DevelPlace) -> None:
     """Note the folders of the package and of the tree, which both exist, and no more what the tree held before."""
     record = _find_record(place)
     if record is None:
         return
-    rows = _read(record)
+    rows = _read_own(record)
     listed = {row[0] for row in rows}
-    new = [[name, "", ""] for name in (place.package.name, place.root.name) if name not in listed]
+    folders = [[name, "", ""] for name in (place.package.name, place.root.name)]
+    new = [row for row in folders if row[0] not in listed]
     # Whoever has another name of the file wants it unchanged.
     is_alone = record.lstat().st_nlink == 1 and not record.is_symlink()
     if new and is_alone and _append(record, new):
         new = []
     kept = [row for row in rows if not row[0].startswith(f"{place.root.name}/")]
     if new or len(kept) < len(rows):
-        _replace(place, record, [*_others(place, kept), *_folders(place)])
+        _replace(place, record, [*_rows_besides(place, kept), *folders])
 
 
 def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> None:
@@ -108,27 +104,26 @@ def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> Non
     if record is None:
         return
     gone = archive.relative_to(place.site).as_posix()
-    rows = [row for row in _others(place, _read(record)) if row[0] != gone]
+    rows = [row for row in _rows_besides(place, _read_own(record)) if row[0] != gone]
     found = (path for path in list_below(place.root) if path.is_symlink() or not path.is_dir())
-    paths = [path for path in found if path not in others]
-    _replace(place, record, [*rows, *_folders(place), *(_describe(place, path) for path in paths)])
+    rows += [[name, "", ""] for name in (place.package.name, place.root.name)]
+    _replace(place, record, [*rows, *(_row_of(place, path) for path in found if path not in others)])
 
 
-def unlist_package(place: DevelPlace) -> None:
-    """Remove the line of the package's folder, whose files have lines of their own."""
-    _remove(place, place.package.name)
-
-
-def unlist_folders(place: DevelPlace) -> None:
-    """Remove the lines of both folders: no tree was made."""
-    _remove(place, place.package.name, place.root.name)
+def unlist(place: DevelPlace, *folders: Path) -> None:
+    """Remove the lines of folders: the package's, whose files have lines of their own; both, where no tree was made."""
+    record = _find_record(place)
+    rows = _read_own(record) if record else []
+    kept = [row for row in rows if row[0] not in {folder.name for folder in folders}]
+    if record and len(kept) < len(rows):
+        _replace(place, record, kept)
 
 
 def listed_hash(place: DevelPlace, archive: Path) -> str:
     """Return the hash that RECORD has for the archive, empty when it has none."""
     record = _find_record(place)
     name = archive.relative_to(place.site).as_posix()
-    rows = _read(record) if record else []
+    rows = _read_own(record) if record else []
     return next((row[1] for row in rows if row[0] == name and len(row) > 1), "")
 
 
@@ -143,9 +138,9 @@ def _find_record(place: DevelPlace) -> Path | None:
     return next((folder / "RECORD" for folder in own if is_there(folder / "RECORD")), None)
 
 
-def _read(record: Path) -> list[list[str]]:
+def _read_own(record: Path) -> list[list[str]]:
     try:
-        return [row for row in csv.reader(io.StringIO(read_regular(record), newline="")) if row]
+        return _rows(record)
     except NotAFileError as e:
         msg = f"{e}. Remove it, and reinstall: {overwriting_hint('devel')}"
         raise DevelError(msg) from e
@@ -154,33 +149,29 @@ def _read(record: Path) -> list[list[str]]:
         raise DevelError(msg) from e
 
 
-def _others(place: DevelPlace, rows: Iterable[list[str]]) -> list[list[str]]:
+def _rows(record: Path) -> list[list[str]]:
+    # Not by `str.splitlines`, for which names may have ends of lines in them.
+    return [row for row in csv.reader(io.StringIO(read_regular(record), newline="")) if row]
+
+
+def _rows_besides(place: DevelPlace, rows: Iterable[list[str]]) -> list[list[str]]:
     """Return the rows that are not about the tree, nor about the package's folder as a whole."""
     return [row for row in rows if row[0].partition("/")[0] != place.root.name and row[0] != place.package.name]
 
 
-def _folders(place: DevelPlace) -> list[list[str]]:
-    return [[name, "", ""] for name in (place.package.name, place.root.name)]
+def _row_of(place: DevelPlace, path: Path) -> list[str]:
+    is_alone = path.is_symlink() or path == place.root / STATE
+    return [path.relative_to(place.site).as_posix(), *(("", "") if is_alone else describe_file(path))]
 
 
-def _remove(place: DevelPlace, *names: str) -> None:
-    record = _find_record(place)
-    rows = _read(record) if record else []
-    kept = [row for row in rows if row[0] not in names]
-    if record and len(kept) < len(rows):
-        _replace(place, record, kept)
-
-
-def _describe(place: DevelPlace, path: Path) -> list[str]:
-    name = path.relative_to(place.site).as_posix()
-    if path.is_symlink() or path == place.root / STATE:
-        return [name, "", ""]
+def describe_file(path: Path) -> tuple[str, str]:
+    """Return hash and size of a file as RECORD has them. Raises `OSError`."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(BLOCK):
             digest.update(block)
             size += len(block)
-    return [name, f"sha256={base64.urlsafe_b64encode(digest.digest()).decode().rstrip('=')}", str(size)]
+    return f"sha256={base64.urlsafe_b64encode(digest.digest()).decode().rstrip('=')}", str(size)
 
 
 def _append(record: Path, rows: list[list[str]]) -> bool:
@@ -209,7 +200,10 @@ def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
     """Write RECORD anew. `DevelPlace.scratch`, where it says that this is to be done, goes in the same moment."""
     new = place.scratch.with_suffix(".new")
     try:
-        _write(new, record, rows)
+        new.unlink(missing_ok=True)
+        with new.open("x", encoding="utf-8", newline="") as file:
+            this_platform().set_file_mode(file, stat.S_IMODE(record.stat().st_mode))
+            file.write(_text(rows))
         is_due = is_there(place.scratch)
         if is_due:
             this_platform().patiently(new.replace, place.scratch)
@@ -219,22 +213,11 @@ def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
             new.unlink()
         raise
     if not is_there(record.parent / "METADATA"):
-        _withdraw(record)
-
-
-def _write(new: Path, record: Path, rows: list[list[str]]) -> None:
-    new.unlink(missing_ok=True)
-    with new.open("x", encoding="utf-8", newline="") as file:
-        this_platform().set_file_mode(file, stat.S_IMODE(record.stat().st_mode))
-        file.write(_text(rows))
-
-
-def _withdraw(record: Path) -> None:
-    """Remove the RECORD of a package that is being uninstalled: installers would stumble over it alone, ever after."""
-    with suppress(OSError):
-        record.unlink()
-        record.parent.rmdir()
-    raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(record))
+        # The package is being uninstalled: installers would stumble over RECORD alone, ever after.
+        with suppress(OSError):
+            record.unlink()
+            record.parent.rmdir()
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(record))
 
 
 def _text(rows: list[list[str]]) -> str:

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._system import System
 
-__all__ = ["CHOICE_VARIABLE", "Selection", "available_families", "choose_extras", "family_serving", "select"]
-
 CHOICE_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
 """The variable that names the wanted families, separated by commas, semicolons or blanks."""
 
@@ -65,16 +63,18 @@ def _select_chosen(system: System) -> Selection | None:
     unknown = [name for name, platforms in elsewhere.items() if not platforms]
     if unknown:
         raise _no_packages(choice, unknown, system.platform)
-    chosen = _unique([family for family in families.values() if family])
-    notes = [f"{_join(chosen)} chosen by {CHOICE_VARIABLE}={choice}"] if chosen else []
+    chosen = tuple(dict.fromkeys(family for family in families.values() if family))
+    notes = [f"{', '.join(chosen)} chosen by {CHOICE_VARIABLE}={choice}"] if chosen else []
     notes += _explain_others(families)
-    notes += [f"this release has packages for {name} on {_join(others)} alone" for name, others in elsewhere.items()]
+    notes += [
+        f"this release has packages for {name} on {', '.join(others)} alone" for name, others in elsewhere.items()
+    ]
     return Selection(chosen, "environment", "; ".join(notes))
 
 
 def _no_packages(choice: str, unknown: list[str], platform: str) -> ValueError:
     return ValueError(
-        f"{CHOICE_VARIABLE}={choice}: ROCm {_build_info.VERSION} has no packages for {_join(unknown)} on "
+        f"{CHOICE_VARIABLE}={choice}: ROCm {_build_info.VERSION} has no packages for {', '.join(unknown)} on "
         f"{platform}. Available: {_available(platform)}. "
         "Choose one of these, or unset the variable to have the GPU detected."
     )
@@ -86,25 +86,25 @@ def _all_platforms() -> list[str]:
 
 def _available(platform: str) -> str:
     """Return what there is for a platform; if there is nothing, what there is for others."""
-    others = (f"{_join(available_families(other))} on {other}" for other in _all_platforms())
-    return _join(available_families(platform)) or f"nothing on {platform}, but {', '.join(others)}"
+    others = (f"{', '.join(available_families(other))} on {other}" for other in _all_platforms())
+    return ", ".join(available_families(platform)) or f"nothing on {platform}, but {', '.join(others)}"
 
 
 def _select_detected(system: System) -> Selection | None:
     # What can't be understood matters only to those who ask for packages that depend on the GPU.
     gpus, problems = survey_gpus(system)
-    targets = _unique([base_target(gpu.target) for gpu in gpus])
+    targets = tuple(dict.fromkeys(base_target(gpu.target) for gpu in gpus))
     if not targets:
         return Selection((), "none", str(problems[0])) if problems else None
     serving = {target: family_serving(target, system.platform) for target in targets}
-    families = _unique([family for family in serving.values() if family])
+    families = tuple(dict.fromkeys(family for family in serving.values() if family))
     if families:
         without = [target for target, family in serving.items() if not family]
-        notes = [f"{_join(families)} chosen for the GPUs found: {_join([t for t in targets if serving[t]])}"]
+        notes = [f"{', '.join(families)} chosen for the GPUs found: {', '.join([t for t in targets if serving[t]])}"]
         notes += _explain_others(serving)
-        notes += [f"this release has no packages for {_join(without)}"] if without else []
+        notes += [f"this release has no packages for {', '.join(without)}"] if without else []
         return Selection(families, "detection", "; ".join([*notes, *map(str, problems)]))
-    return Selection((), "none", f"found {_join(targets)} but this release has no packages for it")
+    return Selection((), "none", f"found {', '.join(targets)} but this release has no packages for it")
 
 
 def _explain_others(serving: dict[str, str | None]) -> list[str]:
@@ -152,11 +152,3 @@ def _refusal(extra: str, selection: Selection, platform: str) -> str:
     label = ".".join(re.findall("[a-z0-9]+", text.lower()))
     public_version = _build_info.VERSION.partition("+")[0]
     return f"{_build_info.PACKAGES['core']['dist']}=={public_version}+{label}"
-
-
-def _join(names: list[str] | tuple[str, ...]) -> str:
-    return ", ".join(names)
-
-
-def _unique(names: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))

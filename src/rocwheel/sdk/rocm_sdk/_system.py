@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["System"]
-
 TIME_LIMIT = 30
 """Seconds after which a program counts as hanging."""
 

@@ -1,16 +1,30 @@
-"""Self tests of an installation: ``rocm-sdk test``. They pass without a GPU, and say what they left out."""
+"""Self tests of an installation: ``rocm-sdk test``. They pass without a GPU, and say what they left out.
+
+One plain line is printed for each check: ``passed``, ``failed`` with the reasons below it, or ``left out`` and why.
+"""
 
 from __future__ import annotations
 
+import re
+import sys
 import unittest
 from importlib import import_module
 
 from .. import _build_info
 from .._installing import reinstallation_hint
+from .._output import printable
 from .._packages import find_module, find_root
-from ._lines import PlainResult, print_absent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Union
+
+    Error = Union[tuple[type[BaseException], BaseException, TracebackType], tuple[None, None, None]]
 
 __all__ = ["run_tests"]
+
+SPELLINGS = {"gpus": "GPUs", "cmake": "CMake", "python": "Python"}
 
 
 def run_tests() -> int:
@@ -20,7 +34,7 @@ def run_tests() -> int:
         if _is_installed(logical):
             _load(logical).run(result)
         else:
-            print_absent(logical)
+            _print(f"absent    {logical}: the package is not installed")  # the sum doesn't count its checks
     result.print_sum()
     return 0 if result.wasSuccessful() else 1
 
@@ -44,3 +58,68 @@ def _is_installed(logical: str) -> bool:
         names = _build_info.PACKAGES.get("devel")
         return names is not None and find_module(names["module"]) is not None
     return find_root(logical) is not None
+
+
+class PlainResult(unittest.TestResult):
+    """Collects what a check has to say, and prints it at the end of the check."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._faults: list[str] = []
+        self._reasons: list[str] = []
+        self.counts = {"passed": 0, "failed": 0, "left out": 0}
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        """Forget what the check before had to say."""
+        super().startTest(test)
+        self._faults, self._reasons = [], []
+
+    def stopTest(self, test: unittest.TestCase) -> None:
+        """Print the line of the check, and those of its faults."""
+        super().stopTest(test)
+        outcome = "failed" if self._faults else "left out" if self._reasons else "passed"
+        self.counts[outcome] += 1
+        reasons = "; ".join(self._reasons)
+        # Of a check that failed, the faults come first, and what is left out is not the reason.
+        below = [*self._faults, *([f"left out: {reasons}"] if reasons else [])] if self._faults else []
+        _print(f"{outcome:8}  {_title(test)}{f': {reasons}' if reasons and not below else ''}")
+        for text in below:
+            _print("\n".join(f"          {line}" for line in text.splitlines()))
+
+    def addFailure(self, test: unittest.TestCase, err: Error) -> None:
+        """Note the reason of a failure."""
+        super().addFailure(test, err)
+        self._faults.append(str(err[1]))
+
+    def addError(self, test: unittest.TestCase, err: Error) -> None:
+        """Note an exception, which says what is wrong as well as a failure does."""
+        super().addError(test, err)
+        self._faults.append(str(err[1]) or type(err[1]).__name__)
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Error | None) -> None:
+        """Note the reason of a failure of one of several libraries or programs."""
+        super().addSubTest(test, subtest, err)
+        if err:
+            self._faults.append(str(err[1]) or type(err[1]).__name__)
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        """Note why a check, or a part of it, was left out."""
+        super().addSkip(test, reason)
+        self._reasons.append(reason)
+
+    def print_sum(self) -> None:
+        """Print how many checks passed, failed and were left out."""
+        _print(f"{self.testsRun} checks: {', '.join(f'{count} {outcome}' for outcome, count in self.counts.items())}")
+
+
+def _title(test: unittest.TestCase) -> str:
+    """Return what a check claims: ``core: public libraries load`` for ``CoreTest.test_public_libraries_load``."""
+    package = re.sub("(?<=.)Test$", "", type(test).__name__).lower()
+    words = test.id().rpartition(".")[2].split("_")[1:]
+    return f"{'all' if package == 'base' else package}: {' '.join(SPELLINGS.get(word, word) for word in words)}"
+
+
+def _print(text: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(f"{printable(text)}\n".encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What the self tests share: shared libraries, console scripts, and usable GPUs."""
+"""What the self tests share: whether shared libraries load, and whether console scripts run."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from importlib.metadata import PackageNotFoundError
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from .. import _build_info
+from .. import _build_info, find_libraries
 from .._distributions import find_distribution
 from .._dlls import check_dll, is_native_dll
 from .._gpus import survey_gpus
-from .._packages import SITE, find_module
+from .._packages import SITE, find_module, find_root
 from .._platform import this_platform
 from .._system import System
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import unittest
     from collections.abc import Iterator
     from typing import Any
-
 
 TIME_LIMIT = 60
 """Seconds after which a program or a library that is being loaded counts as hanging."""
@@ -43,6 +43,31 @@ NATIVE_MACHINE = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
 """ELF's ``e_machine`` by the name of a machine; libraries for GPUs have others."""
 
 
+def check_public_libraries(test: unittest.TestCase, package: str) -> None:
+    """Find and load the public libraries of a package."""
+    for name, info in _build_info.LIBRARIES.items():
+        if info["package"] != package:
+            continue
+        with test.subTest(library=name):
+            for path in find_libraries(name):
+                require_load(test, path)
+
+
+def check_all_libraries(test: unittest.TestCase, package: str) -> None:
+    """Load every shared library of a package."""
+    root = find_root(package)
+    for path in shared_libraries(root) if root else ():
+        with test.subTest(library=str(path)):
+            require_load(test, path)
+
+
+def require_load(test: unittest.TestCase, path: Path) -> None:
+    """Let a test fail unless a library loads, by itself or into the program that it is a plug-in of."""
+    problem = check_load(path)
+    if problem and not needs_its_program(path, problem):
+        test.fail(problem if str(path) in problem else f"{path}: {problem}")
+
+
 def shared_libraries(root: Path) -> Iterator[Path]:
     """Yield the shared libraries below a folder that this machine can load, without those known not to load alone."""
     platform = this_platform()
@@ -52,6 +77,15 @@ def shared_libraries(root: Path) -> Iterator[Path]:
         known = any(fnmatch(relative, pattern) for pattern in _build_info.UNLOADABLE)
         if not known and path.is_file() and not path.is_symlink() and is_native(path):
             yield path
+
+
+def _is_native_library(path: Path) -> bool:
+    with path.open("rb") as file:
+        header = file.read(20)
+    if header[:6] != b"\x7fELF\x02\x01" or len(header) < 20:
+        return False
+    kind, machine = struct.unpack_from("<HH", header, 16)
+    return bool(kind == 3 and machine == NATIVE_MACHINE.get(os.uname().machine, machine))
 
 
 def check_load(path: Path) -> str:
@@ -76,14 +110,6 @@ def check_load(path: Path) -> str:
     return text or f"the process ended {ended} while it was loaded"
 
 
-def needs_its_program(path: Path, problem: str) -> bool:
-    """Return whether a library is a plug-in of LLVM that lacks nothing but symbols, which ``opt`` has for it."""
-    if "undefined symbol" not in problem:
-        return False
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return data.find(PLUGIN_ENTRY) >= 0
-
-
 def _load_and_exit(path: Path, writing: int) -> None:
     signal.alarm(TIME_LIMIT)
     try:
@@ -95,20 +121,30 @@ def _load_and_exit(path: Path, writing: int) -> None:
         os._exit(0)  # without the destructors of what was loaded
 
 
-def usable_gpus() -> list[str]:
-    """Return the targets of the GPUs that this process may use."""
-    system = System()
-    is_refused = not this_platform().is_windows and system.device_refusal("/dev/kfd")
-    return [] if is_refused else [gpu.target for gpu in survey_gpus(system)[0]]
-
-
-def _is_native_library(path: Path) -> bool:
-    with path.open("rb") as file:
-        header = file.read(20)
-    if header[:6] != b"\x7fELF\x02\x01" or len(header) < 20:
+def needs_its_program(path: Path, problem: str) -> bool:
+    """Return whether a library is a plug-in of LLVM that lacks nothing but symbols, which ``opt`` has for it."""
+    if "undefined symbol" not in problem:
         return False
-    kind, machine = struct.unpack_from("<HH", header, 16)
-    return bool(kind == 3 and machine == NATIVE_MACHINE.get(os.uname().machine, machine))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(PLUGIN_ENTRY) >= 0
+
+
+def check_scripts(test: unittest.TestCase, package: str) -> None:
+    """Run the console scripts of a package that can be run without harm."""
+    system, left_out = System(), []
+    is_refused = not this_platform().is_windows and system.device_refusal("/dev/kfd")
+    without_gpu = is_refused or not survey_gpus(system)[0]
+    for name, info in read_scripts(package).items():
+        with test.subTest(script=name):
+            script = find_script(package, name)
+            if script is None:
+                test.fail(f"the console script {name} is not there, or is none of {package}")
+            if info.get("gpu") and without_gpu:
+                left_out.append(name)
+            elif "check" in info and (problem := run_script(script, info["check"])):
+                test.fail(problem)
+    if left_out:
+        test.skipTest(f"not run, as they need a GPU: {', '.join(left_out)}")
 
 
 def read_scripts(package: str) -> dict[str, Any]:
@@ -140,6 +176,37 @@ def find_script(package: str, name: str) -> Path | None:
     recorded = [path for path in _recorded_files(package) if path.name == name]
     places = [*recorded, *places] if recorded else [*places, *(folder / name for folder in _scheme_folders())]
     return next((path for path in places if _contains(path, entry_points)), None)
+
+
+def _starting_folder() -> list[Path]:
+    """Return the folder of the program that runs; none for ``python -c``, whose name would mean the working one."""
+    folder = os.path.dirname(sys.argv[0])  # noqa: PTH120 (the parent of a Path without folder is the working one)
+    return [Path(folder)] if folder else []
+
+
+@lru_cache(maxsize=None)
+def _recorded_files(package: str) -> list[Path]:
+    """Return what RECORD lists outside site-packages."""
+    try:
+        files = find_distribution(_build_info.PACKAGES[package]["dist"]).files or []
+    except PackageNotFoundError:
+        return []
+    outside = (Path(str(file.locate())) for file in files if file.parts[0] in ("..", os.sep))
+    return [path.parent.resolve() / path.name for path in outside]
+
+
+def _scheme_folders() -> list[Path]:
+    """Return where Python's own schemes put scripts, for packages that came without RECORD."""
+    user = "nt_user" if this_platform().is_windows else "posix_user"
+    schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", user)]
+    return [Path(sys.executable).parent, *map(Path, schemes)]
+
+
+def _contains(path: Path, text: bytes) -> bool:
+    try:
+        return text in path.read_bytes()
+    except OSError:
+        return False
 
 
 def run_script(script: Path, arguments: list[str]) -> str:
@@ -174,34 +241,3 @@ def _environment() -> dict[str, str]:
         for entry in listed.split(os.pathsep)
     ]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(entries)}
-
-
-def _starting_folder() -> list[Path]:
-    """Return the folder of the program that runs; none for ``python -c``, whose name would mean the working one."""
-    folder = os.path.dirname(sys.argv[0])  # noqa: PTH120 (the parent of a Path without folder is the working one)
-    return [Path(folder)] if folder else []
-
-
-@lru_cache(maxsize=None)
-def _recorded_files(package: str) -> list[Path]:
-    """Return what RECORD lists outside site-packages."""
-    try:
-        files = find_distribution(_build_info.PACKAGES[package]["dist"]).files or []
-    except PackageNotFoundError:
-        return []
-    outside = (Path(str(file.locate())) for file in files if file.parts[0] in ("..", os.sep))
-    return [path.parent.resolve() / path.name for path in outside]
-
-
-def _scheme_folders() -> list[Path]:
-    """Return where Python's own schemes put scripts, for packages that came without RECORD."""
-    user = "nt_user" if this_platform().is_windows else "posix_user"
-    schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", user)]
-    return [Path(sys.executable).parent, *map(Path, schemes)]
-
-
-def _contains(path: Path, text: bytes) -> bool:
-    try:
-        return text in path.read_bytes()
-    except OSError:
-        return False

@@ -14,8 +14,6 @@ from .._packages import find_root
 from .._select import CHOICE_VARIABLE
 from .._system import System
 
-__all__ = ["BaseTest"]
-
 META = _build_info.PACKAGES["meta"]["dist"]
 
 

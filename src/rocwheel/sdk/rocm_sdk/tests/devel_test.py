@@ -6,14 +6,11 @@ import os
 import unittest
 
 from .._devel import get_devel_root
-from ._support import shared_libraries
-from .core_test import require_load
+from ._support import require_load, shared_libraries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = ["DevelTest"]
 
 
 class DevelTest(unittest.TestCase):

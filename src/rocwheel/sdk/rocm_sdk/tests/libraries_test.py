@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from .core_test import check_all_libraries, check_public_libraries
-
-__all__ = ["LibrariesTest"]
+from ._support import check_all_libraries, check_public_libraries
 
 
 class LibrariesTest(unittest.TestCase):

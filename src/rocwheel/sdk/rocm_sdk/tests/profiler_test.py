@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from .core_test import check_all_libraries, check_scripts
-
-__all__ = ["ProfilerTest"]
+from ._support import check_all_libraries, check_scripts
 
 
 class ProfilerTest(unittest.TestCase):
