@@ -22,7 +22,7 @@ from rocwheel.build.cluster.exchange import Exchange
 from rocwheel.build.members import PlacedMember
 from rocwheel.build.merging.selectors import read_plan
 from rocwheel.build.plan import TextMember
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from rocwheel.core.cache import DamagedEntryError, parse_entry, parse_size, render_head
 from rocwheel.core.part_file import Expected, receive
 from rocwheel.device.merging.shards import unite_maps

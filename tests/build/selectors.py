@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from tests.build.trees import file_entry, make_catalog, make_facts
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from rocwheel.build.planning.components import add_sboms
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions, check_options
 from rocwheel.build.prepare import prepared_catalog
-from rocwheel.build.recipe_file import load_hashed_recipe
+from rocwheel.build.recipe import load_hashed_recipe
 from rocwheel.core.cache import CachePlace, Store
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress

@@ -15,8 +15,7 @@ from rocwheel.build.plan import Member, PlannedWheel, PlanWarning, TarEntry, Tar
 from rocwheel.build.planning.checks import foreign_binaries, import_libraries, long_paths, windows_path_problems
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.build.recipe import Prefer, Recipe
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import Prefer, Recipe, load_recipe
 from rocwheel.core.errors import ProblemsError
 from rocwheel.wheels.metadata import CoreMetadata
 from rocwheel.wheels.writing import WheelName

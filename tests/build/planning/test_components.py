@@ -16,7 +16,7 @@ from rocwheel.artifacts.sdk_files import SdkManifest, SourcePackage, Submodule
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.plan import PlannedComponent
 from rocwheel.build.planning.components import Component, component_of, license_files, upstream_of, vendor_of
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from rocwheel.demo.demo import SAMPLE_SDK
 from tests.build.trees import file_entry
 

@@ -11,7 +11,7 @@ from rocwheel.build.plan import FileMember, Plan, TarEntry, TarMember
 from rocwheel.build.planning.devel import part_links, render_links
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from tests.build.trees import file_entry, library, link_entry, make_catalog, make_facts, program
 
 HIP = file_entry("lib/libamdhip64.so.7.2", "core-hip_lib_generic")

@@ -14,8 +14,7 @@ from rocwheel.binary.platform import Platform
 from rocwheel.build.planning.libraries import ShippedDll, dll_libraries, load_orders, short_name
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.build.recipe import PublicLibrary
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import PublicLibrary, load_recipe
 from tests.build.selectors import literals
 from tests.build.trees import file_entry, make_catalog, make_facts
 from tests.support.pe_files import pe_file

@@ -12,7 +12,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.build.plan import Dropped, FileMember, ForwardingMember, Plan, PlannedWheel, TextMember
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.linking.run_path_choice import SetRunpath

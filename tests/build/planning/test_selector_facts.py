@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from rocwheel.core.errors import InputError
 from tests.build.selectors import BLAS, CORE, build_info, literals, plan
 from tests.build.trees import file_entry, make_catalog, make_facts

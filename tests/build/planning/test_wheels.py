@@ -13,7 +13,7 @@ import pytest
 
 from rocwheel.binary.platform import Platform
 from rocwheel.binary.stubs import make_relay
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from rocwheel.core.errors import RocwheelError
 from tests.support.places import ROOT
 from tests.support.wine import windows_path

@@ -9,7 +9,7 @@ from rocwheel.binary.platform import Platform
 from rocwheel.build.plan import FileMember, TarMember
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from tests.build.trees import file_entry, link_entry, make_catalog, make_facts
 from tests.support.pe_files import pe_file
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.build.recipe_file import load_recipe
+from rocwheel.build.recipe import load_recipe
 from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.known.sdk_layout import (
     find_sdk_library,

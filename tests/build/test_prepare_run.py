@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.build.split_catalog`."""
+"""Tests of `rocwheel.build.prepare`."""
 
 from __future__ import annotations
 
