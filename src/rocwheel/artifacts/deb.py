@@ -258,6 +258,10 @@ class Choice(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return " | ".join(map(str, self.relations))
 
+    def is_met_by(self, package: str, version: str, provides: Iterable[Choice]) -> bool:
+        """Return whether a package is one that will do, or provides one."""
+        return any(relation.is_met_by(package, version, provides) for relation in self.relations)
+
     @property
     def names(self) -> str:
         """The packages, whatever their versions."""
@@ -348,6 +352,11 @@ class DebControl(msgspec.Struct, frozen=True):
     """The shared libraries that the package offers to others."""
     gpu_targets: str = ""
     """What `GPU_FIELD` says."""
+
+    @property
+    def name(self) -> str:
+        """The package."""
+        return self.package
 
     @property
     def upstream_version(self) -> str:

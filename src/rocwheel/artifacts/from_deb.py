@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from rocwheel.artifacts.deb import Deb, DebControl, ForeignCode, open_deb
-from rocwheel.artifacts.import_table import Origin
+from rocwheel.artifacts.import_table import ImportRules, Origin, load_table
 from rocwheel.artifacts.importer import Importer, MachineNeed, SourceMember, importing
 from rocwheel.artifacts.sdk_files import SourcePackage
 from rocwheel.core.errors import InputError, RocwheelError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.deb import Choice
-    from rocwheel.artifacts.import_table import ImportRules, ImportTable
+    from rocwheel.artifacts.import_table import ImportTable
     from rocwheel.artifacts.importer import ImportReport
 
 
@@ -42,6 +42,37 @@ def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterato
         if architecture not in (usual, _ALL):
             expected = f"{usual}, as most of the packages"
             yield InputError(path, f"is a package for {architecture}", expected=expected)
+
+
+class _Related(Protocol):
+    """A package with its relations."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def depends(self) -> tuple[Choice, ...]: ...
+    @property
+    def recommends(self) -> tuple[Choice, ...]: ...
+    @property
+    def provides(self) -> tuple[Choice, ...]: ...
+
+
+def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
+    """Return the names of packages that others may complete: something of ROCm's that they name is not given.
+
+    That is what they need or recommend. A package that is given alone may be completed by any.
+    """
+    if len({package.name for package in packages}) == 1:
+        return frozenset(package.name for package in packages)
+    rules = ImportRules(load_table("debian.toml"))
+
+    def is_lacking(choice: Choice) -> bool:
+        is_met = any(choice.is_met_by(one.name, one.version, one.provides) for one in packages)
+        return not is_met and any(rules.is_of_rocm(relation.package) for relation in choice.relations)
+
+    return frozenset(one.name for one in packages if any(map(is_lacking, (*one.depends, *one.recommends))))
 
 
 def _stem(package: str) -> str:

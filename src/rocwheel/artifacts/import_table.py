@@ -347,6 +347,11 @@ class ImportRules:
         artifact = self._of_package(package)
         return artifact.rule if artifact else None
 
+    def is_of_rocm(self, package: str) -> bool:
+        """Return whether a package is one of ROCm's, not of the operating system's."""
+        rule = self.rule_of_package(package)
+        return rule is not None and not rule.system
+
     def take_for_system(self, package: str) -> None:
         """Apply the rule of the operating system's libraries to a package that no rule matches."""
         self._taken_for_system.add(package)

@@ -6,6 +6,7 @@ import glob
 import os
 from collections import Counter
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -39,9 +40,10 @@ from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.scratch import temporary_folder
 from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.kpack_code import GivenArchives, Lookup, SearchedArchive, open_kpack_code
-from rocwheel.device.surroundings import completeness_of
+from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
 from rocwheel.device.use import BundleCode, EntryCode, Use, load_use, look_up_use
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.reading import Data
     from rocwheel.device.kpack_code import CodeUnit, KpackCode
+    from rocwheel.device.surroundings import GivenDeb
     from rocwheel.targets.kernel_files.table import Opener
 
 __all__ = [
@@ -131,7 +134,9 @@ def judge_files(
     unread: list[RocwheelError] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[FileVerdict, ...]:
-    """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
+    """Judge every binary at ``paths``, which are files, folders and packages, for each GPU, as `judge_file` does.
+
+    Packages are wheels and those of Debian.
 
     A split library gets its code from the archives that are installed beside it, and from those in everything that is
     given, as if folders and wheels were laid over each other. With ``is_machine``, all GPUs are in one machine: there,
@@ -149,19 +154,28 @@ def judge_files(
     gpus, paths = tuple(dict.fromkeys(agents)), list(paths)
     if rocm:
         release_of(rocm)
-    binaries = list(find_all_binaries(paths))
-    archives = GivenArchives(binaries)
-    folders = KernelFolders(installed_place(place) for place in find_places(paths))
-    given = tracked_binaries(binaries, "reading device code", progress)
-    problems = [] if unread is None else unread
-    read = convert_good("binaries", lambda found: _read(found, archives), given, problems)
+    problems: list[RocwheelError] = [] if unread is None else unread
+    with TemporaryDirectory(dir=temporary_folder()) as scratch:
+        debs = convert_good("packages", lambda deb: unpack_deb(deb, scratch), find_debs(paths), problems)
+        others = [path for path in paths if path.suffix != ".deb" or path.is_dir()]
+        binaries = [found for found in find_all_binaries(others) if not _is_deb(found)]
+        binaries += [binary for deb in debs for binary in deb.binaries]
+        archives = GivenArchives(binaries)
+        given = tracked_binaries(binaries, "reading device code", progress)
+        read = convert_good("binaries", lambda found: _read(found, archives), given, problems)
     if unread is None:
         raise_all("binaries", problems)
+    places = (*find_places(others), *(place for deb in debs for place in deb.places))
+    folders = KernelFolders(map(installed_place, places))
     openers = {found.name: opener for found, _, opener in read}
-    kept = [(found, code, _opened(found, openers[found.name], folders)) for found, code in _together(read)]
+    kept = [(found, code, _opened(found, openers[found.name], folders, debs)) for found, code in _together(read)]
     files = [(found, code) for found, code, _ in kept if code is not None]
     settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
     return tuple(verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, rocm))
+
+
+def _is_deb(found: Binary | InputError) -> bool:
+    return isinstance(found, Binary) and found.member is None and found.name.endswith(".deb")
 
 
 _Read: TypeAlias = "tuple[Binary, _Code | None, Opener | None]"
@@ -209,7 +223,7 @@ class _Opened(NamedTuple):
     is_given: bool = True
 
 
-def _opened(found: Binary, opener: Opener | None, folders: KernelFolders) -> _Opened | None:
+def _opened(found: Binary, opener: Opener | None, folders: KernelFolders, debs: Sequence[GivenDeb]) -> _Opened | None:
     """Return the folder that a library opens, among all that is given or beside it on disk."""
     place = installed_place(found.place)
     folder = folders.opened_by(place, opener)
@@ -218,7 +232,7 @@ def _opened(found: Binary, opener: Opener | None, folders: KernelFolders) -> _Op
     beside = _folder_beside(found, opener)
     if beside is not None and not beside.is_bare:
         return _Opened(beside)
-    about = completeness_of(found)
+    about = completeness_of(found, debs)
     loss = folders.find_loss(place, opener, divided=about.is_divided, closed=about.is_closed)
     if loss is Loss.NONE:
         return None

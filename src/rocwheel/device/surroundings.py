@@ -1,4 +1,4 @@
-"""What surrounds files that are given to be judged: the installation they are in, its packages, its ROCm release."""
+"""What surrounds files that are given to be judged: their package or installation, and its ROCm release."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import glob
 import os
 import re
 from pathlib import Path
+from tempfile import mkstemp
 from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.deb import DebError, open_deb
+from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.artifacts.from_prefix import stated_signs
 from rocwheel.artifacts.import_table import ImportRules, load_table
 from rocwheel.binary.bundles.runtimes import parse_rocm, releases
+from rocwheel.binary.kind import HEAD_SIZE, is_binary
 from rocwheel.core.errors import InputError
-from rocwheel.core.reading import read_regular
+from rocwheel.core.reading import read_if_readable
+from rocwheel.core.scratch import no_room, require_room, write_all
 from rocwheel.linking.known.sdk_names import is_divided
+from rocwheel.wheels.binaries import Binary
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.names import name_and_version
 from rocwheel.wheels.record import parse_record
@@ -26,11 +31,12 @@ from rocwheel.wheels.zip_reader import read_member
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.artifacts.deb import DebControl
+    from rocwheel.artifacts.deb import DebContent, DebControl
     from rocwheel.artifacts.from_prefix import Sign
-    from rocwheel.wheels.binaries import Binary
 
-__all__ = ["Completeness", "NamedRelease", "completeness_of", "find_release"]
+__all__ = ["Completeness", "GivenDeb", "NamedRelease", "completeness_of", "find_debs", "find_release", "unpack_deb"]
+
+_PIECE = 1 << 20
 
 _PREFIX_FILE = ".info/version"
 _SITES = ("", "lib*/python3*/site-packages", "Lib/site-packages")
@@ -122,8 +128,8 @@ def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
 def _own_release(control: DebControl) -> Iterator[NamedRelease]:
     label = f"{control.package} {control.version}"
     coded = _CODED_VERSION.match(control.version)
-    rule = ImportRules(load_table("debian.toml")).rule_of_package(control.package)
-    plain = _VERSION.match(control.upstream_version) if rule is not None and not rule.system else None
+    is_of_rocm = ImportRules(load_table("debian.toml")).is_of_rocm(control.package)
+    plain = _VERSION.match(control.upstream_version) if is_of_rocm else None
     if coded:
         yield NamedRelease(".".join(str(int(part)) for part in coded.groups()), label)
     elif plain:
@@ -141,8 +147,57 @@ class Completeness(NamedTuple):
     """Whether the library was given without what it is installed with."""
 
 
-def completeness_of(library: Binary) -> Completeness:
-    """Return it for a file that is given, by its wheel, its environment, its prefix or the artifact that it is of."""
+class GivenDeb(NamedTuple):
+    """A Debian package: its control fields, its binaries, and the places of all its files."""
+
+    path: Path
+    control: DebControl
+    binaries: tuple[Binary, ...]
+    places: tuple[str, ...]
+
+
+def find_debs(paths: Iterable[Path]) -> list[Path]:
+    """Return the Debian packages among files and in folders."""
+    found = (sorted(path.rglob("*.deb")) if path.is_dir() else [path] for path in paths)
+    return [one for each in found for one in each if one.suffix == ".deb" and one.is_file()]
+
+
+def unpack_deb(path: Path, folder: str) -> GivenDeb:
+    """Unpack the binaries of a package into new files in ``folder``.
+
+    Raises `DebError` for a damaged package, and `WorkError` where there is no room.
+    """
+    binaries, places = list[Binary](), list[str]()
+    with open_deb(path) as deb:
+        for member in deb.members():
+            places.append(member.path)
+            head = member.content.read(HEAD_SIZE) if member.content else b""
+            if member.content and is_binary(head):
+                name = f"{path}!{member.path}"
+                file = _unpack(name, head, member.content, folder)
+                binaries.append(Binary(name, member.path, member.size, file=file))
+        return GivenDeb(path, deb.control, tuple(binaries), tuple(places))
+
+
+def _unpack(name: str, head: bytes, content: DebContent, folder: str) -> Path:
+    descriptor, path = mkstemp(dir=folder)
+    with os.fdopen(descriptor, "wb", buffering=0) as file:
+        try:
+            while head:
+                require_room(file, len(head))
+                write_all(file, head)
+                head = content.read(_PIECE)
+        except OSError as e:
+            raise no_room(name, "its unpacked bytes", e) from e
+    return Path(path)
+
+
+def completeness_of(library: Binary, debs: Iterable[GivenDeb] = ()) -> Completeness:
+    """Return it for a file that is given, by its package, its environment, its prefix or the artifact that it is of."""
+    if library.file is not None:
+        controls = {f"{deb.path}!{one.place}": deb.control for deb in debs for one in deb.binaries}
+        is_unfinished = controls[library.name].package in unfinished_packages([deb.control for deb in debs])
+        return Completeness(is_divided=False, is_closed=False, is_alone=is_unfinished)
     if library.member is not None:
         return Completeness(_is_divided_wheel(Path(library.name.removesuffix(f"!{library.place}"))), is_closed=False)
     path = Path(library.name).resolve()
@@ -166,10 +221,16 @@ def _divided_folders(site: Path) -> frozenset[str]:
     found: set[str] = set()
     for info in site.glob("*.dist-info"):
         metadata, record = info / "METADATA", info / "RECORD"
-        if metadata.is_file() and record.is_file() and _is_divided(read_regular(metadata)):
-            entries = parse_record(read_regular(record), record)
-            found |= {entry.path.partition("/")[0] for entry in entries}
+        if _is_divided(read_if_readable(metadata)):
+            found |= _top_folders(record)
     return frozenset(found)
+
+
+def _top_folders(record: Path) -> set[str]:
+    try:
+        return {entry.path.partition("/")[0] for entry in parse_record(read_if_readable(record), record)}
+    except InputError:
+        return set()
 
 
 def _is_divided(metadata: bytes) -> bool:

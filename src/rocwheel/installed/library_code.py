@@ -257,7 +257,7 @@ class CodeTree:
         elif loss is Loss.LOST:
             own = self.targets_of(file)
             targets = own or self._meant(self._rest(file))
-            found = f"{opens}, which {folder.find_lack(TargetId(''))}: it runs on none"
+            found = f"{opens}, which {folder.find_lack(TargetId(''))}: it finds kernels for no GPU"
             yield CodeGap(file, targets, found, Reach.FAILS, is_own=bool(own) or folder.opener.everywhere)
 
     def _folder_gaps(self, file: FileCode, folder: KernelFolder) -> Iterator[CodeGap]:

@@ -56,18 +56,20 @@ class Binary(msgspec.Struct, frozen=True):
     """A file that is worth reading, wherever it is.
 
     ``name`` is how messages call it: its path, or ``wheel!member``. ``place`` is its path, with ``/``, below the folder
-    or in the wheel that it was found in; empty for a file that was itself given, which comes whatever is in it.
+    or in the wheel that it was found in; empty for a file that was itself given, which comes whatever is in it. A
+    member of another package than a wheel was unpacked to ``file``.
     """
 
     name: str
     place: str
     size: int
     member: ZipMember | None = None
+    file: Path | None = None
 
     @property
     def folder(self) -> Path | None:
-        """The folder that the file is in, where other files belong to it; none for a member of a wheel."""
-        return Path(self.name).parent if self.member is None else None
+        """The folder that the file is in, where other files belong to it; none for a member of a package."""
+        return Path(self.name).parent if self.member is None and self.file is None else None
 
     def for_any_machine(self) -> Binary:
         """Return the binary as machines that share the file can read it."""
@@ -84,7 +86,7 @@ class Binary(msgspec.Struct, frozen=True):
         ``limit`` bytes, if there is one.
         """
         if self.member is None:
-            with FileRange.whole(Path(self.name)).view() as data:
+            with FileRange.whole(self.file or Path(self.name)).view() as data:
                 yield data
             return
         with open_content(self.member, limit=limit) as unpacked, unpacked.view() as data:

@@ -394,7 +394,7 @@ def test_images_that_are_missing_are_noted_where_the_package_is_for_the_gpu() ->
     assert _gaps((HOST, [triton, images, main]), rule="kernel-folders") == [("note", found)]
 
 
-ABSENT = "opens k/rocblas/library, which is absent: it runs on none"
+ABSENT = "opens k/rocblas/library, which is absent: it finds kernels for no GPU"
 NOT_GIVEN = "opens k/rocblas/library, of which no given package has kernels"
 SDK = package("rocm-sdk-libraries")
 

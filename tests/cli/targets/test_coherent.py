@@ -226,7 +226,8 @@ def test_coherent_counts_no_gpu_as_served_where_the_folder_of_kernels_is_absent(
         1,
         (
             "blas: gfx906, gfx1030\n"
-            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which is absent: it runs on none\n"
+            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, "
+            "which is absent: it finds kernels for no GPU\n"
             "no target is served by every package with device code\n"
             "not coherent; served by all: nothing\n"
         ),

@@ -70,7 +70,7 @@ def test_package_that_is_needed_but_not_given_is_named(
 
 
 _BLAS = {"./usr/lib/librocblas.so.5": bundle_of("gfx906")}
-_ABSENT = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, which is absent: it runs on none"
+_ABSENT = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, which is absent: it finds kernels for no GPU"
 _NOT_GIVEN = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, of which no given package has kernels"
 
 

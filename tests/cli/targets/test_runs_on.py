@@ -484,6 +484,43 @@ def test_the_release_that_a_debian_package_names_counts(
     assert (finished.status, finished.stdout.splitlines()[-1]) == (0, f"judged by ROCm {release}, which {source} names")
 
 
+def test_debian_packages_are_judged_as_if_installed_together(run_targets: Run, tmp_path: Path) -> None:
+    index = "./usr/lib/rocblas/5/library/TensileLibrary_lazy_gfx906.dat"
+    blas = write_deb(tmp_path, "librocblas5", {"./usr/lib/librocblas.so.5": bundle_of("gfx906", "gfx1030")})
+    kernels = write_deb(tmp_path, "librocblas5-device", {index: b"x"})
+    place = "usr/lib/librocblas.so.5"
+    lead = f"{blas}!{place}: gfx1030 on a stock runtime of ROCm 6.4.3"
+    finished = run_targets("runs-on", "gfx1030", blas, kernels)
+    lack = "which has no index for gfx1030, but has some for gfx906"
+    assert (finished.status, finished.stdout.splitlines()[1]) == (
+        1,
+        f"{lead}: finds nothing in usr/lib/rocblas/5/library, {lack}",
+    )
+    assert run_targets("runs-on", "gfx906", tmp_path).status == 0
+
+
+def test_the_folder_of_a_debian_package_that_is_given_alone_is_not_judged(run_targets: Run, tmp_path: Path) -> None:
+    blas = write_deb(tmp_path, "librocblas5", {"./usr/lib/librocblas.so.5": bundle_of("gfx906")})
+    assert run_targets("runs-on", "gfx906", blas).status == 0
+    write_deb(tmp_path, "libother1", {"./usr/share/x": b""})
+    finished = run_targets("runs-on", "gfx906", tmp_path, "--quiet")
+    lead = f"{blas}!usr/lib/librocblas.so.5: gfx906 on a stock runtime of ROCm 6.4.3"
+    assert (finished.status, finished.stdout.splitlines()[0]) == (
+        1,
+        f"{lead}: finds nothing in usr/lib/rocblas/library, which is absent",
+    )
+
+
+def test_a_damaged_debian_package_is_named_after_the_others(run_targets: Run, tmp_path: Path) -> None:
+    sound = write_deb(tmp_path, "libsound1", {"./usr/lib/a.hipfb": bundle_of("gfx906")})
+    damaged = tmp_path / "libz1.deb"
+    damaged.write_bytes(sound.read_bytes()[:400])
+    finished = run_targets("runs-on", "gfx906", sound, damaged)
+    assert finished.status == 2
+    assert f"{sound}!usr/lib/a.hipfb: gfx906 on a stock runtime" in finished.stdout
+    assert finished.stderr.startswith(f"error: {damaged}: ")
+
+
 def test_a_file_of_an_environment_is_judged_by_the_release_of_its_packages(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "lib/python3.12/site-packages/torch/lib/a.hipfb"
     path.parent.mkdir(parents=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
@@ -22,7 +23,7 @@ from rocwheel.core.progress import tracked
 from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of, find_code_gaps
 from rocwheel.installed.coherence.check import Carrier, CoherenceReport, Gap, check_coherence
-from rocwheel.installed.coherence.deb_carriers import deb_carriers, unfinished_debs
+from rocwheel.installed.coherence.deb_carriers import deb_carriers
 from rocwheel.installed.coherence.deb_facts import DebFacts, read_deb_facts
 from rocwheel.installed.coherence.selector_facts import find_selectors, read_selector_facts
 from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
@@ -81,7 +82,7 @@ def coherent(
     carriers = _carriers(facts, unread)
     packed = [one for one in facts if one.places]
     misdeclared = [one.misdeclared for one in facts if isinstance(one, DebFacts) and one.misdeclared]
-    unfinished = unfinished_debs([one for one in facts if isinstance(one, DebFacts)])
+    unfinished = unfinished_packages([one for one in facts if isinstance(one, DebFacts)])
     report = check_coherence(carriers, required, find_code_gaps(packed, unfinished), misdeclared)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)

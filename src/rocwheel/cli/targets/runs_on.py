@@ -58,7 +58,9 @@ def runs_on(
     ],
     paths: Annotated[
         list[Path],
-        typer.Argument(callback=regular_places, metavar="PATH", help="Binaries, wheels, and folders of them."),
+        typer.Argument(
+            callback=regular_places, metavar="PATH", help="Binaries, wheels, .deb files, and folders of them."
+        ),
     ],
     *,
     rocm: Annotated[

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.deb import Choice
     from rocwheel.installed.coherence.deb_facts import DebFacts
 
-__all__ = ["deb_carriers", "unfinished_debs"]
+__all__ = ["deb_carriers"]
 
 
 def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
@@ -31,16 +31,6 @@ def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
     raise_all("the packages", [*foreign, *doubles])
     relations = _Relations(packages)
     return [Carrier(name, package.targets, relations.needed(package)) for name, package in by_name.items()]
-
-
-def unfinished_debs(packages: Sequence[DebFacts]) -> frozenset[str]:
-    """Return the names of packages that others of ROCm's may complete: what they ask for or recommend is not given.
-
-    So may others complete a package that is given alone.
-    """
-    relations = _Relations(packages)
-    alone = packages if len({package.name for package in packages}) == 1 else ()
-    return frozenset(package.name for package in packages if package in alone or relations.is_lacking(package))
 
 
 def _double(package: DebFacts, other: DebFacts) -> InputError | None:
@@ -65,26 +55,13 @@ class _Relations:
         left = [package]
         while left:
             for choice in left.pop().depends:
-                satisfying = [other for other in self._packages if _meets(other, choice)]
+                satisfying = [p for p in self._packages if choice.is_met_by(p.name, p.version, p.provides)]
                 left += [other for other in satisfying if other.name not in found]
                 found |= dict.fromkeys(other.name for other in satisfying)
                 found |= {} if satisfying else dict.fromkeys(self._missing(choice))
         return tuple(sorted(found.keys() - {package.name}))
 
-    def is_lacking(self, package: DebFacts) -> bool:
-        """Return whether something of ROCm's that a package needs or recommends is not given."""
-        absent = (c for c in (*package.depends, *package.recommends) if not any(_meets(p, c) for p in self._packages))
-        return any(self._is_rocms(relation.package) for choice in absent for relation in choice.relations)
-
     def _missing(self, choice: Choice) -> Iterator[str]:
         """Yield a relation that no given package satisfies, if it is for ROCm's or for one given in another version."""
-        if any(relation.package in self._names or self._is_rocms(relation.package) for relation in choice.relations):
+        if any(one.package in self._names or self._rules.is_of_rocm(one.package) for one in choice.relations):
             yield str(choice)
-
-    def _is_rocms(self, name: str) -> bool:
-        rule = self._rules.rule_of_package(name)
-        return rule is not None and not rule.system
-
-
-def _meets(package: DebFacts, choice: Choice) -> bool:
-    return any(one.is_met_by(package.name, package.version, package.provides) for one in choice.relations)
