@@ -41,118 +41,6 @@ if TYPE_CHECKING:
     from rocwheel.wheels.writing import WheelPacker, WrittenWheel
 
 
-_SUFFIXES = (".whl", ".tar.gz")
-
-
-def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
-    """Remove the hidden files that killed builds have left below ``dist_dir``, and return their paths.
-
-    Files that another build is writing meanwhile stay.
-    """
-    folders = [dist_dir, *(path for path in dist_dir.glob("*") if path.is_dir())]
-    return tuple(path for folder in folders for path in remove_abandoned(folder))
-
-
-def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, ...]:
-    """Return a warning about the distributions below ``dist_dir`` that are not among the paths just built, if any.
-
-    An index over the folder would list them, and an installer could prefer them.
-    """
-    found = (path for suffix in _SUFFIXES for folder in ("", "*/") for path in dist_dir.glob(f"{folder}*{suffix}"))
-    present = {str(path): path for path in found}
-    others = sorted(set(present) - set(built))
-    names = [present[path].relative_to(dist_dir).as_posix() for path in others]
-    names = [name for name in names if not name.rpartition("/")[2].startswith(".")]
-    if not names:
-        return ()
-    text = f"holds distributions that this build did not make: {', '.join(names)}"
-    remedy = "An index would list them. Remove them if they are from earlier builds."
-    return (PlanWarning("earlier-build", str(dist_dir), text, remedy, tuple(names)),)
-
-
-_MODE = 0o644
-
-
-class _Note(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a wheel that was written."""
-
-    stamp: FileStamp
-    seal: Seal
-    members: PackedCount
-    sha256: str
-    """Of the whole file, in hexadecimal digits."""
-    is_settled: bool = False
-    """Whether a change after its bytes were looked at would show in its stamp."""
-
-
-class StandingWheels:
-    """Tells which wheels stand there already, by notes in a store; ``level`` and ``date`` are those of the build."""
-
-    def __init__(self, store: Store, level: int, date: SourceDate) -> None:
-        self._store = store
-        self._settings = (level, date.seconds, msgspec.structs.astuple(date.zip_time))
-        self._keys: dict[Path, bytes] = {}
-
-    def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> _Note | None:
-        """Return what was noted of a wheel that stands at ``path`` as it would be written; else none.
-
-        Workers of the ``executor`` hash a wheel whose stamp does not tell.
-        """
-        key = self._key(wheel, path)
-        if key is None:
-            return None
-        self._keys[path] = key
-        entry = self._store.get(key)
-        status = _status(path)
-        if entry is None or status is None:
-            return None
-        note, stamp = msgspec.msgpack.decode(entry.facts, type=_Note), FileStamp.of(status)
-        if note.is_settled and note.stamp == stamp:
-            return note
-        read_at = time.time_ns()
-        if not is_intact(FileRange(str(path), 0, stamp.size, stamp), note.seal, executor):
-            return None
-        self._keep(key, msgspec.structs.replace(note, stamp=stamp, is_settled=is_settled(stamp, read_at)))
-        return note
-
-    def note(self, written: WrittenWheel) -> None:
-        """Keep what a wheel is like that was written after `find` had not found it."""
-        if key := self._keys.get(written.path):
-            self._keep(key, _Note(written.stamp, written.seal, written.members, written.sha256))
-
-    def _keep(self, key: bytes, note: _Note) -> None:
-        self._store.put(key, msgspec.msgpack.encode(note))
-
-    def _key(self, wheel: PlannedWheel, path: Path) -> bytes | None:
-        """Return what is another value wherever the wheel would have other bytes; none if only reading tells that."""
-        now = time.time_ns()
-        members = [*wheel.members, *wheel.licenses]
-        if not all(is_known(file.source, now) for member in members for file in member_files(member)):
-            return None
-        has_xz = any(isinstance(member, TarMember) and member.compression == "xz" for member in members)
-        identity = _identity() + (xz_identity() if has_xz else b"")
-        try:
-            described = msgspec.msgpack.encode(("standing", identity, self._settings, str(path.absolute()), wheel))
-        except UnicodeEncodeError:  # a name that is no text
-            return None
-        return hashlib.sha256(described).digest()
-
-
-@cache
-def _identity() -> bytes:
-    """Return what differs wherever the same plan may give other bytes: between versions of the code and of codecs."""
-    return source_hash(Path(rocwheel.__file__).parent) + codec_identity()
-
-
-def _status(path: Path) -> os.stat_result | None:
-    """Return the status of a file that has the mode of wheels; none for anything else."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return None
-    return status if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == _MODE else None
-
-
 class BuiltDistribution(msgspec.Struct, frozen=True):
     """A distribution that was written: the path of its file, with the size of that in bytes and its SHA-256."""
 
@@ -276,3 +164,115 @@ def write_planned_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: Source
     members = {name: text.encode() for name, text in sdist.files.items()}
     data = write_sdist(path, sdist_stem(sdist.distribution, sdist.version), members, mtime=source_date.seconds)
     return BuiltDistribution(str(path), len(data), hashlib.sha256(data).hexdigest())
+
+
+_MODE = 0o644
+
+
+class _Note(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a wheel that was written."""
+
+    stamp: FileStamp
+    seal: Seal
+    members: PackedCount
+    sha256: str
+    """Of the whole file, in hexadecimal digits."""
+    is_settled: bool = False
+    """Whether a change after its bytes were looked at would show in its stamp."""
+
+
+class StandingWheels:
+    """Tells which wheels stand there already, by notes in a store; ``level`` and ``date`` are those of the build."""
+
+    def __init__(self, store: Store, level: int, date: SourceDate) -> None:
+        self._store = store
+        self._settings = (level, date.seconds, msgspec.structs.astuple(date.zip_time))
+        self._keys: dict[Path, bytes] = {}
+
+    def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> _Note | None:
+        """Return what was noted of a wheel that stands at ``path`` as it would be written; else none.
+
+        Workers of the ``executor`` hash a wheel whose stamp does not tell.
+        """
+        key = self._key(wheel, path)
+        if key is None:
+            return None
+        self._keys[path] = key
+        entry = self._store.get(key)
+        status = _status(path)
+        if entry is None or status is None:
+            return None
+        note, stamp = msgspec.msgpack.decode(entry.facts, type=_Note), FileStamp.of(status)
+        if note.is_settled and note.stamp == stamp:
+            return note
+        read_at = time.time_ns()
+        if not is_intact(FileRange(str(path), 0, stamp.size, stamp), note.seal, executor):
+            return None
+        self._keep(key, msgspec.structs.replace(note, stamp=stamp, is_settled=is_settled(stamp, read_at)))
+        return note
+
+    def note(self, written: WrittenWheel) -> None:
+        """Keep what a wheel is like that was written after `find` had not found it."""
+        if key := self._keys.get(written.path):
+            self._keep(key, _Note(written.stamp, written.seal, written.members, written.sha256))
+
+    def _keep(self, key: bytes, note: _Note) -> None:
+        self._store.put(key, msgspec.msgpack.encode(note))
+
+    def _key(self, wheel: PlannedWheel, path: Path) -> bytes | None:
+        """Return what is another value wherever the wheel would have other bytes; none if only reading tells that."""
+        now = time.time_ns()
+        members = [*wheel.members, *wheel.licenses]
+        if not all(is_known(file.source, now) for member in members for file in member_files(member)):
+            return None
+        has_xz = any(isinstance(member, TarMember) and member.compression == "xz" for member in members)
+        identity = _identity() + (xz_identity() if has_xz else b"")
+        try:
+            described = msgspec.msgpack.encode(("standing", identity, self._settings, str(path.absolute()), wheel))
+        except UnicodeEncodeError:  # a name that is no text
+            return None
+        return hashlib.sha256(described).digest()
+
+
+@cache
+def _identity() -> bytes:
+    """Return what differs wherever the same plan may give other bytes: between versions of the code and of codecs."""
+    return source_hash(Path(rocwheel.__file__).parent) + codec_identity()
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return the status of a file that has the mode of wheels; none for anything else."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == _MODE else None
+
+
+_SUFFIXES = (".whl", ".tar.gz")
+
+
+def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
+    """Remove the hidden files that killed builds have left below ``dist_dir``, and return their paths.
+
+    Files that another build is writing meanwhile stay.
+    """
+    folders = [dist_dir, *(path for path in dist_dir.glob("*") if path.is_dir())]
+    return tuple(path for folder in folders for path in remove_abandoned(folder))
+
+
+def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, ...]:
+    """Return a warning about the distributions below ``dist_dir`` that are not among the paths just built, if any.
+
+    An index over the folder would list them, and an installer could prefer them.
+    """
+    found = (path for suffix in _SUFFIXES for folder in ("", "*/") for path in dist_dir.glob(f"{folder}*{suffix}"))
+    present = {str(path): path for path in found}
+    others = sorted(set(present) - set(built))
+    names = [present[path].relative_to(dist_dir).as_posix() for path in others]
+    names = [name for name in names if not name.rpartition("/")[2].startswith(".")]
+    if not names:
+        return ()
+    text = f"holds distributions that this build did not make: {', '.join(names)}"
+    remedy = "An index would list them. Remove them if they are from earlier builds."
+    return (PlanWarning("earlier-build", str(dist_dir), text, remedy, tuple(names)),)

@@ -71,74 +71,71 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
         return PreparedCatalog(later.catalog, self.warnings + later.warnings)
 
 
-def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | None) -> Catalog:
-    """Return the catalogue of all ``entries``, and of those artifacts of ``old`` that have none."""
-    ordered = sorted(entries, key=lambda entry: (entry.path, entry.artifact))
-    names = {*old.artifacts, *(entry.artifact for entry in ordered)}
-    return Catalog(old.root, tuple(sorted(names)), tuple(ordered), manifest)
+@contextmanager
+def prepared_catalog(
+    catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
+) -> Iterator[PreparedCatalog]:
+    """Yield the catalogue to plan with: the same one unless ``options`` ask for other device code.
 
-
-_OPTION = "--split-device"
-
-
-def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[str, Entry], list[NamedFile]]:
-    """Return the files for all GPUs of those packages that device packages lie over, and the first at each path.
-
-    Raises `InputError` for a catalogue of target families, whose files for all GPUs differ.
+    What is made lies in the folder for temporary files and goes with the block; the next run removes what a killed one
+    left. Raises what `split_catalog`, `overlay_catalog`, `retarget_catalog` and `compress_archives` raise, and
+    `WorkError` when writing fails.
     """
-    families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
-    if families:
-        raise InputError(
-            _OPTION,
-            f"{catalog.root} has artifacts for families, such as {families[0]}",
-            expected="artifacts for all GPUs, and for single targets",
-            remedy="Unite those of the families first: rocwheel artifacts merge.",
-        )
-    overlaid = {package.overlay for package in recipe.packages.values() if package.overlay}
-    takes = [take for key in sorted(overlaid) for take in recipe.packages[key].take]
-    found: list[Entry] = []
-    for name in catalog.artifacts:
-        if name.target == GENERIC:
-            tree = {entry.path: entry for entry in catalog.entries if entry.artifact == name}
-            found += [entry for entry in take_entries(tree, takes).values() if entry.kind is FileKind.FILE]
-    taken = sorted(found, key=lambda entry: (entry.path, entry.artifact))
-    files = _by_path(taken)
-    return taken, files, [NamedFile(path, entry.source) for path, entry in files.items() if entry.source]
+    if options.split_device == "none" and options.device_code == "keep" and not options.retarget:
+        yield PreparedCatalog(catalog)
+        return
+    recipe = recipe_for(recipe, glance_platform(catalog.entries, options.platform))
+    with scratch_folder(Path(temporary_folder(), "rocwheel-build")) as folder:
+        try:
+            prepared = _prepare(catalog, recipe, options, folder, workers)
+        except OSError as e:
+            raise no_room(catalog.root, "the device code that is made of it", e) from e
+        yield prepared
 
 
-def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
-    """Return the first of the sorted ``entries`` at each path."""
-    found: dict[str, Entry] = {}
-    for entry in entries:
-        found.setdefault(entry.path, entry)
-    return found
+def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
+    """Split into archives first, which have room for more code objects; libraries for each target come last."""
+    prepared = PreparedCatalog(catalog)
+    if options.split_device == "kpack":
+        prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
+    if options.retarget:
+        order = _retarget_order(prepared.catalog, options, workers)
+        prepared = prepared.then(retarget_catalog(prepared.catalog, order, folder / "retargeted"))
+    if options.split_device == "overlay":
+        how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(workers.jobs))
+        prepared = prepared.then(overlay_catalog(prepared.catalog, recipe, how, folder / "overlays", workers))
+    if options.device_code != "keep":
+        prepared = prepared.then(compress_archives(prepared.catalog, folder / "compressed", workers))
+        told = {warning.subject for warning in prepared.warnings}
+        signed = (warning for warning in warn_of_signed_code(prepared.catalog) if warning.subject not in told)
+        prepared = prepared.then(PreparedCatalog(prepared.catalog, tuple(signed)))
+    return prepared
 
 
-def _replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
-    """Return the catalogue with ``new`` entries in the place of those of ``taken`` whose paths are ``changed``.
+def _retarget_order(catalog: Catalog, options: PlanOptions, workers: Workers) -> RetargetOrder:
+    release = compress_for(catalog, options)
+    storage = Storage(compress=release is not None, rocm=release or options.rocm or "")
+    jobs = worker_count(workers.jobs)
+    return RetargetOrder(pairs=retarget_pairs(options), storage=storage, jobs=jobs, progress=workers.progress)
 
-    Equal copies of these in other artifacts go, too; other files at their paths stay, and are reported when planning.
+
+def split_catalog(
+    catalog: Catalog, recipe: Recipe, choice: SplitChoice, folder: Path, workers: Workers
+) -> PreparedCatalog:
+    """Split the files that go to packages with device packages, and write what becomes of them below ``folder``.
+
+    Other files, such as those of the core package, keep their code, since no device package lies over them.
+    Raises `InputError` for a catalogue of target families and as `plan_split` does, `ProblemsError` for several
+    problems, and `OSError` when writing fails.
     """
-    files = _by_path(taken)
-    entries = [entry for entry in taken if entry.path in changed]
-    gone = {entry for entry in entries if entry == files[entry.path] or _are_equal(entry, files[entry.path])}
-    kept = (entry for entry in catalog.entries if entry not in gone)
-    manifest = catalog.manifest
-    if manifest:  # that of an SDK that TheRock's splitter would have split
-        manifest = msgspec.structs.replace(manifest, flags={**manifest.flags, SPLIT_FLAG: True})
-    return catalog_of(catalog, (*kept, *new), manifest)
-
-
-def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
-    """Return a catalogue with a warning for each file that keeps its device code, given by path with the reason."""
-    found, remedy = "keeps its device code for all GPUs: ", "Nothing needs to be done."
-    warnings = (PlanWarning("device-code-stays", path, found + why, remedy) for path, why in remarks.items())
-    return PreparedCatalog(catalog, tuple(warnings))
-
-
-def _are_equal(one: Entry, other: Entry) -> bool:
-    contents = [FileContent(entry.source) for entry in (one, other) if entry.source]
-    return len({digest_content(content) for content in contents}) == 1
+    taken, files, named = _taken_files(catalog, recipe)
+    plan = plan_split(named, choice, subject=catalog.root)
+    hosts = _write_split(plan, choice, folder, workers, subject=catalog.root)
+    changed = {*(file.path for file in plan.host if file.library), *(file.path for file in plan.device)}
+    changed.update(plan.left_out)
+    new = [*_split_entries(plan, files, hosts, folder), *_kernel_entries(plan, files)]
+    remarks = {file.path: file.remark for file in plan.host if file.remark}
+    return _prepared(_replace_files(catalog, taken, changed, new), remarks)
 
 
 def _write_split(
@@ -175,25 +172,6 @@ def _write_host(file: HostFile, *, choice: SplitChoice, folder: Path, workers: W
 
 
 _ARCHIVE_MODE = 0o644
-
-
-def split_catalog(
-    catalog: Catalog, recipe: Recipe, choice: SplitChoice, folder: Path, workers: Workers
-) -> PreparedCatalog:
-    """Split the files that go to packages with device packages, and write what becomes of them below ``folder``.
-
-    Other files, such as those of the core package, keep their code, since no device package lies over them.
-    Raises `InputError` for a catalogue of target families and as `plan_split` does, `ProblemsError` for several
-    problems, and `OSError` when writing fails.
-    """
-    taken, files, named = _taken_files(catalog, recipe)
-    plan = plan_split(named, choice, subject=catalog.root)
-    hosts = _write_split(plan, choice, folder, workers, subject=catalog.root)
-    changed = {*(file.path for file in plan.host if file.library), *(file.path for file in plan.device)}
-    changed.update(plan.left_out)
-    new = [*_split_entries(plan, files, hosts, folder), *_kernel_entries(plan, files)]
-    remarks = {file.path: file.remark for file in plan.host if file.remark}
-    return _prepared(_replace_files(catalog, taken, changed, new), remarks)
 
 
 def _split_entries(
@@ -268,6 +246,76 @@ def _kernel_entries(plan: SplitPlan | OverlayPlan, files: Mapping[str, Entry]) -
     for kernels in plan.device:
         entry = files[kernels.path]
         yield msgspec.structs.replace(entry, artifact=msgspec.structs.replace(entry.artifact, target=kernels.target))
+
+
+_OPTION = "--split-device"
+
+
+def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[str, Entry], list[NamedFile]]:
+    """Return the files for all GPUs of those packages that device packages lie over, and the first at each path.
+
+    Raises `InputError` for a catalogue of target families, whose files for all GPUs differ.
+    """
+    families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
+    if families:
+        raise InputError(
+            _OPTION,
+            f"{catalog.root} has artifacts for families, such as {families[0]}",
+            expected="artifacts for all GPUs, and for single targets",
+            remedy="Unite those of the families first: rocwheel artifacts merge.",
+        )
+    overlaid = {package.overlay for package in recipe.packages.values() if package.overlay}
+    takes = [take for key in sorted(overlaid) for take in recipe.packages[key].take]
+    found: list[Entry] = []
+    for name in catalog.artifacts:
+        if name.target == GENERIC:
+            tree = {entry.path: entry for entry in catalog.entries if entry.artifact == name}
+            found += [entry for entry in take_entries(tree, takes).values() if entry.kind is FileKind.FILE]
+    taken = sorted(found, key=lambda entry: (entry.path, entry.artifact))
+    files = _by_path(taken)
+    return taken, files, [NamedFile(path, entry.source) for path, entry in files.items() if entry.source]
+
+
+def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
+    """Return the first of the sorted ``entries`` at each path."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        found.setdefault(entry.path, entry)
+    return found
+
+
+def _replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
+    """Return the catalogue with ``new`` entries in the place of those of ``taken`` whose paths are ``changed``.
+
+    Equal copies of these in other artifacts go, too; other files at their paths stay, and are reported when planning.
+    """
+    files = _by_path(taken)
+    entries = [entry for entry in taken if entry.path in changed]
+    gone = {entry for entry in entries if entry == files[entry.path] or _are_equal(entry, files[entry.path])}
+    kept = (entry for entry in catalog.entries if entry not in gone)
+    manifest = catalog.manifest
+    if manifest:  # that of an SDK that TheRock's splitter would have split
+        manifest = msgspec.structs.replace(manifest, flags={**manifest.flags, SPLIT_FLAG: True})
+    return catalog_of(catalog, (*kept, *new), manifest)
+
+
+def _are_equal(one: Entry, other: Entry) -> bool:
+    contents = [FileContent(entry.source) for entry in (one, other) if entry.source]
+    return len({digest_content(content) for content in contents}) == 1
+
+
+def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
+    """Return a catalogue with a warning for each file that keeps its device code, given by path with the reason."""
+    found, remedy = "keeps its device code for all GPUs: ", "Nothing needs to be done."
+    warnings = (PlanWarning("device-code-stays", path, found + why, remedy) for path, why in remarks.items())
+    return PreparedCatalog(catalog, tuple(warnings))
+
+
+def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | None) -> Catalog:
+    """Return the catalogue of all ``entries``, and of those artifacts of ``old`` that have none."""
+    ordered = sorted(entries, key=lambda entry: (entry.path, entry.artifact))
+    names = {*old.artifacts, *(entry.artifact for entry in ordered)}
+    return Catalog(old.root, tuple(sorted(names)), tuple(ordered), manifest)
 
 
 _STORING = Storing(Scheme.ZSTD)
@@ -385,51 +433,3 @@ def _has_signed_code(entry: Entry) -> bool:
             return is_signed_image(data, name=entry.path) and bool(device_targets(data, name=entry.path))
     except InputError:
         return False
-
-
-@contextmanager
-def prepared_catalog(
-    catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
-) -> Iterator[PreparedCatalog]:
-    """Yield the catalogue to plan with: the same one unless ``options`` ask for other device code.
-
-    What is made lies in the folder for temporary files and goes with the block; the next run removes what a killed one
-    left. Raises what `split_catalog`, `overlay_catalog`, `retarget_catalog` and `compress_archives` raise, and
-    `WorkError` when writing fails.
-    """
-    if options.split_device == "none" and options.device_code == "keep" and not options.retarget:
-        yield PreparedCatalog(catalog)
-        return
-    recipe = recipe_for(recipe, glance_platform(catalog.entries, options.platform))
-    with scratch_folder(Path(temporary_folder(), "rocwheel-build")) as folder:
-        try:
-            prepared = _prepare(catalog, recipe, options, folder, workers)
-        except OSError as e:
-            raise no_room(catalog.root, "the device code that is made of it", e) from e
-        yield prepared
-
-
-def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Split into archives first, which have room for more code objects; libraries for each target come last."""
-    prepared = PreparedCatalog(catalog)
-    if options.split_device == "kpack":
-        prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
-    if options.retarget:
-        order = _retarget_order(prepared.catalog, options, workers)
-        prepared = prepared.then(retarget_catalog(prepared.catalog, order, folder / "retargeted"))
-    if options.split_device == "overlay":
-        how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(workers.jobs))
-        prepared = prepared.then(overlay_catalog(prepared.catalog, recipe, how, folder / "overlays", workers))
-    if options.device_code != "keep":
-        prepared = prepared.then(compress_archives(prepared.catalog, folder / "compressed", workers))
-        told = {warning.subject for warning in prepared.warnings}
-        signed = (warning for warning in warn_of_signed_code(prepared.catalog) if warning.subject not in told)
-        prepared = prepared.then(PreparedCatalog(prepared.catalog, tuple(signed)))
-    return prepared
-
-
-def _retarget_order(catalog: Catalog, options: PlanOptions, workers: Workers) -> RetargetOrder:
-    release = compress_for(catalog, options)
-    storage = Storage(compress=release is not None, rocm=release or options.rocm or "")
-    jobs = worker_count(workers.jobs)
-    return RetargetOrder(pairs=retarget_pairs(options), storage=storage, jobs=jobs, progress=workers.progress)

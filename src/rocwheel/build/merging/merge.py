@@ -29,6 +29,270 @@ if TYPE_CHECKING:
     from rocwheel.build.merging.selectors import Selector
 
 
+class MergeResult(msgspec.Struct, frozen=True):
+    """What a merge made."""
+
+    path: str
+    size: int
+    """In bytes."""
+    version: str
+    families: dict[str, tuple[str, ...]]
+    """Values of ``sys_platform`` by what can be selected: GPU targets or families."""
+    merged: tuple[str, ...]
+    """The paths of the selectors; those that were given twice, or are equal, once."""
+
+
+def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:
+    """Write one selector for the builds of several, dated by ``SOURCE_DATE_EPOCH``.
+
+    ``paths`` are those of sdists, plans (``.json``) and folders of builds: what is planned gives the same as when it is
+    built.
+
+    The order of the selectors does not matter: the same ones give the same bytes. ``default_family`` is what machines
+    without a GPU get; else what the selectors say, if they agree.
+
+    Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written, also where a selector
+    stands in its place that is for more GPUs; `WorkError` when the sdist can't be written.
+    """
+    check_destination(dest_dir)
+    selectors = read_selectors(paths)
+    check_together(selectors, default_family)
+    first = selectors[0]
+    target = dest_dir / sdist_name(first.name, first.version)
+    if target.exists() and any(one.path.exists() and target.samefile(one.path) for one in selectors):
+        found = "is one of the selectors to merge"
+        raise InputError(target, found, expected="another folder", remedy="Change --dest-dir.")
+    info = merge_info(selectors, default_family)
+    _require_no_loss(target, info)
+    date = SourceDate.from_environment(os.environ)
+    try:
+        dest_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise write_error(dest_dir, e) from e
+    remove_abandoned(dest_dir)
+    listed = [name for name in first.files if name.endswith(".egg-info/requires.txt")]
+    changed = dict.fromkeys(listed, requires_txt(info).encode()) | {first.place: render_literals(info).encode()}
+    write_sdist(target, sdist_stem(first.name, first.version), first.files | changed, mtime=date.seconds)
+    families = {name: tuple(row["platforms"]) for name, row in info["FAMILIES"].items()}
+    merged = tuple(str(one.path) for one in selectors)
+    return MergeResult(str(target), target.stat().st_size, first.version, families, merged)
+
+
+def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
+    """Raise `InputError` where another selector stands that chooses for more GPUs: they would be lost."""
+    if not target.exists():
+        return
+    try:
+        standing = read_selectors([target])
+    except RocwheelError as e:
+        remedy = "Remove it, or change --dest-dir."
+        raise InputError(target, "is there already, and is no selector that can be read", remedy=remedy) from e
+    lost = {choice for one in standing for choice in _choices(one.info)} - _choices(info)
+    if lost:
+        named = ", ".join(f"{name} ({system})" for name, system in sorted(lost))
+        found = f"is there already, and is for {named}, too, which would be lost"
+        raise InputError(target, found, remedy="Merge the builds that it is of as well, or change --dest-dir.")
+
+
+def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
+    """Return the families that a selector can choose, each with a platform that has it."""
+    return {(name, system) for name, row in info["FAMILIES"].items() for system in row["platforms"]}
+
+
+_MERGED = {"FAMILIES", "DEFAULT_FAMILY", "PACKAGES", "LIBRARIES", "OVERLAID", "COMMON_GPUS", "UNLOADABLE", "EXTRAS"}
+_MERGED |= {"SELECTED", "PLATFORMS", "MACHINES", "BY_PLATFORM"}
+"""Literals that may differ; all others have to be the same."""
+_AGAIN = "Build all of them again from one release."
+
+
+def check_together(selectors: Sequence[Selector], default_family: str) -> None:
+    """Raise `InputError`, or `ProblemsError` with all, for selectors that can't be one."""
+    problems = [*_differences(selectors), *_default_problems(selectors, default_family)]
+    raise_all("selectors", problems)
+
+
+def _differences(selectors: Sequence[Selector]) -> Iterator[InputError]:
+    first, *others = selectors
+    places = find_places(one.machines for one in selectors)
+    for other in others:
+        if (other.name, other.version) != (first.name, first.version):
+            # Whatever else differs follows from it.
+            found = f"is {other.name} {other.version}"
+            expected = f"{first.name} {first.version}, as {first.path} is"
+            yield InputError(other.path, found, expected=expected, remedy="Merge the selectors of one version.")
+            continue
+        for name in sorted({*first.info, *other.info} - _MERGED):
+            yield from _compare(first, other, name, (first.info.get(name), other.info.get(name)))
+        yield from _compare_rows(first, other, "PACKAGES", lambda one: one.info["PACKAGES"])
+        for place in places:
+            if first.serves(place) and other.serves(place):
+                yield from _compare_on(first, other, place)
+        yield from _compare_files(first, other)
+
+
+def _compare_on(first: Selector, other: Selector, place: Place) -> Iterator[InputError]:
+    yield from _compare_rows(first, other, "SELECTED", lambda one: one.on(place, "SELECTED"))
+    yield from _compare_rows(first, other, "OVERLAID", lambda one: one.on(place, "OVERLAID") or {})
+    yield from _compare_rows(first, other, "LIBRARIES", lambda one: _without_optional(one.on(place, "LIBRARIES")))
+    yield from _compare_rows(first, other, "EXTRAS", lambda one: _pins(one, place))
+    if first.info["LAYOUT"] == other.info["LAYOUT"] == "per-family":
+        # One distribution of a family can't be for two lists of GPUs.
+        yield from _compare_rows(first, other, "FAMILIES", lambda one: _targets(one, place))
+
+
+def _pins(selector: Selector, place: Place) -> dict[str, str]:
+    """Return what the extras require there, by extra and distribution; what refuses a GPU differs with the others."""
+    rows = ((extra, text) for extra, pairs in selector.info["EXTRAS"].items() for text, on in pairs if place.meets(on))
+    found = ((extra, item) for extra, text in rows for item in readable_requirements([text]) if not is_refusing(item))
+    return {f"{extra}: {canonicalize_name(item.name)}": str(item.specifier) for extra, item in found}
+
+
+def _targets(selector: Selector, place: Place) -> dict[str, list[str]]:
+    rows = selector.on(place, "FAMILIES").items()
+    return {name: sorted(row["targets"]) for name, row in rows if place.platform in row["platforms"]}
+
+
+def _without_optional(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: {key: value for key, value in row.items() if key != "optional"} for name, row in rows.items()}
+
+
+def _compare_rows(
+    first: Selector, other: Selector, name: str, rows_of: Callable[[Selector], Mapping[str, Any]]
+) -> Iterator[InputError]:
+    """Compare the rows that both have."""
+    for key in sorted(rows_of(first).keys() & rows_of(other).keys()):
+        yield from _compare(first, other, f"{name}[{key!r}]", (rows_of(first)[key], rows_of(other)[key]))
+
+
+def _compare(first: Selector, other: Selector, name: str, values: tuple[Any, Any]) -> Iterator[InputError]:
+    one, two = values
+    if one != two:
+        expected = shortened(f"{one!r}, as in {first.path}")
+        yield InputError(other.path, shortened(f"has {name} = {two!r}"), expected=expected, remedy=_AGAIN)
+
+
+def _compare_files(first: Selector, other: Selector) -> Iterator[InputError]:
+    """Compare all files but those that list what is for which GPU."""
+    names = first.files.keys() | other.files.keys()
+    alike = [name for name in names if name != first.place and not name.endswith(".egg-info/requires.txt")]
+    differing = sorted(name for name in alike if first.files.get(name) != other.files.get(name))
+    if differing:
+        found = f"has other files than {first.path}: {first_of(differing)}"
+        yield InputError(
+            other.path, found, expected="selectors of one release of rocwheel and one recipe", remedy=_AGAIN
+        )
+
+
+def _default_problems(selectors: Sequence[Selector], wanted: str) -> Iterator[InputError]:
+    families = {name for one in selectors for name in one.info["FAMILIES"]}
+    if wanted and wanted not in families:
+        option, found = "--default-family", f"{wanted!r} has no packages"
+        yield InputError(option, found, expected=f"one of {', '.join(sorted(families)) or 'none: nothing is selected'}")
+    chosen = {one.info["DEFAULT_FAMILY"]: one for one in selectors if len(one.info["FAMILIES"]) > 1}
+    chosen.pop("", None)
+    if len(chosen) > 1 and not wanted:
+        listed = "; ".join(f"{name} of {one.path}" for name, one in sorted(chosen.items()))
+        remedy = "Choose one with --default-family."
+        yield InputError("selectors", f"have several defaults: {listed}", expected="one", remedy=remedy)
+
+
+def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[str, Any]:
+    """Return the literals of one selector for all that several are for, which fit together.
+
+    Facts that differ between platforms stand in ``BY_PLATFORM``; those that stand outside are the first platform's.
+    """
+    first = selectors[0].info
+    facts = [find_facts(place, selectors) for place in find_places(one.machines for one in selectors)]
+    families = _merged_families(facts)
+    shared = {"FAMILIES": families, **facts[0].others}
+    return {
+        **first,
+        **shared,
+        "PLATFORMS": list(dict.fromkeys(one.place.platform for one in facts)),
+        "MACHINES": _machines(selectors),
+        "DEFAULT_FAMILY": default_family or _default(selectors, families),
+        "PACKAGES": {key: row for one in selectors for key, row in one.info["PACKAGES"].items()},
+        "EXTRAS": _extras(facts, first["REQUIRES"][0] if first["REQUIRES"] else ""),
+        "BY_PLATFORM": {one.place.key: part for one in facts if (part := _own_facts(one, shared))},
+    }
+
+
+def _merged_families(facts: Sequence[PlatformFacts]) -> dict[str, dict[str, list[str]]]:
+    names = canonical_order({name for one in facts for name in one.families})
+    rows = {}
+    for name in names:
+        having = [one for one in facts if name in one.families]
+        targets = dict.fromkeys(target for one in having for target in one.families[name])
+        own = [name] if name in targets else []
+        rows[name] = {
+            "targets": [*own, *(target for target in canonical_order(targets) if target not in own)],
+            "platforms": list(dict.fromkeys(one.place.platform for one in having)),
+        }
+    return rows
+
+
+def _own_facts(facts: PlatformFacts, shared: dict[str, Any]) -> dict[str, Any]:
+    """Return what holds in a place otherwise than what the selector says of all."""
+    families = {name: _own_family(facts, name, row) for name, row in shared["FAMILIES"].items()}
+    own = {"FAMILIES": families, **facts.others}
+    return {name: value for name, value in own.items() if value != shared[name]}
+
+
+def _own_family(facts: PlatformFacts, name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of ``FAMILIES``; where another machine of the platform has the family, this place is not in it."""
+    if name in facts.families:
+        return {**row, "targets": facts.families[name]}
+    return {**row, "platforms": [platform for platform in row["platforms"] if platform != facts.place.platform]}
+
+
+def _machines(selectors: Sequence[Selector]) -> dict[str, list[str]]:
+    """Return the machines of the platforms of which all selectors say theirs."""
+    known: dict[str, list[tuple[str, ...]]] = {}
+    for one in selectors:
+        for platform, machines in one.machines.items():
+            known.setdefault(platform, []).append(machines)
+    return {name: sorted({*chain.from_iterable(parts)}) for name, parts in sorted(known.items()) if all(parts)}
+
+
+def _default(selectors: Sequence[Selector], families: dict[str, Any]) -> str:
+    """Return the default that somebody chose: where there is one family alone, nobody had to."""
+    chosen = {one.info["DEFAULT_FAMILY"] for one in selectors if len(one.info["FAMILIES"]) > 1} - {""}
+    return next(iter(chosen), next(iter(families)) if len(families) == 1 else "")
+
+
+def _extras(facts: Sequence[PlatformFacts], required: str) -> dict[str, list[list[str]]]:
+    """Return the extras with markers where platforms differ; targets that nothing serves are refused by name."""
+    everywhere = [one.place for one in facts]
+    rows: dict[str, defaultdict[str, set[Place]]] = {}
+    for one in facts:
+        for extra, requirements in one.extras.items():
+            by_requirement = rows.setdefault(extra, defaultdict(set))
+            for requirement in requirements:
+                by_requirement[requirement].add(one.place)
+    merged = {
+        extra: [[text, marker_of(on, everywhere)] for text, on in by_requirement.items()]
+        for extra, by_requirement in rows.items()
+    }
+    return {**merged, **_refusing(facts, merged, required)}
+
+
+def _refusing(
+    facts: Sequence[PlatformFacts], merged: dict[str, list[list[str]]], required: str
+) -> dict[str, list[list[str]]]:
+    name, _, version = required.partition("==")
+    families = canonical_order({family for one in facts for family in one.families})
+    refused = {(prefix, target) for one in facts for prefix, targets in one.refused.items() for target in targets}
+    by_prefix = sorted({prefix for prefix, _ in refused})
+    ordered = [
+        (prefix, target) for prefix in by_prefix for target in canonical_order({t for p, t in refused if p == prefix})
+    ]
+    return {
+        f"{prefix}-{target}": [[refusing_requirement(name, version.partition("+")[0], target, families), ""]]
+        for prefix, target in ordered
+        if f"{prefix}-{target}" not in merged
+    }
+
+
 class PlatformFacts(msgspec.Struct, frozen=True):
     """What is there for a place."""
 
@@ -140,267 +404,3 @@ def _libraries(place: Place, selectors: Sequence[Selector]) -> dict[str, dict[st
             optional = any(rows.get("optional", False) for rows in (row, found.get(name, row)))
             found[name] = {**row, "optional": optional}
     return found
-
-
-def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[str, Any]:
-    """Return the literals of one selector for all that several are for, which fit together.
-
-    Facts that differ between platforms stand in ``BY_PLATFORM``; those that stand outside are the first platform's.
-    """
-    first = selectors[0].info
-    facts = [find_facts(place, selectors) for place in find_places(one.machines for one in selectors)]
-    families = _merged_families(facts)
-    shared = {"FAMILIES": families, **facts[0].others}
-    return {
-        **first,
-        **shared,
-        "PLATFORMS": list(dict.fromkeys(one.place.platform for one in facts)),
-        "MACHINES": _machines(selectors),
-        "DEFAULT_FAMILY": default_family or _default(selectors, families),
-        "PACKAGES": {key: row for one in selectors for key, row in one.info["PACKAGES"].items()},
-        "EXTRAS": _extras(facts, first["REQUIRES"][0] if first["REQUIRES"] else ""),
-        "BY_PLATFORM": {one.place.key: part for one in facts if (part := _own_facts(one, shared))},
-    }
-
-
-def _merged_families(facts: Sequence[PlatformFacts]) -> dict[str, dict[str, list[str]]]:
-    names = canonical_order({name for one in facts for name in one.families})
-    rows = {}
-    for name in names:
-        having = [one for one in facts if name in one.families]
-        targets = dict.fromkeys(target for one in having for target in one.families[name])
-        own = [name] if name in targets else []
-        rows[name] = {
-            "targets": [*own, *(target for target in canonical_order(targets) if target not in own)],
-            "platforms": list(dict.fromkeys(one.place.platform for one in having)),
-        }
-    return rows
-
-
-def _own_facts(facts: PlatformFacts, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return what holds in a place otherwise than what the selector says of all."""
-    families = {name: _own_family(facts, name, row) for name, row in shared["FAMILIES"].items()}
-    own = {"FAMILIES": families, **facts.others}
-    return {name: value for name, value in own.items() if value != shared[name]}
-
-
-def _own_family(facts: PlatformFacts, name: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of ``FAMILIES``; where another machine of the platform has the family, this place is not in it."""
-    if name in facts.families:
-        return {**row, "targets": facts.families[name]}
-    return {**row, "platforms": [platform for platform in row["platforms"] if platform != facts.place.platform]}
-
-
-def _machines(selectors: Sequence[Selector]) -> dict[str, list[str]]:
-    """Return the machines of the platforms of which all selectors say theirs."""
-    known: dict[str, list[tuple[str, ...]]] = {}
-    for one in selectors:
-        for platform, machines in one.machines.items():
-            known.setdefault(platform, []).append(machines)
-    return {name: sorted({*chain.from_iterable(parts)}) for name, parts in sorted(known.items()) if all(parts)}
-
-
-def _default(selectors: Sequence[Selector], families: dict[str, Any]) -> str:
-    """Return the default that somebody chose: where there is one family alone, nobody had to."""
-    chosen = {one.info["DEFAULT_FAMILY"] for one in selectors if len(one.info["FAMILIES"]) > 1} - {""}
-    return next(iter(chosen), next(iter(families)) if len(families) == 1 else "")
-
-
-def _extras(facts: Sequence[PlatformFacts], required: str) -> dict[str, list[list[str]]]:
-    """Return the extras with markers where platforms differ; targets that nothing serves are refused by name."""
-    everywhere = [one.place for one in facts]
-    rows: dict[str, defaultdict[str, set[Place]]] = {}
-    for one in facts:
-        for extra, requirements in one.extras.items():
-            by_requirement = rows.setdefault(extra, defaultdict(set))
-            for requirement in requirements:
-                by_requirement[requirement].add(one.place)
-    merged = {
-        extra: [[text, marker_of(on, everywhere)] for text, on in by_requirement.items()]
-        for extra, by_requirement in rows.items()
-    }
-    return {**merged, **_refusing(facts, merged, required)}
-
-
-def _refusing(
-    facts: Sequence[PlatformFacts], merged: dict[str, list[list[str]]], required: str
-) -> dict[str, list[list[str]]]:
-    name, _, version = required.partition("==")
-    families = canonical_order({family for one in facts for family in one.families})
-    refused = {(prefix, target) for one in facts for prefix, targets in one.refused.items() for target in targets}
-    by_prefix = sorted({prefix for prefix, _ in refused})
-    ordered = [
-        (prefix, target) for prefix in by_prefix for target in canonical_order({t for p, t in refused if p == prefix})
-    ]
-    return {
-        f"{prefix}-{target}": [[refusing_requirement(name, version.partition("+")[0], target, families), ""]]
-        for prefix, target in ordered
-        if f"{prefix}-{target}" not in merged
-    }
-
-
-_MERGED = {"FAMILIES", "DEFAULT_FAMILY", "PACKAGES", "LIBRARIES", "OVERLAID", "COMMON_GPUS", "UNLOADABLE", "EXTRAS"}
-_MERGED |= {"SELECTED", "PLATFORMS", "MACHINES", "BY_PLATFORM"}
-"""Literals that may differ; all others have to be the same."""
-_AGAIN = "Build all of them again from one release."
-
-
-def check_together(selectors: Sequence[Selector], default_family: str) -> None:
-    """Raise `InputError`, or `ProblemsError` with all, for selectors that can't be one."""
-    problems = [*_differences(selectors), *_default_problems(selectors, default_family)]
-    raise_all("selectors", problems)
-
-
-def _differences(selectors: Sequence[Selector]) -> Iterator[InputError]:
-    first, *others = selectors
-    places = find_places(one.machines for one in selectors)
-    for other in others:
-        if (other.name, other.version) != (first.name, first.version):
-            # Whatever else differs follows from it.
-            found = f"is {other.name} {other.version}"
-            expected = f"{first.name} {first.version}, as {first.path} is"
-            yield InputError(other.path, found, expected=expected, remedy="Merge the selectors of one version.")
-            continue
-        for name in sorted({*first.info, *other.info} - _MERGED):
-            yield from _compare(first, other, name, (first.info.get(name), other.info.get(name)))
-        yield from _compare_rows(first, other, "PACKAGES", lambda one: one.info["PACKAGES"])
-        for place in places:
-            if first.serves(place) and other.serves(place):
-                yield from _compare_on(first, other, place)
-        yield from _compare_files(first, other)
-
-
-def _compare_on(first: Selector, other: Selector, place: Place) -> Iterator[InputError]:
-    yield from _compare_rows(first, other, "SELECTED", lambda one: one.on(place, "SELECTED"))
-    yield from _compare_rows(first, other, "OVERLAID", lambda one: one.on(place, "OVERLAID") or {})
-    yield from _compare_rows(first, other, "LIBRARIES", lambda one: _without_optional(one.on(place, "LIBRARIES")))
-    yield from _compare_rows(first, other, "EXTRAS", lambda one: _pins(one, place))
-    if first.info["LAYOUT"] == other.info["LAYOUT"] == "per-family":
-        # One distribution of a family can't be for two lists of GPUs.
-        yield from _compare_rows(first, other, "FAMILIES", lambda one: _targets(one, place))
-
-
-def _pins(selector: Selector, place: Place) -> dict[str, str]:
-    """Return what the extras require there, by extra and distribution; what refuses a GPU differs with the others."""
-    rows = ((extra, text) for extra, pairs in selector.info["EXTRAS"].items() for text, on in pairs if place.meets(on))
-    found = ((extra, item) for extra, text in rows for item in readable_requirements([text]) if not is_refusing(item))
-    return {f"{extra}: {canonicalize_name(item.name)}": str(item.specifier) for extra, item in found}
-
-
-def _targets(selector: Selector, place: Place) -> dict[str, list[str]]:
-    rows = selector.on(place, "FAMILIES").items()
-    return {name: sorted(row["targets"]) for name, row in rows if place.platform in row["platforms"]}
-
-
-def _without_optional(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: {key: value for key, value in row.items() if key != "optional"} for name, row in rows.items()}
-
-
-def _compare_rows(
-    first: Selector, other: Selector, name: str, rows_of: Callable[[Selector], Mapping[str, Any]]
-) -> Iterator[InputError]:
-    """Compare the rows that both have."""
-    for key in sorted(rows_of(first).keys() & rows_of(other).keys()):
-        yield from _compare(first, other, f"{name}[{key!r}]", (rows_of(first)[key], rows_of(other)[key]))
-
-
-def _compare(first: Selector, other: Selector, name: str, values: tuple[Any, Any]) -> Iterator[InputError]:
-    one, two = values
-    if one != two:
-        expected = shortened(f"{one!r}, as in {first.path}")
-        yield InputError(other.path, shortened(f"has {name} = {two!r}"), expected=expected, remedy=_AGAIN)
-
-
-def _compare_files(first: Selector, other: Selector) -> Iterator[InputError]:
-    """Compare all files but those that list what is for which GPU."""
-    names = first.files.keys() | other.files.keys()
-    alike = [name for name in names if name != first.place and not name.endswith(".egg-info/requires.txt")]
-    differing = sorted(name for name in alike if first.files.get(name) != other.files.get(name))
-    if differing:
-        found = f"has other files than {first.path}: {first_of(differing)}"
-        yield InputError(
-            other.path, found, expected="selectors of one release of rocwheel and one recipe", remedy=_AGAIN
-        )
-
-
-def _default_problems(selectors: Sequence[Selector], wanted: str) -> Iterator[InputError]:
-    families = {name for one in selectors for name in one.info["FAMILIES"]}
-    if wanted and wanted not in families:
-        option, found = "--default-family", f"{wanted!r} has no packages"
-        yield InputError(option, found, expected=f"one of {', '.join(sorted(families)) or 'none: nothing is selected'}")
-    chosen = {one.info["DEFAULT_FAMILY"]: one for one in selectors if len(one.info["FAMILIES"]) > 1}
-    chosen.pop("", None)
-    if len(chosen) > 1 and not wanted:
-        listed = "; ".join(f"{name} of {one.path}" for name, one in sorted(chosen.items()))
-        remedy = "Choose one with --default-family."
-        yield InputError("selectors", f"have several defaults: {listed}", expected="one", remedy=remedy)
-
-
-class MergeResult(msgspec.Struct, frozen=True):
-    """What a merge made."""
-
-    path: str
-    size: int
-    """In bytes."""
-    version: str
-    families: dict[str, tuple[str, ...]]
-    """Values of ``sys_platform`` by what can be selected: GPU targets or families."""
-    merged: tuple[str, ...]
-    """The paths of the selectors; those that were given twice, or are equal, once."""
-
-
-def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:
-    """Write one selector for the builds of several, dated by ``SOURCE_DATE_EPOCH``.
-
-    ``paths`` are those of sdists, plans (``.json``) and folders of builds: what is planned gives the same as when it is
-    built.
-
-    The order of the selectors does not matter: the same ones give the same bytes. ``default_family`` is what machines
-    without a GPU get; else what the selectors say, if they agree.
-
-    Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written, also where a selector
-    stands in its place that is for more GPUs; `WorkError` when the sdist can't be written.
-    """
-    check_destination(dest_dir)
-    selectors = read_selectors(paths)
-    check_together(selectors, default_family)
-    first = selectors[0]
-    target = dest_dir / sdist_name(first.name, first.version)
-    if target.exists() and any(one.path.exists() and target.samefile(one.path) for one in selectors):
-        found = "is one of the selectors to merge"
-        raise InputError(target, found, expected="another folder", remedy="Change --dest-dir.")
-    info = merge_info(selectors, default_family)
-    _require_no_loss(target, info)
-    date = SourceDate.from_environment(os.environ)
-    try:
-        dest_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise write_error(dest_dir, e) from e
-    remove_abandoned(dest_dir)
-    listed = [name for name in first.files if name.endswith(".egg-info/requires.txt")]
-    changed = dict.fromkeys(listed, requires_txt(info).encode()) | {first.place: render_literals(info).encode()}
-    write_sdist(target, sdist_stem(first.name, first.version), first.files | changed, mtime=date.seconds)
-    families = {name: tuple(row["platforms"]) for name, row in info["FAMILIES"].items()}
-    merged = tuple(str(one.path) for one in selectors)
-    return MergeResult(str(target), target.stat().st_size, first.version, families, merged)
-
-
-def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
-    """Raise `InputError` where another selector stands that chooses for more GPUs: they would be lost."""
-    if not target.exists():
-        return
-    try:
-        standing = read_selectors([target])
-    except RocwheelError as e:
-        remedy = "Remove it, or change --dest-dir."
-        raise InputError(target, "is there already, and is no selector that can be read", remedy=remedy) from e
-    lost = {choice for one in standing for choice in _choices(one.info)} - _choices(info)
-    if lost:
-        named = ", ".join(f"{name} ({system})" for name, system in sorted(lost))
-        found = f"is there already, and is for {named}, too, which would be lost"
-        raise InputError(target, found, remedy="Merge the builds that it is of as well, or change --dest-dir.")
-
-
-def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
-    """Return the families that a selector can choose, each with a platform that has it."""
-    return {(name, system) for name, row in info["FAMILIES"].items() for system in row["platforms"]}

@@ -26,6 +26,50 @@ if TYPE_CHECKING:
     from rocwheel.build.planning.packages import MemberMaker, PackageGroup, PlacedPackage
 
 
+_TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
+
+
+def plan_devel_wheel(
+    group: PackageGroup, package: PlacedPackage, selected: PrefixEntries, prefix: PrefixIndex, licensed: LicensedFiles
+) -> tuple[PlannedWheel, list[Dropped]]:
+    """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
+    spec, modules = group.recipe_of(package), module_files(group, package)
+    tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
+    for overlaid in group.overlaid:
+        forwarding = forwarding_members(group, overlaid)
+        tree.mirror(overlaid, [member.path.removeprefix(f"{overlaid.platform_module}/") for member in forwarding])
+    tar, texts, lost = _devel_tar(group, package, tree.entries(group.member_maker(package)))
+    members: list[Member] = [tar]
+    members += [TextMember(f"{package.module}/{path}", text) for path, text in (modules | texts).items()]
+    linked = tree.linked | set(spec.requires)
+    requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
+    wheel = make_wheel(group, package, members, licensed, requires)
+    dropped = [Dropped(one.path, str(selected[one.link].artifact), f"a symlink {one.reason}") for one in lost]
+    return wheel, [*tree.dropped, *dropped]
+
+
+def _devel_tar(
+    group: PackageGroup, package: PlacedPackage, entries: Sequence[TarEntry]
+) -> tuple[TarMember, dict[str, str], tuple[LostLink, ...]]:
+    """Return the devel tar, the texts beside it, and lost links: on Windows, the texts name the links, not the tar."""
+    compression = group.basis.options.devel_compression
+    texts: dict[str, str] = {}
+    links: dict[str, str] = {}
+    lost: tuple[LostLink, ...] = ()
+    if group.basis.facts.platform is Platform.WINDOWS:
+        others = (
+            posixpath.join(package.platform_module, path)
+            for package in group.by_key.values()
+            for path in package.placement.paths
+        )
+        parted = part_links(package.platform_module, entries, others)
+        entries, links, lost = parted.files, parted.links, parted.lost
+        texts = {LINKS_NAME: render_links(links)}
+    name = f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}"
+    linked = tuple(posixpath.join(package.platform_module, path) for path in links)
+    return TarMember(name, compression, tuple(entries), linked), texts, lost
+
+
 class DevelTar:
     """Decides what stands at each path of the devel tree.
 
@@ -103,7 +147,6 @@ class DevelTar:
 
 LINKS_NAME = "_links.json"
 """Beside the archive: what the expanded tree has of files that stand elsewhere."""
-
 _MOST_ROWS = 1_000_000
 """Folders of links to folders of links double with each level: a few lines could fill any memory."""
 
@@ -229,47 +272,3 @@ _LOST = {
     WalkEnd.OUTSIDE: "that leads out of site-packages at {}",
 }
 """Words that follow "a symlink", with the place where following it has ended."""
-
-
-_TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
-
-
-def plan_devel_wheel(
-    group: PackageGroup, package: PlacedPackage, selected: PrefixEntries, prefix: PrefixIndex, licensed: LicensedFiles
-) -> tuple[PlannedWheel, list[Dropped]]:
-    """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
-    spec, modules = group.recipe_of(package), module_files(group, package)
-    tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
-    for overlaid in group.overlaid:
-        forwarding = forwarding_members(group, overlaid)
-        tree.mirror(overlaid, [member.path.removeprefix(f"{overlaid.platform_module}/") for member in forwarding])
-    tar, texts, lost = _devel_tar(group, package, tree.entries(group.member_maker(package)))
-    members: list[Member] = [tar]
-    members += [TextMember(f"{package.module}/{path}", text) for path, text in (modules | texts).items()]
-    linked = tree.linked | set(spec.requires)
-    requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
-    wheel = make_wheel(group, package, members, licensed, requires)
-    dropped = [Dropped(one.path, str(selected[one.link].artifact), f"a symlink {one.reason}") for one in lost]
-    return wheel, [*tree.dropped, *dropped]
-
-
-def _devel_tar(
-    group: PackageGroup, package: PlacedPackage, entries: Sequence[TarEntry]
-) -> tuple[TarMember, dict[str, str], tuple[LostLink, ...]]:
-    """Return the devel tar, the texts beside it, and lost links: on Windows, the texts name the links, not the tar."""
-    compression = group.basis.options.devel_compression
-    texts: dict[str, str] = {}
-    links: dict[str, str] = {}
-    lost: tuple[LostLink, ...] = ()
-    if group.basis.facts.platform is Platform.WINDOWS:
-        others = (
-            posixpath.join(package.platform_module, path)
-            for package in group.by_key.values()
-            for path in package.placement.paths
-        )
-        parted = part_links(package.platform_module, entries, others)
-        entries, links, lost = parted.files, parted.links, parted.lost
-        texts = {LINKS_NAME: render_links(links)}
-    name = f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}"
-    linked = tuple(posixpath.join(package.platform_module, path) for path in links)
-    return TarMember(name, compression, tuple(entries), linked), texts, lost

@@ -33,27 +33,6 @@ if TYPE_CHECKING:
     from rocwheel.build.recipe import Recipe
 
 
-def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:
-    """Return wheels that are installed together, each with its declaration, and the outcome of comparing them.
-
-    Those without device code declare that they carry none, and are the same whichever packages they are built with.
-    """
-    facts = [
-        WheelFacts(
-            wheel.name.file_name,
-            canonicalize_name(wheel.name.distribution),
-            wheel.metadata.requires,
-            tuple(parse_target_id(text, source=wheel.name.file_name) for text in wheel.targets),
-            frozenset(member.path.partition("/")[0] for member in wheel.members),
-        )
-        for wheel in wheels
-    ]
-    report = check_coherence(carriers_of(facts))
-    declared = (encode_declaration(known.targets, report.recorded if known.targets else None) for known in facts)
-    both = zip(wheels, declared, strict=True)
-    return [msgspec.structs.replace(wheel, declaration=data.decode()) for wheel, data in both], report
-
-
 def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptions) -> Plan:
     """Plan every distribution of the recipe.
 
@@ -138,6 +117,27 @@ def _wheels(
             yield plan_device_wheel(group, package, licensed)
         else:
             yield plan_runtime_wheel(group, package, licensed, targets)
+
+
+def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:
+    """Return wheels that are installed together, each with its declaration, and the outcome of comparing them.
+
+    Those without device code declare that they carry none, and are the same whichever packages they are built with.
+    """
+    facts = [
+        WheelFacts(
+            wheel.name.file_name,
+            canonicalize_name(wheel.name.distribution),
+            wheel.metadata.requires,
+            tuple(parse_target_id(text, source=wheel.name.file_name) for text in wheel.targets),
+            frozenset(member.path.partition("/")[0] for member in wheel.members),
+        )
+        for wheel in wheels
+    ]
+    report = check_coherence(carriers_of(facts))
+    declared = (encode_declaration(known.targets, report.recorded if known.targets else None) for known in facts)
+    both = zip(wheels, declared, strict=True)
+    return [msgspec.structs.replace(wheel, declaration=data.decode()) for wheel, data in both], report
 
 
 def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator[Dropped]:

@@ -48,6 +48,95 @@ if TYPE_CHECKING:
     from rocwheel.build.recipe import ConsoleScript, Recipe, RelayRule
 
 
+def plan_runtime_wheel(
+    group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles, targets: Sequence[str]
+) -> PlannedWheel:
+    """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
+    spec, shipped = group.recipe_of(package), package.placement.paths
+    scripts = {name: script for name, script in spec.console_scripts.items() if script.path in shipped}
+    texts = {f"{package.module}/{path}": text for path, text in module_files(group, package).items()}
+    texts[f"{package.platform_module}/__init__.py"] = ""
+    if spec.console_scripts:
+        texts[f"{package.module}/_build_info.py"] = _script_info(group, package, scripts)
+    if spec.dist_info:
+        facts = with_declared_targets(spec.dist_info, b"{}", targets)
+        texts[f"{package.platform_module}/{spec.dist_info}"] = facts.decode()
+    members = [member for member in shipped_members(group, package) if member.path not in texts]
+    members += [TextMember(path, text) for path, text in texts.items()]
+    entry_points = {name: f"{package.module}._cli:{script_function(name)}" for name in scripts}
+    wheel = make_wheel(group, package, members, licensed, group.required(package))
+    return msgspec.structs.replace(wheel, console_scripts=entry_points)
+
+
+def _script_info(group: PackageGroup, package: PlacedPackage, scripts: dict[str, ConsoleScript]) -> str:
+    devel = next((other for other in group.by_key.values() if group.recipe_of(other).kind == "devel"), None)
+    devel = devel if any(script.expands for script in scripts.values()) else None
+    return render_literals(
+        {
+            "PLATFORM_MODULE": package.platform_module,
+            "DEVEL_MODULE": devel.platform_module if devel else "",
+            "DEVEL_PACKAGE": devel.module if devel else "",
+            "SDK_MODULE": group.basis.recipe.selector.module,
+            "SCRIPTS": {name: _script_row(group, package, script) for name, script in scripts.items()},
+        }
+    )
+
+
+def _script_row(group: PackageGroup, package: PlacedPackage, script: ConsoleScript) -> dict[str, Any]:
+    row: dict[str, Any] = {"path": script.path, "expands": script.expands}
+    if script.check is not None:
+        row["check"] = list(script.check)
+    if script.gpu:
+        row["gpu"] = True
+    if script.prepend:
+        row["prepend"] = {name: list(group.folders(places, package)) for name, places in script.prepend.items()}
+    return row
+
+
+def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles) -> PlannedWheel:
+    """Plan the wheel of one GPU target's files, which go into another package's platform module."""
+    root = package.platform_module
+    members = shipped_members(group, package)
+    # pip removes the folders that become empty only below those in which the distribution has a file of its own.
+    members.append(TextMember(f"{root}/.device-{package.variant}", ""))
+    paths = sorted(member.path.removeprefix(f"{root}/") for member in members)
+    links = [{"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", root, path)} for path in paths]
+    manifest = json.dumps({"version": group.basis.version, "links": links}, indent=1) + "\n"
+    members.append(TextMember(f"{root}/.devel_links/{package.variant}.json", manifest))
+    return make_wheel(group, package, members, licensed, group.required(package))
+
+
+def module_files(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
+    """Return the Python files of a package, by path in its module."""
+    basis = group.basis
+    facts = dist_info_module(basis.version, basis.options.module_suffix, basis.recipe.selector.module)
+    return sdk_module(group.recipe_of(package).module) | facts
+
+
+def shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]:
+    """Return what a package takes of the artifacts: files, with relays and forwarding libraries where it has any."""
+    files: list[Member] = [*group.member_maker(package).members(package)]
+    if group.basis.facts.platform is Platform.WINDOWS:
+        files = put_relays(files, package.platform_module, group.recipe_of(package).relays)
+    return [*files, *forwarding_members(group, package)]
+
+
+def forwarding_members(group: PackageGroup, package: PlacedPackage) -> Iterator[ForwardingMember]:
+    """Yield a forwarding library for each library that is also opened under its name without a version."""
+    named = group.recipe_of(package).unversioned
+    patterns = PathPatterns(named) if named else None
+    tag = RunpathTag(group.basis.recipe.run_path_tag)
+    taken = package.placement.paths
+    for path, entry in package.placement.files.items():
+        elf = group.basis.facts.elf(entry)
+        if patterns is None or elf is None or not elf.soname or not patterns.matches(path):
+            continue
+        plain = posixpath.join(posixpath.dirname(path), forwarding_name(elf.soname))
+        if plain not in taken:
+            place = posixpath.join(package.platform_module, plain)
+            yield ForwardingMember(place, elf.soname, elf.machine, str(entry.artifact), tag)
+
+
 def put_relays(members: Sequence[Member], root: str, rules: Mapping[str, RelayRule]) -> list[Member]:
     """Return the members of a package with relays in the place of copies; ``root`` is its platform module.
 
@@ -62,6 +151,11 @@ def put_relays(members: Sequence[Member], root: str, rules: Mapping[str, RelayRu
             target, size = rule.target_from(path), copy.source.size
             relays[copy.path] = RelayMember(copy.path, target, copy.artifact, size, rule.arguments)
     return [relays.get(member.path, member) for member in members]
+
+
+def _is_copy(one: FileMember, other: FileMember) -> bool:
+    with one.source.view() as mine, other.source.view() as theirs:
+        return have_same_bytes(mine, theirs)
 
 
 def lacking_relays(recipe: Recipe, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
@@ -83,11 +177,6 @@ def _lack(package: str, path: str, target: str, members: Mapping[str, Member]) -
     if target not in members:
         return f"ships as it is: the target of its relay, {target}, is in no wheel of {package}"
     return f"is no copy of {target}, so that it ships as it is"
-
-
-def _is_copy(one: FileMember, other: FileMember) -> bool:
-    with one.source.view() as mine, other.source.view() as theirs:
-        return have_same_bytes(mine, theirs)
 
 
 _OWN_TEXT = "rocm_sdk/LICENSE"
@@ -158,92 +247,3 @@ def members_floor(members: Iterable[Member], facts: Facts) -> PlatformFloor | No
         for file in member_files(member)
         if (elf := facts.elves.get(file.source)) is not None
     )
-
-
-def module_files(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
-    """Return the Python files of a package, by path in its module."""
-    basis = group.basis
-    facts = dist_info_module(basis.version, basis.options.module_suffix, basis.recipe.selector.module)
-    return sdk_module(group.recipe_of(package).module) | facts
-
-
-def shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]:
-    """Return what a package takes of the artifacts: files, with relays and forwarding libraries where it has any."""
-    files: list[Member] = [*group.member_maker(package).members(package)]
-    if group.basis.facts.platform is Platform.WINDOWS:
-        files = put_relays(files, package.platform_module, group.recipe_of(package).relays)
-    return [*files, *forwarding_members(group, package)]
-
-
-def forwarding_members(group: PackageGroup, package: PlacedPackage) -> Iterator[ForwardingMember]:
-    """Yield a forwarding library for each library that is also opened under its name without a version."""
-    named = group.recipe_of(package).unversioned
-    patterns = PathPatterns(named) if named else None
-    tag = RunpathTag(group.basis.recipe.run_path_tag)
-    taken = package.placement.paths
-    for path, entry in package.placement.files.items():
-        elf = group.basis.facts.elf(entry)
-        if patterns is None or elf is None or not elf.soname or not patterns.matches(path):
-            continue
-        plain = posixpath.join(posixpath.dirname(path), forwarding_name(elf.soname))
-        if plain not in taken:
-            place = posixpath.join(package.platform_module, plain)
-            yield ForwardingMember(place, elf.soname, elf.machine, str(entry.artifact), tag)
-
-
-def plan_runtime_wheel(
-    group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles, targets: Sequence[str]
-) -> PlannedWheel:
-    """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
-    spec, shipped = group.recipe_of(package), package.placement.paths
-    scripts = {name: script for name, script in spec.console_scripts.items() if script.path in shipped}
-    texts = {f"{package.module}/{path}": text for path, text in module_files(group, package).items()}
-    texts[f"{package.platform_module}/__init__.py"] = ""
-    if spec.console_scripts:
-        texts[f"{package.module}/_build_info.py"] = _script_info(group, package, scripts)
-    if spec.dist_info:
-        facts = with_declared_targets(spec.dist_info, b"{}", targets)
-        texts[f"{package.platform_module}/{spec.dist_info}"] = facts.decode()
-    members = [member for member in shipped_members(group, package) if member.path not in texts]
-    members += [TextMember(path, text) for path, text in texts.items()]
-    entry_points = {name: f"{package.module}._cli:{script_function(name)}" for name in scripts}
-    wheel = make_wheel(group, package, members, licensed, group.required(package))
-    return msgspec.structs.replace(wheel, console_scripts=entry_points)
-
-
-def _script_info(group: PackageGroup, package: PlacedPackage, scripts: dict[str, ConsoleScript]) -> str:
-    devel = next((other for other in group.by_key.values() if group.recipe_of(other).kind == "devel"), None)
-    devel = devel if any(script.expands for script in scripts.values()) else None
-    return render_literals(
-        {
-            "PLATFORM_MODULE": package.platform_module,
-            "DEVEL_MODULE": devel.platform_module if devel else "",
-            "DEVEL_PACKAGE": devel.module if devel else "",
-            "SDK_MODULE": group.basis.recipe.selector.module,
-            "SCRIPTS": {name: _script_row(group, package, script) for name, script in scripts.items()},
-        }
-    )
-
-
-def _script_row(group: PackageGroup, package: PlacedPackage, script: ConsoleScript) -> dict[str, Any]:
-    row: dict[str, Any] = {"path": script.path, "expands": script.expands}
-    if script.check is not None:
-        row["check"] = list(script.check)
-    if script.gpu:
-        row["gpu"] = True
-    if script.prepend:
-        row["prepend"] = {name: list(group.folders(places, package)) for name, places in script.prepend.items()}
-    return row
-
-
-def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles) -> PlannedWheel:
-    """Plan the wheel of one GPU target's files, which go into another package's platform module."""
-    root = package.platform_module
-    members = shipped_members(group, package)
-    # pip removes the folders that become empty only below those in which the distribution has a file of its own.
-    members.append(TextMember(f"{root}/.device-{package.variant}", ""))
-    paths = sorted(member.path.removeprefix(f"{root}/") for member in members)
-    links = [{"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", root, path)} for path in paths]
-    manifest = json.dumps({"version": group.basis.version, "links": links}, indent=1) + "\n"
-    members.append(TextMember(f"{root}/.devel_links/{package.variant}.json", manifest))
-    return make_wheel(group, package, members, licensed, group.required(package))

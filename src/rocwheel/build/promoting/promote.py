@@ -36,6 +36,129 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
+class PromotedDistribution(msgspec.Struct, frozen=True):
+    """A distribution with its new version: the paths of its old and its new file, and the new one's size in bytes."""
+
+    source: str
+    path: str
+    size: int
+
+
+class PromotionResult(msgspec.Struct, frozen=True):
+    """What a promotion made."""
+
+    old_version: str
+    version: str
+    distributions: tuple[PromotedDistribution, ...]
+    left_out: tuple[str, ...] = ()
+    """The paths of candidates for targets that were not to be kept."""
+    targets: tuple[str, ...] = ()
+    """What the selector offers, when some targets alone were kept."""
+
+
+class PromoteJob(msgspec.Struct, frozen=True):
+    """What gets another version, and where it goes."""
+
+    dist: Path
+    to: str
+    dest_dir: Path
+    targets: tuple[str, ...] = ()
+    """The processors whose packages stay; empty for all."""
+    jobs: int = 0
+    """Workers; 0 for one per core."""
+
+    def run(self, *, progress: Progress = SILENT) -> PromotionResult:
+        """Write all distributions, or none, with the date of ``SOURCE_DATE_EPOCH``.
+
+        Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written and for damaged
+        files; `ChangedFileError` for a file that changes meanwhile, and `WorkError` when writing fails.
+        """
+        check_destination(self.dest_dir)
+        workers = worker_count(self.jobs)
+        version = checked_version(self.to)
+        sets = read_candidates(self.dist)
+        candidates = [candidate for packages in sets.values() for candidate in packages]
+        old = check_versions(self.dist, candidates, version)
+        kept = self._kept(sets)
+        change = VersionChange(old, version)
+        promotions: list[Promotion] = []
+        for folder, packages in sets.items():
+            left = kept[folder]
+            promotions += promote_set(packages, change, left) if left is None or left.families else []
+        check_output(self.dist, self.dest_dir, [promotion.place for promotion in promotions])
+        self._write(promotions, workers, progress)
+        paths = {promotion.candidate.path: self.dest_dir / promotion.place for promotion in promotions}
+        made = [PromotedDistribution(str(source), str(new), new.stat().st_size) for source, new in paths.items()]
+        left_out = tuple(str(candidate.path) for candidate in candidates if candidate.path not in paths)
+        families = tuple(dict.fromkeys(family for one in kept.values() if one for family in one.families))
+        return PromotionResult(old, version, tuple(made), left_out, families)
+
+    def _kept(self, sets: Mapping[str, Sequence[Candidate]]) -> dict[str, KeptTargets | None]:
+        """Return by folder what stays there, none for everything."""
+        if not self.targets:
+            return dict.fromkeys(sets)
+        selectors = {folder: next((one for one in packages if one.info), None) for folder, packages in sets.items()}
+        infos = {folder: selector.info for folder, selector in selectors.items() if selector}
+        if not infos:
+            found, expected = "has no selector", "a rocm sdist or wheel, which says what is for which GPU"
+            raise InputError(self.dist, found, expected=expected, remedy="Promote it without --targets.")
+        offered = {target for info in infos.values() for row in info["FAMILIES"].values() for target in row["targets"]}
+        absent = [target for target in self.targets if target not in offered]
+        if absent:
+            option, found = "--targets", f"{self.dist} has no packages for {', '.join(absent)}"
+            raise InputError(option, found, expected=f"some of {', '.join(canonical_order(offered)) or 'none'}")
+        kept = {folder: KeptTargets.among(info, self.targets) for folder, info in infos.items()}
+        shared = KeptTargets.together(kept.values())
+        return {folder: kept.get(folder, shared) for folder in sets}
+
+    def _write(self, promotions: Sequence[Promotion], workers: int, progress: Progress) -> None:
+        """Write everything into a hidden folder, then give all of it its place."""
+        date = SourceDate.from_environment(os.environ)
+        total = sum(member.size for one in promotions for member in one.candidate.members.values())
+        with (
+            self._made_folder(),
+            open_workers(workers) as executor,
+            scratch_folder(self.dest_dir / "promoted") as folder,
+        ):
+            progress.begin(f"promoting {self.dist.name}", total)
+            convert_all(str(self.dist), lambda one: write_promoted(one, folder, executor, date, progress), promotions)
+            progress.end()
+            self._place(folder, [promotion.place for promotion in promotions])
+
+    @contextmanager
+    def _made_folder(self) -> Iterator[None]:
+        """Make the destination, and remove it if it is new and nothing came into it."""
+        is_new = not self.dest_dir.exists()
+        try:
+            self.dest_dir.mkdir(parents=True, exist_ok=True)
+            yield
+        except OSError as e:
+            raise write_error(self.dest_dir, e, remedy="Check the free space and its permissions.") from e
+        finally:
+            if is_new:
+                # Only an empty folder goes.
+                with suppress(OSError):
+                    self.dest_dir.rmdir()
+
+    def _place(self, folder: Path, places: Sequence[str]) -> None:
+        done: list[Path] = []
+        made: list[Path] = []
+        try:
+            for place in places:
+                path = self.dest_dir / place
+                if not path.parent.exists():
+                    path.parent.mkdir()
+                    made.append(path.parent)
+                (folder / place).rename(path)
+                done.append(path)
+        except BaseException:
+            for path in done:
+                path.unlink()
+            for path in made:
+                path.rmdir()
+            raise
+
+
 _OPTION = "--to"
 
 
@@ -162,126 +285,3 @@ def _old_files(promotion: Promotion, path: Path) -> Iterator[InstalledFile]:
         copied = "" if name in promotion.changed else written.get(promotion.renamed(name))
         sha256 = base64.urlsafe_b64decode(f"{copied}==") if copied else digest_member(member).sha256
         yield InstalledFile(path=name, distribution=source, source=f"{source}!{name}", size=member.size, sha256=sha256)
-
-
-class PromotedDistribution(msgspec.Struct, frozen=True):
-    """A distribution with its new version: the paths of its old and its new file, and the new one's size in bytes."""
-
-    source: str
-    path: str
-    size: int
-
-
-class PromotionResult(msgspec.Struct, frozen=True):
-    """What a promotion made."""
-
-    old_version: str
-    version: str
-    distributions: tuple[PromotedDistribution, ...]
-    left_out: tuple[str, ...] = ()
-    """The paths of candidates for targets that were not to be kept."""
-    targets: tuple[str, ...] = ()
-    """What the selector offers, when some targets alone were kept."""
-
-
-class PromoteJob(msgspec.Struct, frozen=True):
-    """What gets another version, and where it goes."""
-
-    dist: Path
-    to: str
-    dest_dir: Path
-    targets: tuple[str, ...] = ()
-    """The processors whose packages stay; empty for all."""
-    jobs: int = 0
-    """Workers; 0 for one per core."""
-
-    def run(self, *, progress: Progress = SILENT) -> PromotionResult:
-        """Write all distributions, or none, with the date of ``SOURCE_DATE_EPOCH``.
-
-        Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written and for damaged
-        files; `ChangedFileError` for a file that changes meanwhile, and `WorkError` when writing fails.
-        """
-        check_destination(self.dest_dir)
-        workers = worker_count(self.jobs)
-        version = checked_version(self.to)
-        sets = read_candidates(self.dist)
-        candidates = [candidate for packages in sets.values() for candidate in packages]
-        old = check_versions(self.dist, candidates, version)
-        kept = self._kept(sets)
-        change = VersionChange(old, version)
-        promotions: list[Promotion] = []
-        for folder, packages in sets.items():
-            left = kept[folder]
-            promotions += promote_set(packages, change, left) if left is None or left.families else []
-        check_output(self.dist, self.dest_dir, [promotion.place for promotion in promotions])
-        self._write(promotions, workers, progress)
-        paths = {promotion.candidate.path: self.dest_dir / promotion.place for promotion in promotions}
-        made = [PromotedDistribution(str(source), str(new), new.stat().st_size) for source, new in paths.items()]
-        left_out = tuple(str(candidate.path) for candidate in candidates if candidate.path not in paths)
-        families = tuple(dict.fromkeys(family for one in kept.values() if one for family in one.families))
-        return PromotionResult(old, version, tuple(made), left_out, families)
-
-    def _kept(self, sets: Mapping[str, Sequence[Candidate]]) -> dict[str, KeptTargets | None]:
-        """Return by folder what stays there, none for everything."""
-        if not self.targets:
-            return dict.fromkeys(sets)
-        selectors = {folder: next((one for one in packages if one.info), None) for folder, packages in sets.items()}
-        infos = {folder: selector.info for folder, selector in selectors.items() if selector}
-        if not infos:
-            found, expected = "has no selector", "a rocm sdist or wheel, which says what is for which GPU"
-            raise InputError(self.dist, found, expected=expected, remedy="Promote it without --targets.")
-        offered = {target for info in infos.values() for row in info["FAMILIES"].values() for target in row["targets"]}
-        absent = [target for target in self.targets if target not in offered]
-        if absent:
-            option, found = "--targets", f"{self.dist} has no packages for {', '.join(absent)}"
-            raise InputError(option, found, expected=f"some of {', '.join(canonical_order(offered)) or 'none'}")
-        kept = {folder: KeptTargets.among(info, self.targets) for folder, info in infos.items()}
-        shared = KeptTargets.together(kept.values())
-        return {folder: kept.get(folder, shared) for folder in sets}
-
-    def _write(self, promotions: Sequence[Promotion], workers: int, progress: Progress) -> None:
-        """Write everything into a hidden folder, then give all of it its place."""
-        date = SourceDate.from_environment(os.environ)
-        total = sum(member.size for one in promotions for member in one.candidate.members.values())
-        with (
-            self._made_folder(),
-            open_workers(workers) as executor,
-            scratch_folder(self.dest_dir / "promoted") as folder,
-        ):
-            progress.begin(f"promoting {self.dist.name}", total)
-            convert_all(str(self.dist), lambda one: write_promoted(one, folder, executor, date, progress), promotions)
-            progress.end()
-            self._place(folder, [promotion.place for promotion in promotions])
-
-    @contextmanager
-    def _made_folder(self) -> Iterator[None]:
-        """Make the destination, and remove it if it is new and nothing came into it."""
-        is_new = not self.dest_dir.exists()
-        try:
-            self.dest_dir.mkdir(parents=True, exist_ok=True)
-            yield
-        except OSError as e:
-            raise write_error(self.dest_dir, e, remedy="Check the free space and its permissions.") from e
-        finally:
-            if is_new:
-                # Only an empty folder goes.
-                with suppress(OSError):
-                    self.dest_dir.rmdir()
-
-    def _place(self, folder: Path, places: Sequence[str]) -> None:
-        done: list[Path] = []
-        made: list[Path] = []
-        try:
-            for place in places:
-                path = self.dest_dir / place
-                if not path.parent.exists():
-                    path.parent.mkdir()
-                    made.append(path.parent)
-                (folder / place).rename(path)
-                done.append(path)
-        except BaseException:
-            for path in done:
-                path.unlink()
-            for path in made:
-                path.rmdir()
-            raise
