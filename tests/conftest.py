@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from rocwheel.cli.output import progress
+from rocwheel.cli import progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

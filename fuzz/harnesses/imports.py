@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
-from rocwheel.artifacts.deb import GPU_FIELD, parse_control
+from rocwheel.artifacts.deb import parse_control
 from rocwheel.artifacts.from_prefix import Sign, check_one_release, library_signs, stated_signs
 from rocwheel.artifacts.import_table import TextEdit, edited_bytes, load_table
 from rocwheel.artifacts.importer import checked_files
 from rocwheel.core.errors import InputError
 from rocwheel.installed.coherence.deb_facts import parse_gpu_field
 from rocwheel.targets.spelling.linux_distributions import debian_field
-from rocwheel.targets.spelling.target_set import TargetSet
+from rocwheel.targets.spelling.target_set import GPU_FIELD, TargetSet
 
 if TYPE_CHECKING:
     from rocwheel.binary.code_objects import TargetId

@@ -12,12 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from rocwheel import __version__
-from rocwheel.cli import app, load_commands
+from rocwheel.cli import load_commands
 from rocwheel.cli.about import text_lines
+from rocwheel.cli.app import app
 from rocwheel.installed.about import read_about
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.support.command_line import Run
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -39,8 +42,8 @@ def test_json_has_the_versions_of_rocwheel_python_and_codecs() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["about"], ["--version", "--verbose"], ["-v", "--version"]], ids=" ".join)
-def test_text_begins_with_versions_and_platform(arguments: list[str]) -> None:
-    status, output = run(*arguments)
+def test_text_begins_with_versions_and_platform(arguments: list[str], run: Run) -> None:
+    status, output, _ = run(*arguments)
     labels = [line.split("  ")[0] for line in output.splitlines()]
     assert (status, labels[:5]) == (0, ["rocwheel", "Python", "platform", "codecs", "packages"])
 

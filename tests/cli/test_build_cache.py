@@ -99,7 +99,7 @@ def test_a_change_of_metadata_packs_no_file_again(
     run: Run, tmp_path: Path, artifacts: Path, cache: Path, change: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (files("rocwheel.build.recipe") / "rocm.toml").read_text()
+    text = (files("rocwheel.build") / "rocm.toml").read_text()
     Path("recipe.toml").write_text(text.replace("ROCm", "My ROCm"))
     built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
     clean, _ = built(run, tmp_path / "clean", "--artifact-dir", artifacts, "--no-cache", *change)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rocwheel.cli
+from rocwheel.cli.app import CommandApp
 from rocwheel.cli.commands import needed_modules
-from rocwheel.cli.parsing.command import CommandApp
 from tests.support.commands import COMMANDS
 
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ def test_every_module_with_a_command_is_listed(tmp_path: Path) -> None:
     ("words", "loaded", "not_loaded"),
     [
         (["--version"], [], ["about", "build", "index", "targets"]),
-        (["index", "--help"], ["index.index"], ["about", "audit", "build", "jax", "index.yank"]),
-        (["index", "dist"], ["index.index"], ["index.mirror"]),
-        (["index", "yank", "a.whl"], ["index.yank"], ["index.index", "index.mirror"]),
-        (["targets", "list"], ["targets.group", "targets.list"], ["targets.check", "about", "build", "device"]),
-        (["targets", "runs-on"], ["targets.group", "targets.runs_on"], ["targets.check"]),
-        (["targets", "--help"], ["targets.list", "targets.check"], ["about", "build", "device"]),
-        (["targets", "no-such"], ["targets.list", "targets.check"], ["about", "build", "device"]),
-        (["no-such"], ["about", "index", "targets.list", "help"], []),
-        (["--help"], ["about", "index", "targets.list", "help"], []),
-        ([], ["about", "index", "targets.list", "help"], []),
-        (["help", "targets", "list"], ["about", "targets.list", "help"], []),
+        (["index", "--help"], ["index"], ["about", "audit", "build", "jax", "index_yank"]),
+        (["index", "dist"], ["index"], ["index_mirror"]),
+        (["index", "yank", "a.whl"], ["index_yank"], ["index_mirror"]),
+        (["targets", "list"], ["targets"], ["targets_machine", "about", "build", "device"]),
+        (["targets", "runs-on"], ["targets", "targets_code"], ["targets_machine"]),
+        (["targets", "--help"], ["targets", "targets_machine"], ["about", "build", "device"]),
+        (["targets", "no-such"], ["targets", "targets_machine"], ["about", "build", "device"]),
+        (["no-such"], ["about", "index", "targets", "help"], []),
+        (["--help"], ["about", "index", "targets", "help"], []),
+        ([], ["about", "index", "targets", "help"], []),
+        (["help", "targets", "list"], ["about", "targets", "help"], []),
     ],
     ids=" ".join,
 )
@@ -113,7 +113,7 @@ def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, othe
 @pytest.mark.slow
 def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Path) -> None:
     code = (
-        "import json, rocwheel.cli, rocwheel.cli.targets.runs_on, typer.main\n"
+        "import json, rocwheel.cli, rocwheel.cli.targets_code, typer.main\n"
         "for words in (['version'], ['device', 'list'], ['about'], []): rocwheel.cli.load_commands(words)\n"
         "root = typer.main.get_command(rocwheel.cli.app)\n"
         "print(json.dumps([[*root.commands], [*root.commands['targets'].commands]]))"

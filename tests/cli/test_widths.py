@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rocwheel.cli
-from rocwheel.cli.output import tables
-from rocwheel.cli.output.terminal import new_console
+from rocwheel.cli import tables
+from rocwheel.cli.terminal import new_console
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.index.write_index import write_index
 from tests.support.places import ROOT
@@ -33,25 +33,25 @@ WIDE = 1000
 NEW = "NEW"
 """A folder that is not there yet."""
 TABLES = {
-    "plan --artifact-dir SAMPLE": "plan/text.py",
-    "build --artifact-dir SAMPLE --dest-dir NEW": "plan/text.py",
+    "plan --artifact-dir SAMPLE": "plan.py",
+    "build --artifact-dir SAMPLE --dest-dir NEW": "plan.py",
     "promote DIST --to 7.0.1 --dest-dir NEW": "promote.py",
-    "audit --rules": "audit/text.py",
-    "audit SITE/broken": "audit/text.py",
+    "audit --rules": "audit.py",
+    "audit SITE/broken": "audit.py",
     "inspect DIST": "inspect.py",
     "inspect --deep DIST": "inspect.py",
-    "runpath show DIST": "runpath/show.py",
-    "runpath for PROGRAM --at site-packages/demo/ --with rocm-sdk-core": "runpath/for_.py",
-    "index mirror INDEX --project rocm* --dest-dir NEW --dry-run": "index/mirror.py",
-    "device list --kernels DIST": "device/list.py",
-    "artifacts list SAMPLE": "artifacts/list.py",
-    "artifacts list SAMPLE --files": "artifacts/list.py",
-    "artifacts from-prefix PREFIX --dest-dir NEW": "artifacts/text.py",
-    "artifacts merge SHARDS/a SHARDS/b --primary SHARDS/a --dest-dir NEW --dry-run": "artifacts/merge.py",
-    "artifacts fetch SAMPLE --dest-dir NEW --dry-run": "artifacts/fetch.py",
-    "diff OLDER NEWER": "diff/text.py",
-    "targets list": "targets/list.py",
-    "targets list -v": "targets/list.py",
+    "runpath show DIST": "runpath.py",
+    "runpath for PROGRAM --at site-packages/demo/ --with rocm-sdk-core": "runpath.py",
+    "index mirror INDEX --project rocm* --dest-dir NEW --dry-run": "index_mirror.py",
+    "device list --kernels DIST": "device_read.py",
+    "artifacts list SAMPLE": "artifacts.py",
+    "artifacts list SAMPLE --files": "artifacts.py",
+    "artifacts from-prefix PREFIX --dest-dir NEW": "artifacts.py",
+    "artifacts merge SHARDS/a SHARDS/b --primary SHARDS/a --dest-dir NEW --dry-run": "artifacts_make.py",
+    "artifacts fetch SAMPLE --dest-dir NEW --dry-run": "artifacts_make.py",
+    "diff OLDER NEWER": "diff.py",
+    "targets list": "targets.py",
+    "targets list -v": "targets.py",
 }
 """Command lines, and the module that prints their table."""
 

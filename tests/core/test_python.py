@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.core.python import source_hash
+from rocwheel.core.hashing import source_hash
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from rocwheel.cli import load_commands
-from rocwheel.cli.parsing.app import app
+from rocwheel.cli.app import app
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:

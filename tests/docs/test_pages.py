@@ -67,7 +67,7 @@ def test_the_table_of_floors_names_each_floor_with_its_folders() -> None:
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
     named = {floor: set(re.findall(r"`(\w+)/`", row[-1])) for row in rows for floor in re.findall(r"`(\w+)/`", row[0])}
     there = {floor: _folders(floor) for floor in _folders("")}
-    assert named == {**there, "cli": {"parsing", "output", "urls"}}  # Its others are groups of commands.
+    assert named == there
 
 
 def _folders(floor: str) -> set[str]:

@@ -199,7 +199,7 @@ def test_a_wheel_made_by_a_build_action_has_the_same_plugin_and_the_commits_of_t
 def test_the_files_of_rocwheel_are_inputs_of_the_build_action(workspace: Workspace) -> None:
     asked = workspace.bazel("cquery", "--config=rocm_build", "deps(//tools:rocwheel)")
     inputs = {line.partition(" ")[0] for line in asked.stdout.splitlines()}
-    assert {"@python//:site/rocwheel/cli/wheel/wheel.py", "@python//:site/rocwheel/build/rocm.toml"} <= inputs
+    assert {"@python//:site/rocwheel/cli/wheel.py", "@python//:site/rocwheel/build/rocm.toml"} <= inputs
 
 
 def test_a_build_action_fails_on_a_wrong_run_path(workspace: Workspace) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from typer.main import get_command
 
-from rocwheel.cli import app, load_commands
+from rocwheel.cli import load_commands
+from rocwheel.cli.app import app
 
 __all__ = ["all_commands"]
 

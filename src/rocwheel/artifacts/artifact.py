@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 ARCHIVE_SUFFIXES = (".tar.xz", ".tar.zst")
 """How the file name of an artifact archive ends."""
 
-GENERIC = "generic"
-"""The target of artifacts that are the same for all GPUs."""
 
 _FIELD = r"[A-Za-z0-9][A-Za-z0-9.+:~-]*"
 _NAME = re.compile(f"({_FIELD})_({_FIELD})_({_FIELD})")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.artifact import ARCHIVE_SUFFIXES, GENERIC, ArtifactName
+from rocwheel.artifacts.artifact import ARCHIVE_SUFFIXES, ArtifactName
 from rocwheel.core.errors import InputError, RocwheelError, write_error
 from rocwheel.core.hashing import hash_file
 from rocwheel.core.messages import first_of, quoted
@@ -19,6 +19,7 @@ from rocwheel.core.part_file import Expected, receive
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all, serialised, worker_count
 from rocwheel.stores.store import StoredFile
+from rocwheel.targets.compatibility import GENERIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

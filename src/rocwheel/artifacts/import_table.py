@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.artifacts.artifact import GENERIC, ArtifactName, path_fault
+from rocwheel.artifacts.artifact import ArtifactName, path_fault
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.kind import is_kpack
@@ -20,6 +20,7 @@ from rocwheel.binary.kpack.markers import leads_to, read_split_library
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import FileRange, read_regular
+from rocwheel.targets.compatibility import GENERIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

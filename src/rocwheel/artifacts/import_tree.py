@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.artifacts.artifact import GENERIC, MANIFEST_NAME, ancestors, format_manifest
+from rocwheel.artifacts.artifact import MANIFEST_NAME, ancestors, format_manifest
 from rocwheel.artifacts.import_table import Destination, Origin, edited_bytes
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.artifacts.sdk_files import DIST_INFO_PATH, SDK_MANIFEST_PATH, with_declared_targets
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.symlinks import MAX_LINKS, Symlinks, WalkEnd
+from rocwheel.targets.compatibility import GENERIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
-from rocwheel.artifacts.artifact import GENERIC, FileKind, path_fault
+from rocwheel.artifacts.artifact import FileKind, path_fault
 from rocwheel.artifacts.import_table import Destination, ImportRules, Origin, for_target
 from rocwheel.artifacts.import_tree import ImportConflictError, ImportTree, LinkTree, Readable, SymlinkError
 from rocwheel.binary.elf.facts import ElfKind, read_elf
@@ -20,6 +20,7 @@ from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange, load
 from rocwheel.core.writing import new_folder
+from rocwheel.targets.compatibility import GENERIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

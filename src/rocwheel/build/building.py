@@ -21,9 +21,8 @@ import msgspec
 import rocwheel
 from rocwheel.build.members import add_member, planned_size, wheel_members, wheel_metadata
 from rocwheel.build.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember, member_files
-from rocwheel.core.hashing import Seal, is_intact
+from rocwheel.core.hashing import Seal, is_intact, source_hash
 from rocwheel.core.progress import SILENT, Progress, Silent
-from rocwheel.core.python import source_hash
 from rocwheel.core.reading import FileRange, FileStamp, is_settled
 from rocwheel.core.scratch import remove_abandoned
 from rocwheel.wheels.compression import codec_identity, xz_identity

@@ -25,8 +25,8 @@ from rocwheel.build.plan import (
     TextMember,
     member_files,
 )
+from rocwheel.core.hashing import source_hash
 from rocwheel.core.patch import patched_view
-from rocwheel.core.python import source_hash
 from rocwheel.device.edit_bundles import device_patch
 from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.wheels.compression import codec_identity

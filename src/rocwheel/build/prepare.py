@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.artifact import GENERIC, FileKind
+from rocwheel.artifacts.artifact import FileKind
 from rocwheel.artifacts.catalog import Catalog, Entry
 from rocwheel.artifacts.sdk_files import SPLIT_FLAG
 from rocwheel.binary.bundles.device_code import device_targets
@@ -41,6 +41,7 @@ from rocwheel.device.split.archives import write_archives
 from rocwheel.device.split.files import NamedFile, SplitChoice, plan_split
 from rocwheel.device.split.overlays import OverlayChoice, Writing, plan_overlays, write_library
 from rocwheel.targets.catalog.families import is_family
+from rocwheel.targets.compatibility import GENERIC
 from rocwheel.wheels.content import FileContent, digest_content
 
 if TYPE_CHECKING:

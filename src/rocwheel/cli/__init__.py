@@ -13,25 +13,22 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
+from rocwheel.cli.app import app, check_words, is_help_wanted, usage_error
 from rocwheel.cli.commands import load_commands
-from rocwheel.cli.output.consoles import messages, prepare_streams
-from rocwheel.cli.output.documents import begin_documents
-from rocwheel.cli.output.errors import report_document, report_error
-from rocwheel.cli.output.progress import end_progress
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.check_words import check_words, is_help_wanted
-from rocwheel.cli.parsing.old_words import current_words
-from rocwheel.cli.parsing.usage_errors import usage_error
+from rocwheel.cli.output import begin_documents, messages, prepare_streams, report_document, report_error
+from rocwheel.cli.progress import end_progress
+from rocwheel.cli.reference_options import current_words
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, limit_remedy, memory_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.cli.urls.brought_urls import BroughtUrls
+    from rocwheel.cli.remote import BroughtUrls
 
 __all__ = ["app", "load_commands", "main"]
 
 _INTERRUPTED = 130
+_ABOUT = (["--verbose", "--version"], ["--version", "-v"])
 
 
 def main() -> None:
@@ -77,7 +74,7 @@ def _brought_urls() -> AbstractContextManager[BroughtUrls | None]:
     if not any("://" in word for word in sys.argv[1:]):
         return nullcontext()
     # Only now, as short commands would wait for what it imports.
-    brought: AbstractContextManager[BroughtUrls] = import_module("rocwheel.cli.urls.brought_urls").brought_urls()
+    brought: AbstractContextManager[BroughtUrls] = import_module("rocwheel.cli.remote").brought_urls()
     return brought
 
 
@@ -85,7 +82,7 @@ def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
     """Return the words with paths in place of URLs of files and folders; all else about them is right by then."""
     if urls is None or is_help_wanted(words):
         return words
-    fetched_folders = import_module("rocwheel.cli.urls.fetched_folders")
+    fetched_folders = import_module("rocwheel.cli.remote")
     if fetched_folders.check_urls(words):
         check_words(words)
     fetched: list[str] = fetched_folders.fetch_folders(urls.bring(words))
@@ -146,6 +143,8 @@ def _call(urls: BroughtUrls | None) -> int:
     if not _is_quiet(words):
         for note in notes:
             messages.print(f"note: {note}", markup=False)
+    if sorted(words) in _ABOUT:
+        words = ["about"]
     load_commands(words)
     words = _with_paths(words, urls)
     with urls or nullcontext():

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.text import print_text
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.text import print_text
 from rocwheel.core.messages import count
 from rocwheel.installed.about import read_about
 

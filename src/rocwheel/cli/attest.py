@@ -8,13 +8,11 @@ from urllib.parse import urlsplit
 
 import typer
 
-from rocwheel.cli.output.consoles import messages
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import open_workers, worker_count
 from rocwheel.verify.builds import attest as attest_build

@@ -14,21 +14,11 @@ from rich.filesize import decimal
 from rocwheel.build.building import BuildResult
 from rocwheel.build.cluster.job import ClusterJob
 from rocwheel.build.job import BuildJob, PlanJob
-from rocwheel.cli.output.consoles import messages, teller
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import (
-    JsonOption,
-    QuietOption,
-    SchedulerOption,
-    VerboseOption,
-    shared,
-    takes,
-)
-from rocwheel.cli.plan.build_inputs import read_build_inputs
-from rocwheel.cli.plan.text import print_built, print_facts, spelled_seconds
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
+from rocwheel.cli.output import messages, print_json, setup_logging, teller
+from rocwheel.cli.plan import print_built, print_facts, read_build_inputs, spelled_seconds
+from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache import packed_cache
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count

@@ -1,95 +1,59 @@
-"""All commands: importing a module registers its command, and --help lists them in this order."""
+"""All commands: importing a module registers its commands, and --help lists them in this order."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rocwheel.cli.parsing.app import app
+from rocwheel.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["load_commands", "needed_modules"]
-
-_MODULES = (
-    "about",
-    "audit.audit",
-    "build",
-    "plan.plan",
-    "promote",
-    "demo",
-    "diff.diff",
-    "index.index",
-    "index.yank",
-    "index.unyank",
-    "index.mirror",
-    "publish",
-    "inspect",
-    "lock.lock",
-    "repair.repair",
-    "report.report",
-    "verify",
-    "attest",
-    "wheel.wheel",
-    "cache.group",
-    "cache.info",
-    "cache.prune",
-    "cache.verify",
-    "selector.group",
-    "selector.merge",
-    "artifacts.group",
-    "artifacts.list",
-    "artifacts.archive",
-    "artifacts.extract",
-    "artifacts.fetch",
-    "artifacts.from_deb",
-    "artifacts.from_prefix",
-    "artifacts.merge",
-    "targets.group",
-    "targets.list",
-    "targets.expand",
-    "targets.flags",
-    "targets.coherent",
-    "targets.runs_on",
-    "targets.detect",
-    "targets.check",
-    "device.group",
-    "device.list",
-    "device.extract",
-    "device.bundle",
-    "device.compress",
-    "device.prune",
-    "device.retarget",
-    "device.split",
-    "device.join",
-    "jax.group",
-    "jax.bazelrc",
-    "jax.starlark",
-    "jax.commands",
-    "jax.translate",
-    "jax.migrate",
-    "jax.wheel",
-    "jax.wheel_binary",
-    "jax.wheel_targets",
-    "runpath.group",
-    "runpath.show",
-    "runpath.set",
-    "runpath.for_",
-    "torch.group",
-    "torch.init",
-    "torch.requirements",
-    "torch.runpath",
-    "version",
-    "help",
-)
-"""Each command's module, below this package. Its first part is the first word of the command line."""
+_COMMANDS = {
+    "about": ("about",),
+    "audit": ("audit",),
+    "build": ("build",),
+    "plan": ("plan",),
+    "promote": ("promote",),
+    "demo": ("demo",),
+    "diff": ("diff",),
+    "index": ("index",),
+    "index_yank": ("index yank", "index unyank"),
+    "index_mirror": ("index mirror",),
+    "publish": ("publish",),
+    "inspect": ("inspect",),
+    "lock": ("lock",),
+    "repair": ("repair",),
+    "report": ("report",),
+    "verify": ("verify",),
+    "attest": ("attest",),
+    "wheel": ("wheel",),
+    "cache": ("cache info", "cache prune", "cache verify"),
+    "selector": ("selector merge",),
+    "artifacts": ("artifacts list", "artifacts archive", "artifacts extract"),
+    "artifacts_make": ("artifacts fetch", "artifacts from-deb", "artifacts from-prefix", "artifacts merge"),
+    "targets": ("targets list", "targets expand", "targets flags"),
+    "targets_code": ("targets coherent", "targets runs-on"),
+    "targets_machine": ("targets detect", "targets check"),
+    "device": (),
+    "device_read": ("device list", "device extract", "device bundle"),
+    "device_edit": ("device compress", "device prune", "device retarget"),
+    "device_split": ("device split",),
+    "device_join": ("device join",),
+    "jax": ("jax bazelrc", "jax starlark", "jax commands"),
+    "jax_migrate": ("jax translate", "jax migrate"),
+    "jax_wheel": ("jax wheel", "jax wheel-binary", "jax wheel-targets"),
+    "runpath": ("runpath show", "runpath set", "runpath for"),
+    "torch": ("torch init", "torch requirements", "torch runpath"),
+    "version": ("version",),
+    "help": ("help",),
+}
+"""The modules below this package, and the commands of each as they are typed."""
 
 
 def load_commands(words: Sequence[str] = ()) -> None:
     """Register the commands that a command line of these words may need, and all of them where that is not clear.
-
-    A group's command needs the group but none of the group's others.
 
     A short command would spend most of its time with importing the others.
     """
@@ -105,22 +69,16 @@ def needed_modules(words: Sequence[str]) -> Sequence[str]:
     """Return the modules below this package that a command line of these words may need."""
     if list(words) == ["--version"]:
         return ()
-    if list(words[:1]) == ["help"]:  # which describes any of them
-        return _MODULES
-    named = [name for name in _MODULES if words and name.split(".")[0] == words[0]]
-    second = words[1] if len(words) > 1 else ""
-    own = [name for name in named if _last_part(name) == second]
-    if own:
-        return [name for name in named if _last_part(name) == "group"] + own
+    named = [name for name in _COMMANDS if words and name.partition("_")[0] == words[0]]
+    if not named or words[0] == "help":  # which describes any of them
+        return tuple(_COMMANDS)
     # `index` is a command beside `index yank`, and no group, which would list its commands.
-    return [name for name in named if name == f"{words[0]}.{words[0]}"] or named or _MODULES
-
-
-def _last_part(name: str) -> str:
-    """Return the command that a module holds as it is typed, without what keeps it from being a word of Python."""
-    return name.rpartition(".")[2].rstrip("_").replace("_", "-")
+    for command in (" ".join(words[:2]), words[0]):
+        if own := [name for name in named if command in _COMMANDS[name]]:
+            return own
+    return named
 
 
 def _place(registered: Any) -> int:
     """Return the place in the list of the module that registered this, since another may have been imported first."""
-    return _MODULES.index(registered.callback.__module__.removeprefix(f"{__package__}."))
+    return list(_COMMANDS).index(registered.callback.__module__.removeprefix(f"{__package__}."))

@@ -8,14 +8,12 @@ from typing import Annotated
 import typer
 
 from rocwheel.binary.platform import Platform
-from rocwheel.cli.output.consoles import messages
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line, print_text
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.plan.text import print_distributions
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.plan import print_distributions
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.text import print_line, print_text
 from rocwheel.demo.demo import DemoReport, run_demo
 
 __all__ = ["demo"]

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.completion import complete_commands
+from rocwheel.cli.app import app
+from rocwheel.cli.options import complete_commands
 
 __all__ = ["help_"]
 

@@ -9,25 +9,21 @@ import typer
 from rich.filesize import decimal
 
 from rocwheel.build.cluster.readers import reading, shared_paths
-from rocwheel.cli.device.text import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
-from rocwheel.cli.output.consoles import results, teller
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.errors import report_warning
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import in_one_line
-from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.tables import print_target_table
-from rocwheel.cli.output.text import group_kernel_files, kernel_folder
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
-from rocwheel.core.messages import count
+from rocwheel.cli.app import app
+from rocwheel.cli.device import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
+from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption
+from rocwheel.cli.output import print_json, report_warning, results, setup_logging, teller
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.tables import print_target_table
+from rocwheel.cli.text import group_kernel_files, kernel_folder
+from rocwheel.core.messages import count, in_one_line
 from rocwheel.core.workers import raise_all
 from rocwheel.device.inspection import file_document, inspect_paths
 
 if TYPE_CHECKING:
     from rocwheel.device.facts import DeviceFacts
     from rocwheel.device.inspection import ElfFacts, FileFacts, PeFacts
-from rocwheel.cli.parsing.shared_options import shared
+from rocwheel.cli.options import shared
 
 __all__ = ["inspect"]
 

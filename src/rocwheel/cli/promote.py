@@ -11,15 +11,12 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from rocwheel.build.promoting.promote import PromoteJob, PromotionResult, checked_version
-from rocwheel.cli.output.consoles import messages
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.tables import print_table
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.cli.targets.options import read_targets
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
+from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.tables import print_table
+from rocwheel.cli.targets import read_targets
 
 __all__ = ["promote"]
 

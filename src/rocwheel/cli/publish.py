@@ -10,17 +10,13 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from rocwheel.cli.edited_pages import print_edited
-from rocwheel.cli.front_options import read_next_extras
-from rocwheel.cli.output.consoles import messages
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.errors import report_warning
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.cli.urls.folder_cache import Selection, distributions_in, fetch_folder
+from rocwheel.cli.app import app
+from rocwheel.cli.index import print_edited, read_next_extras
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.remote import Selection, distributions_in, fetch_folder
+from rocwheel.cli.text import print_line
 from rocwheel.core.cache_folders import keep_published, published_folder
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of, looks_like_host

@@ -11,12 +11,11 @@ import typer
 from rich.filesize import decimal
 
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import attempt_all, open_workers, raise_all, worker_count
@@ -87,7 +86,7 @@ def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) 
     elif index := import_module("rocwheel.index.source").find_index(place):
         yield remote.verify_index_at(index, executor, progress)
     else:
-        fetched = import_module("rocwheel.cli.urls.folder_cache")
+        fetched = import_module("rocwheel.cli.remote")
         selection = fetched.Selection("distributions", fetched.distributions_in)
         folder = fetched.fetch_folder(place, selection, is_quiet=quiet, is_shown=True)
         yield from verify_path(Path(folder), executor, progress)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import typer
 
 import rocwheel
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.output import print_json
 
 __all__ = ["version"]
 

@@ -6,7 +6,7 @@ Most parts of a large file are hashed anyway by those who make them. A seal take
 from __future__ import annotations
 
 import hashlib
-from functools import partial
+from functools import cache, partial
 from typing import IO, TYPE_CHECKING
 
 import msgspec
@@ -137,4 +137,20 @@ def _hash(read: Callable[[int, int], bytes], ranges: Sequence[tuple[int, int]] |
     for start, stop in ranges:
         for at in range(start, stop, _PART):
             hasher.update(read(at, min(at + _PART, stop)))
+    return hasher.digest()
+
+
+_SUFFIXES = frozenset({".py", ".pyc", ".toml"})
+"""Of code, without source if it was installed so, and of the tables that it reads."""
+
+
+@cache
+def source_hash(place: Path) -> bytes:
+    """Return the hash of a module, or of the names and bytes of all modules and tables of a package and those below."""
+    if not place.is_dir():
+        return hashlib.sha256(place.read_bytes()).digest()
+    hasher = hashlib.sha256()
+    for path in sorted(place.iterdir()):
+        if path.suffix in _SUFFIXES or (path.is_dir() and path.name != "__pycache__"):
+            hasher.update(b"%s\n" % path.name.encode() + source_hash(path))
     return hasher.digest()

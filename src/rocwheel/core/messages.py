@@ -1,10 +1,12 @@
-"""Parts of messages: counts with their nouns, quotes of inputs, and what the user may have meant."""
+"""Parts of messages: counts with their nouns, quotes of inputs, text that is safe to print, and likely meanings."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rocwheel.core.remote_placeholders import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,3 +85,24 @@ def find_below(folder: Path, is_wanted: Callable[[Path], bool]) -> Path | None:
         return next((path for path in folders if any(map(is_wanted, path.iterdir()))), None)
     except OSError:
         return None
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Those of ASCII and ISO 8859, separators of lines and paragraphs, and what turns the direction of text around."""
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with control characters as escapes, except tabs and line ends: file names may contain them.
+
+    Files that stand for others, as for wheels at a URL, go by the names of these.
+    """
+    return _CONTROL.sub(lambda match: _escape(ord(match[0])), shown(text))
+
+
+def in_one_line(text: str) -> str:
+    """Return ``text`` as `printable` does, with line ends and tabs as escapes, too: a name must not begin a line."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _escape(character: int) -> str:
+    return f"\\x{character:02x}" if character < 1 << 8 else f"\\u{character:04x}"

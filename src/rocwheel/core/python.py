@@ -1,14 +1,12 @@
-"""This Python: how a module runs, in which mode, when garbage is collected, and the hash of the source code."""
+"""This Python: how a module runs, in which mode, and when garbage is collected."""
 
 from __future__ import annotations
 
 import codecs
 import gc
-import hashlib
 import os
 import sys
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,10 +35,6 @@ def as_typed(command: Sequence[str]) -> str:
     if words[:2] == ["-c", _PROGRAM]:
         words[:2] = ["-m"]
     return " ".join([python, *words])
-
-
-_SUFFIXES = frozenset({".py", ".pyc", ".toml"})
-"""Of code, without source if it was installed so, and of the tables that it reads."""
 
 
 _SELDOM = 200_000
@@ -77,18 +71,6 @@ def loading_without_collections() -> Iterator[None]:
         gc.freeze()
         if is_wanted:
             gc.enable()
-
-
-@cache
-def source_hash(place: Path) -> bytes:
-    """Return the hash of a module, or of the names and bytes of all modules and tables of a package and those below."""
-    if not place.is_dir():
-        return hashlib.sha256(place.read_bytes()).digest()
-    hasher = hashlib.sha256()
-    for path in sorted(place.iterdir()):
-        if path.suffix in _SUFFIXES or (path.is_dir() and path.name != "__pycache__"):
-            hasher.update(b"%s\n" % path.name.encode() + source_hash(path))
-    return hasher.digest()
 
 
 def start_in_utf8_mode() -> None:

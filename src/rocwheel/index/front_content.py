@@ -17,7 +17,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from rocwheel.core.python import source_hash
+from rocwheel.core.hashing import source_hash
 from rocwheel.core.reading import read_regular
 from rocwheel.index import front_page as pages
 from rocwheel.index.extra_files import no_extras

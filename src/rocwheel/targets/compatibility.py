@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Fit", "Runtime", "choose", "covers", "explain", "fit", "settings_of"]
 
+GENERIC = "generic"
+"""The target of artifacts that are the same for all GPUs."""
+
 
 class Runtime(str, Enum):
     """The runtime whose rules hold when code is loaded."""

@@ -10,10 +10,10 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.artifact import GENERIC
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.targets.catalog.catalog import SPIRV, load_catalog
+from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.kernel_files.table import load_table
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ import msgspec
 from zlib_ng import zlib_ng
 
 from rocwheel.core.compression import QUICK_CODECS, codec_sample, codec_tools, zstd
-from rocwheel.core.python import source_hash
+from rocwheel.core.hashing import source_hash
 from rocwheel.wheels.content import Digest, SequenceContent, digest_bytes
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.core import patch
-from rocwheel.core.python import source_hash
+from rocwheel.core.hashing import source_hash
 from rocwheel.core.reading import is_settled
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.wheels import content as contents

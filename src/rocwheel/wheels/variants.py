@@ -76,6 +76,11 @@ def load_draft() -> Draft:
     return read_table("rocwheel.wheels", "draft.toml", Draft)
 
 
+def drafts() -> str:
+    """Return which drafts the variants follow, for messages."""
+    return f"a draft: {', '.join(load_draft().drafts)}"
+
+
 Properties = dict[str, dict[str, tuple[str, ...]]]
 """Values by namespace and feature; empty for the null variant."""
 

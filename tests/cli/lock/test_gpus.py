@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rocwheel.cli.lock.gpus import check_locked, parse_requirements, targets_to_lock
+from rocwheel.cli.lock import check_locked, parse_requirements, targets_to_lock
 from rocwheel.core.errors import InputError, ProblemsError
 
 

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from rocwheel.cli.output.consoles import LazyConsole
+from rocwheel.cli.output import LazyConsole
 
 
 @pytest.fixture
@@ -16,6 +16,6 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     stream = io.StringIO()
     console = LazyConsole(stderr=True)
     console.rich = Console(file=stream, soft_wrap=True, highlight=False)
-    for module in ("errors", "logs", "progress"):
-        monkeypatch.setattr(f"rocwheel.cli.output.{module}.messages", console)
+    for module in ("output", "progress"):
+        monkeypatch.setattr(f"rocwheel.cli.{module}.messages", console)
     return stream

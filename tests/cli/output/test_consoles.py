@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rocwheel.cli.output.consoles import LazyConsole
+from rocwheel.cli.output import LazyConsole
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output import print_json
 
 if TYPE_CHECKING:
     import pytest

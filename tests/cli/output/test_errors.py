@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.cli.output.errors import report_error, report_warning
+from rocwheel.cli.output import report_error, report_warning
 from rocwheel.core.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:

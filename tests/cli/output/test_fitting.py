@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.cli.output.fitting import UNLIMITED, fit_table
+from rocwheel.cli.tables import UNLIMITED, fit_table
 
 
 def shown(table: Table, width: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output import setup_logging
 
 if TYPE_CHECKING:
     import io

@@ -11,12 +11,10 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.cli.output.consoles import messages, prepare_streams, results
-from rocwheel.cli.output.errors import report_error, report_warning
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import end_progress, make_progress
-from rocwheel.cli.output.tables import cell, print_table
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output import messages, prepare_streams, report_error, report_warning, results, setup_logging
+from rocwheel.cli.progress import end_progress, make_progress
+from rocwheel.cli.tables import cell, print_table
+from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
 from tests.cli.test_failures import ABSENT
 from tests.support.bundles import bundle_of
@@ -105,7 +103,7 @@ def test_no_way_of_printing_leaves_out_or_obeys_a_character(capsys: pytest.Captu
 
 
 def test_what_every_way_of_printing_shows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocwheel.cli.output.progress._LINES_AFTER", 0)
+    monkeypatch.setattr("rocwheel.cli.progress._LINES_AFTER", 0)
     prepare_streams()
     setup_logging(quiet=False, verbose=True)
     table = Table("name")

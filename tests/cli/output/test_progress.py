@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli.output import progress as module
-from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli import progress as module
+from rocwheel.cli.progress import make_progress
 from rocwheel.core.progress import SILENT
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def test_a_step_after_which_another_has_begun_is_not_shown(
 
 _WORK = """
 import sys, time
-from rocwheel.cli.output.consoles import results
-from rocwheel.cli.output.progress import end_progress, make_progress
+from rocwheel.cli.output import results
+from rocwheel.cli.progress import end_progress, make_progress
 progress = make_progress(quiet=False)
 progress.begin("reading [x]", 100)
 progress.advance(50)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from rocwheel.cli.output.tables import print_table
+from rocwheel.cli.tables import print_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from rocwheel.cli import app, load_commands
+from rocwheel.cli import load_commands
+from rocwheel.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

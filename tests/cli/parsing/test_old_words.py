@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.cli.parsing.old_words import current_words, name_as_given
+from rocwheel.cli.reference_options import current_words, name_as_given
 from rocwheel.core.errors import InputError
 from tests.support.commands import COMMANDS
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from rocwheel.cli.parsing.command import CommandApp
+from rocwheel.cli.app import CommandApp
 from tests.support.bundles import bundle_of
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
 

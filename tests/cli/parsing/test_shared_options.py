@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rocwheel.cli.parsing.shared_options import takes
+from rocwheel.cli.options import takes
 
 
 def read_size(width: Annotated[int, typer.Option()], height: Annotated[int, typer.Option()] = 2) -> int:

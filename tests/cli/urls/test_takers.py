@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli.urls.takers import TAKERS
+from rocwheel.cli.remote import TAKERS
 from tests.support.commands import COMMANDS
 from tests.support.places import ROOT
 

@@ -184,7 +184,7 @@ _FETCH = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from rocwheel.cli.urls.brought_urls import _fetch
+from rocwheel.cli.remote import _fetch
 from rocwheel.core.errors import WorkError
 store = SimpleNamespace(
     head=lambda name: SimpleNamespace(size=5000, e_tag=""),

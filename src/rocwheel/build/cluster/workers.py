@@ -17,8 +17,8 @@ from rocwheel import __version__
 from rocwheel.core.compression import codec_samples, codec_tools, library_version
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, limit_remedy, read_error
+from rocwheel.core.hashing import source_hash
 from rocwheel.core.messages import first_of
-from rocwheel.core.python import source_hash
 from rocwheel.core.reading import FileStamp
 from rocwheel.core.workers import raise_all
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.artifacts.artifact import ANY_EXECUTE, GENERIC, Artifact, ArtifactName, FileKind, Member, place
+from rocwheel.artifacts.artifact import ANY_EXECUTE, Artifact, ArtifactName, FileKind, Member, place
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.artifacts.sdk_files import (
     DIST_INFO_PATH,
@@ -22,6 +22,7 @@ from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.reading import have_same_bytes
 from rocwheel.device.merging.host_parts import HostDifference, compare_host_parts
 from rocwheel.targets.catalog.families import is_family
+from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.kernel_files.check import check_kernel_file
 from rocwheel.targets.kernel_files.classify import classify_path, shared_row
 from rocwheel.targets.kernel_files.table import Difference as SharedRule

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.deb import GPU_FIELD, Choice, DebMember, ForeignCode, open_deb
+from rocwheel.artifacts.deb import Choice, DebMember, ForeignCode, open_deb
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.core.reading import FileRange
@@ -17,7 +17,7 @@ from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.installed.coherence.check import Misdeclared
 from rocwheel.installed.library_code import FileCode, named_code, read_file_code
 from rocwheel.targets.kernel_files.names import kpack_target
-from rocwheel.targets.spelling.target_set import id_sort_key
+from rocwheel.targets.spelling.target_set import GPU_FIELD, id_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.deb import GPU_FIELD
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import NoFlagError
 from rocwheel.targets.spelling.spellings import spell_cmake, spell_commas, spell_spaces
+from rocwheel.targets.spelling.target_set import GPU_FIELD
 
 if TYPE_CHECKING:
     from rocwheel.targets.spelling.target_set import TargetSet

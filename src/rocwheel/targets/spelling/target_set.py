@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.deb import GPU_FIELD
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import convert_all
@@ -47,6 +46,9 @@ __all__ = [
     "strip_setting",
     "target_words",
 ]
+
+GPU_FIELD = "X-ROCm-GPU-Architecture"
+"""The control field by which a Debian package names its GPUs, separated by spaces (Debian's pkg-rocm-tools)."""
 
 _NATIVE = "native"
 """The word that stands for the GPUs of this machine."""

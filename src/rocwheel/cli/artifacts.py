@@ -1,0 +1,220 @@
+"""``rocwheel artifacts``: lists, packs and unpacks artifacts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from rocwheel.artifacts.archives import ArchiveFormat
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.importer import ImportReport, IncompletePackage, MachineNeed
+from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarise
+from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
+from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
+from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.tables import cell, print_table
+from rocwheel.cli.text import print_line
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.workers import raise_all
+from rocwheel.wheels.sdist import SourceDate
+
+artifacts_app = CommandApp("artifacts", help="Look at, pack, unpack and import SDK artifacts.")
+app.add_typer(artifacts_app)
+
+
+@artifacts_app.callback()
+def artifacts() -> None:
+    """Group the commands about SDK artifacts."""
+
+
+DirectoryArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")
+]
+DestDirOption = Annotated[Path, shared("--dest-dir")]
+NewDirOption = Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")]
+TableOption = Annotated[
+    Path | None, typer.Option("--table", metavar="FILE", help="Use this import table (TOML) instead of rocwheel's own.")
+]
+
+
+def print_made(kind: str, paths: tuple[Path, ...], *, json: bool) -> None:
+    """Print the paths of what was made, one a line."""
+    if json:
+        print_json(kind, 1, {"paths": [str(path) for path in paths]})
+        return
+    for path in paths:
+        print_line(path)
+
+
+def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
+    """Print what an import made, left out and needs."""
+    if json:
+        print_json("artifact-import", 1, report)
+        return
+    print_table(_import_table(report))
+    print_line(f"SDK version: {report.version or 'unknown, so give one to `rocwheel build --version`'}")
+    for reason, files in report.skipped.items():
+        print_line(f"left out, {reason}: {files}")
+    if report.left_out:
+        print_line(f"left out packages of the system (--bundle-sysdeps imports them): {', '.join(report.left_out)}")
+    if report.unknown:
+        print_line(f"packages that the table does not name, placed by what they hold: {', '.join(report.unknown)}")
+    _print_paths("packages that nothing needs, left out", report.unneeded, verbose=verbose)
+    _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
+    _print_paths("files that no rule matches, put into the catch-all artifact", report.unmatched, verbose=verbose)
+    _print_requirements("packages", report.packages, verbose=verbose)
+    _print_requirements("libraries", report.libraries, verbose=verbose)
+    _print_requirements("programs", report.programs, verbose=verbose)
+    _print_incomplete(report.incomplete, verbose=verbose)
+
+
+def _import_table(report: ImportReport) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("artifact", footer=count(len(report.artifacts), "artifact"))
+    table.add_column("files", footer=f"{sum(item.files for item in report.artifacts)}", justify="right")
+    table.add_column("symlinks", footer=f"{sum(item.links for item in report.artifacts)}", justify="right")
+    table.add_column("bytes", footer=f"{sum(item.size for item in report.artifacts):,}", justify="right")
+    for item in report.artifacts:
+        table.add_row(item.name, f"{item.files}", f"{item.links}", f"{item.size:,}")
+    return table
+
+
+def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
+    if not paths:
+        return
+    print_line(f"{title}: {len(paths)}{'' if verbose else ' (-v lists them)'}")
+    for path in paths if verbose else ():
+        print_line(f"  {path}")
+
+
+def _print_requirements(what: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
+    """Print what the machine must have and a file that needs it; with ``verbose``, all such files."""
+    if not requirements:
+        return
+    print_line(f"{what} required from the system:")
+    for requirement in requirements:
+        most = len(requirement.needed_by) if verbose else 1
+        print_line(f"  {requirement.name}  by {first_of(requirement.needed_by, most)}")
+
+
+def _print_incomplete(packages: tuple[IncompletePackage, ...], *, verbose: bool) -> None:
+    """Print which CMake packages lack which file; with ``verbose``, all such files."""
+    if packages:
+        print_line("CMake packages that find_package can't load:")
+    for package in packages:
+        most = len(package.missing) if verbose else 1
+        print_line(f"  {package.path}  for want of {first_of(package.missing, most)}")
+
+
+@artifacts_app.command("list")
+def list_(
+    directory: DirectoryArgument,
+    component: Annotated[
+        str | None, typer.Option("--component", metavar="NAME", help="List only this component, such as lib or dev.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        shared("--target", "List only this target; gfx90a includes gfx90a:xnack+.", autocompletion=complete_targets),
+    ] = None,
+    files: Annotated[bool, typer.Option("--files", help="List the contents of the artifacts.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """List artifacts, with the number and size of their files.
+
+    The exit status is 2 when an artifact can't be read, after all others.
+
+    Example: rocwheel artifacts list artifacts/ --component lib --target gfx942
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    unread: list[RocwheelError] = []
+    with open_catalog(directory, progress=make_progress(quiet=quiet), unread=unread) as catalog:
+        summary = summarise(catalog, component=component, target=target, with_entries=files)
+        absence = "" if summary.artifacts else explain_absence(catalog, component=component, target=target)
+    if absence and not quiet:
+        report_warning(absence)
+    if json:
+        print_json("artifacts", 1, summary)
+    else:
+        print_table(_entry_table(summary) if files else _artifact_table(summary))
+    raise_all(str(directory), unread)
+
+
+def _artifact_table(summary: CatalogSummary) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("artifact", footer=count(len(summary.artifacts), "artifact"))
+    table.add_column("component")
+    table.add_column("target")
+    table.add_column("files", footer=f"{summary.files}", justify="right")
+    table.add_column("symlinks", footer=f"{summary.symlinks}", justify="right")
+    table.add_column("bytes", footer=f"{summary.bytes:,}", justify="right")
+    for item in summary.artifacts:
+        table.add_row(item.name, item.component, item.target, f"{item.files}", f"{item.symlinks}", f"{item.bytes:,}")
+    return table
+
+
+def _entry_table(summary: CatalogSummary) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("artifact", "kind", "mode"):
+        table.add_column(name)
+    table.add_column("bytes", justify="right")
+    table.add_column("path")
+    for item in summary.artifacts:
+        for entry in item.entries or ():
+            table.add_row(item.artifact, entry.kind.value, entry.mode, f"{entry.bytes:,}", _path_text(entry))
+    return table
+
+
+def _path_text(entry: EntrySummary) -> Text:
+    text = f"{entry.path} -> {entry.link}" if entry.link else entry.path
+    return cell(text)
+
+
+@artifacts_app.command()
+def archive(
+    directory: DirectoryArgument,
+    dest_dir: DestDirOption,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Pack only these artifacts.")] = None,
+    archive_format: Annotated[
+        ArchiveFormat, typer.Option("--format", help="Compress the archives in this format.")
+    ] = ArchiveFormat.ZST,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Pack each artifact into an archive; the same artifact always gives the same bytes.
+
+    Example: rocwheel artifacts archive artifacts/ --dest-dir archives/ blas_lib_gfx942
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    date = SourceDate.from_environment(os.environ)
+    progress = make_progress(quiet=quiet)
+    paths = archive_artifacts(directory, dest_dir, names or (), archive_format, date, progress=progress)
+    print_made("artifact-archives", paths, json=json)
+
+
+@artifacts_app.command()
+def extract(
+    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE", help="Artifact archives.")],
+    dest_dir: DestDirOption,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Unpack each artifact archive into a folder of its name; nothing is overwritten.
+
+    Example: rocwheel artifacts extract archives/*.tar.zst --dest-dir artifacts/
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    paths = extract_archives(archives, dest_dir, progress=make_progress(quiet=quiet))
+    print_made("artifact-folders", paths, json=json)

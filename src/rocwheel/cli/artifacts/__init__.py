@@ -1,1 +1,0 @@
-"""``rocwheel artifacts``: the group of the commands about SDK artifacts."""

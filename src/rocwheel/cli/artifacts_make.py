@@ -1,0 +1,305 @@
+"""``rocwheel artifacts``: fetches artifacts, makes them from Debian packages and prefixes, and merges builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich import box
+from rich.filesize import decimal
+from rich.table import Table
+
+from rocwheel.artifacts.fetching import (
+    PACKAGED_COMPONENTS,
+    Archive,
+    FetchedArchive,
+    Wanted,
+    choose_archives,
+    fetch_files,
+    find_archives,
+    read_checksums,
+    with_sizes,
+)
+from rocwheel.artifacts.from_deb import import_debs
+from rocwheel.artifacts.from_prefix import import_prefixes
+from rocwheel.artifacts.import_table import load_table
+from rocwheel.binary.code_objects import TargetId
+from rocwheel.cli.artifacts import DestDirOption, NewDirOption, TableOption, artifacts_app, print_report
+from rocwheel.cli.options import (
+    FetchNothingOption,
+    JsonOption,
+    QuietOption,
+    TransfersOption,
+    VerboseOption,
+    complete_targets,
+    shared,
+    takes,
+)
+from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.tables import cell, print_table
+from rocwheel.cli.text import print_line
+from rocwheel.core.messages import count
+from rocwheel.core.writing import check_destination, require_free
+from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
+from rocwheel.device.merging.shards import MergeReport
+from rocwheel.stores.open import open_store
+from rocwheel.stores.store import Store, StoredFile
+from rocwheel.targets.kernel_files.names import kernel_targets
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.serving import serves
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+_ALL = "all"
+_SHOWN = {"sha256": "its checksum", "size": "its size alone", "nothing": "nothing"}
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    agents: tuple[TargetId, ...]
+    wanted: Wanted
+
+    def choose(self, store: Store, files: Iterable[StoredFile]) -> tuple[Archive, ...]:
+        """Return the archives that are asked for, with their sizes."""
+        serving = {str(agent): partial(serves, wanted=(agent,)) for agent in self.agents}
+        found = choose_archives(find_archives(files, store.url), self.wanted, serving, store.url)
+        sized = with_sizes(store, [archive.stored for archive in found])
+        return tuple(map(Archive, [archive.name for archive in found], sized))
+
+
+def _read_choice(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Fetch only these artifacts.")] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            "--targets",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Fetch what these GPUs need, e.g. 'gfx906;gfx94X-dcgpu', and what is for all GPUs.",
+            show_default="all",
+        ),
+    ] = None,
+    components: Annotated[
+        str,
+        typer.Option("--components", metavar="LIST", help=f"Fetch these components, e.g. 'lib,run', or '{_ALL}'."),
+    ] = ",".join(PACKAGED_COMPONENTS),
+) -> _Choice:
+    agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else ()
+    return _Choice(tuple(agents), Wanted(tuple(map(str, agents)), _listed(components), tuple(names or ())))
+
+
+@artifacts_app.command()
+@takes(choice=_read_choice)
+def fetch(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Store of archives: s3://, http(s)://, file:// or a folder.")
+    ],
+    dest_dir: DestDirOption,
+    *,
+    choice: _Choice,
+    jobs: TransfersOption = 4,
+    dry_run: FetchNothingOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Fetch the artifact archives that a build needs from a store, verified.
+
+    A file gets its name when it is whole and has its checksum (NAME.sha256sum or SHA256SUMS in the store) or, where
+    there is none, its size. A run that was broken off goes on where it ended; files that are there already stay.
+
+    Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --dest-dir artifacts
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    check_destination(dest_dir)
+    store = open_store(url)
+    files = tuple(store.list())
+    archives = choice.choose(store, files)
+    stored = [archive.stored for archive in archives]
+    checksums = read_checksums(store, files, stored)
+    if dry_run:
+        _print_planned(archives, checksums, json=json)
+        return
+    fetched = fetch_files(store, stored, dest_dir, checksums, jobs=jobs, progress=make_progress(quiet=quiet))
+    if json:
+        print_json("artifact-fetch", 1, {"source": store.url, "dest_dir": str(dest_dir), "archives": fetched})
+    elif not quiet:
+        _print_fetched(fetched, verbose=verbose)
+
+
+def _listed(components: str) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(word for word in components.replace(";", ",").replace(" ", ",").split(",") if word))
+    return () if _ALL in words else words
+
+
+def _print_planned(archives: tuple[Archive, ...], checksums: dict[str, str], *, json: bool) -> None:
+    rows = [
+        {"name": one.stored.name, "bytes": max(one.stored.size, 0), "sha256": checksums.get(one.stored.name)}
+        for one in archives
+    ]
+    if json:
+        print_json("artifact-fetch-plan", 1, {"archives": rows})
+        return
+    total = sum(max(one.stored.size, 0) for one in archives)
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("archive", footer=count(len(archives), "archive"))
+    table.add_column("size", footer=decimal(total), justify="right")
+    table.add_column("checksum")
+    for one in archives:
+        size = decimal(one.stored.size) if one.stored.size >= 0 else "unknown"
+        table.add_row(cell(one.stored.name), size, checksums.get(one.stored.name, "none"))
+    print_table(table)
+
+
+def _print_fetched(fetched: tuple[FetchedArchive, ...], *, verbose: bool) -> None:
+    for one in fetched if verbose else ():
+        print_line(f"{one.name}: {decimal(one.bytes)}, {'fetched' if one.is_new else 'was there'}")
+    new = sum(one.is_new for one in fetched)
+    print_line(f"{count(new, 'archive')} fetched, {len(fetched) - new} there already")
+    for kind, words in _SHOWN.items():
+        if number := sum(one.verified == kind for one in fetched):
+            print_line(f"compared with {words}: {count(number, 'archive')}")
+
+
+@artifacts_app.command("from-deb")
+def from_deb(
+    packages: Annotated[list[Path], typer.Argument(metavar="DEB", help="Debian packages.")],
+    dest_dir: NewDirOption,
+    table: TableOption = None,
+    bundle_sysdeps: Annotated[
+        bool,
+        typer.Option(show_default=False, help="Also import packages of system libraries, into lib/rocm_sysdeps/lib."),
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Make artifacts from Debian's ROCm packages, and print what they need from the system.
+
+    Example: rocwheel artifacts from-deb debs/*.deb --dest-dir artifacts --bundle-sysdeps
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    report = import_debs(
+        packages,
+        dest_dir,
+        load_table(table or "debian.toml"),
+        bundle_system=bundle_sysdeps,
+        progress=make_progress(quiet=quiet),
+    )
+    print_report(report, json=json, verbose=verbose)
+
+
+@artifacts_app.command("from-prefix")
+def from_prefix(
+    prefixes: Annotated[
+        list[Path],
+        typer.Argument(metavar="PREFIX", help="Install prefix, such as /opt/rocm/core. Several are united."),
+    ],
+    dest_dir: NewDirOption,
+    table: TableOption = None,
+    strict: Annotated[
+        bool, typer.Option(show_default=False, help="Refuse files that no rule of the table matches.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Make artifacts from an install prefix, and print what they need from the system.
+
+    Example: rocwheel artifacts from-prefix /opt/rocm/core --dest-dir artifacts
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    progress = make_progress(quiet=quiet)
+    rules = load_table(table or "prefix.toml")
+    report = import_prefixes(prefixes, dest_dir, rules, strict=strict, progress=progress, targets_of=kernel_targets)
+    print_report(report, json=json, verbose=verbose)
+
+
+def _read_options(
+    primary: Annotated[
+        Path, typer.Option("--primary", metavar="DIR", help="Take the host files from this one of them.")
+    ],
+    may_differ: Annotated[
+        list[str] | None,
+        typer.Option("--may-differ", metavar="PATTERN", help="Accept other bytes in host files that match this."),
+    ] = None,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing", show_default=False, help="Merge builds without files for targets that they name."
+        ),
+    ] = False,
+) -> MergeOptions:
+    return MergeOptions(str(primary), tuple(may_differ or ()), allow_missing)
+
+
+@artifacts_app.command()
+@takes(options=_read_options)
+def merge(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of artifacts, one for each build.")],
+    options: MergeOptions,
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")],
+    hard_links: Annotated[
+        bool,
+        typer.Option("--hard-links", show_default=False, help="Link files instead of copying them, where possible."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", show_default=False, help="Compare and report, and write nothing.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Unite builds for different GPUs: host files of the primary build, device files of all.
+
+    Host files are compared. Nothing is written when they differ in more than build ids and what a table names, or when
+    two builds have different files for one GPU.
+
+    Example: rocwheel artifacts merge gfx94X/ gfx110X/ --primary gfx94X/ --dest-dir artifacts
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    require_free(dest_dir, *directories)
+    with opened_merge(directories, options, progress=make_progress(quiet=quiet)) as plan:
+        report = plan.report if dry_run else write_merge(plan, dest_dir, hard_links=hard_links)
+    if json:
+        print_json("artifact-merge", 1, report)
+    else:
+        _print_merged(report, verbose=verbose)
+
+
+def _print_merged(report: MergeReport, *, verbose: bool) -> None:
+    print_table(_table(report))
+    if report.targets:
+        print_line(f"targets: {', '.join(report.targets)}")
+    for missing in report.missing:
+        shards = ", ".join(missing.shards)
+        if missing.artifact:
+            print_line(f"{missing.artifact} has nothing for {missing.target}, unlike others of {shards}")
+        else:
+            print_line(f"{shards} has nothing for {missing.target}, which its dist_info.json names")
+    differences = [f"{d.path} of {d.shard} ({d.differs}): {d.outcome}" for d in report.differences]
+    _print_list("host files that differ", differences, verbose=verbose)
+    _print_list("kernel files that no rule knows, left in the artifacts of their kind", report.unknown, verbose=verbose)
+    print_line(f"written to {report.dest_dir}" if report.dest_dir else "nothing was written (--dry-run)")
+
+
+def _print_list(title: str, lines: list[str] | tuple[str, ...], *, verbose: bool) -> None:
+    if not lines:
+        return
+    print_line(f"{title}: {len(lines)}{'' if verbose else ' (-v lists them)'}")
+    for line in lines if verbose else ():
+        print_line(f"  {line}")
+
+
+def _table(report: MergeReport) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("artifact", footer=count(len(report.artifacts), "artifact"))
+    table.add_column("files", footer=f"{sum(item.files for item in report.artifacts)}", justify="right")
+    table.add_column("bytes", footer=f"{sum(item.bytes for item in report.artifacts):,}", justify="right")
+    table.add_column("from")
+    for item in report.artifacts:
+        table.add_row(cell(item.name), f"{item.files}", f"{item.bytes:,}", cell(", ".join(item.shards)))
+    return table

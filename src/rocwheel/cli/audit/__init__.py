@@ -1,1 +1,0 @@
-"""``rocwheel audit``: its options, its text, and what it fetches."""

@@ -1,0 +1,211 @@
+"""``rocwheel cache``: what is in the cache of packed files, and what leaves it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.filesize import decimal
+
+from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.text import print_line
+from rocwheel.core.cache import LIMIT_VARIABLE, Unreadable, Verified, packed_cache, parse_size, read_contents
+from rocwheel.core.cache import prune as prune_folder
+from rocwheel.core.cache import verify as verify_folder
+from rocwheel.core.cache_folders import fetched_cache, list_folders, prune_folders, published_cache
+from rocwheel.core.errors import ProblemsError, WorkError
+from rocwheel.core.messages import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.core.cache import Pruned
+
+
+cache_app = CommandApp("cache", help="What builds keep for one another, and what was fetched from URLs.")
+app.add_typer(cache_app)
+
+
+@cache_app.callback()
+def cache() -> None:
+    """Hold the commands about the cache."""
+
+
+class _Info(msgspec.Struct, frozen=True):
+    folder: str
+    entries: int
+    bytes: int
+    limit: int
+    oldest_use: str | None = None
+    newest_use: str | None = None
+    fetched_folder: str = ""
+    fetched: int = 0
+    fetched_bytes: int = 0
+    published_folder: str = ""
+    published: int = 0
+    published_bytes: int = 0
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+@cache_app.command()
+def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
+    """Print where the cache is, how much is in it, and how much there may be.
+
+    What commands have fetched from URLs of folders is there, too, and what publish notes of the files of folders.
+
+    Example: rocwheel cache info
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    found = _read()
+    if json:
+        print_json("cache-info", 1, found)
+        return
+    print_line(found.folder)
+    print_line(f"{count(found.entries, 'entry', 'entries')}, {decimal(found.bytes)} of at most {decimal(found.limit)}")
+    if found.oldest_use:
+        print_line(f"used between {found.oldest_use} and {found.newest_use}")
+    for one in found.unreadable:
+        print_line(f"{one.path}: can't be read ({one.reason}), and is not counted")
+    if found.fetched:
+        print_line(found.fetched_folder)
+        print_line(f"{count(found.fetched, 'folder')} fetched from URLs, {decimal(found.fetched_bytes)}")
+    if found.published:
+        print_line(found.published_folder)
+        print_line(f"notes of {count(found.published, 'published folder')}, {decimal(found.published_bytes)}")
+
+
+def _read() -> _Info:
+    place = packed_cache(os.environ)
+    contents = read_contents(place.folder)
+    entries = contents.entries
+    total = sum(entry.size for entry in entries)
+    oldest, newest = (_time(entries[0].used), _time(entries[-1].used)) if entries else (None, None)
+    packed = _Info(str(place.folder), len(entries), total, place.limit, oldest, newest)
+    fetched, published = list_folders(fetched_cache()), list_folders(published_cache())
+    return msgspec.structs.replace(
+        packed,
+        fetched_folder=str(fetched_cache()),
+        fetched=len(fetched),
+        fetched_bytes=sum(one.size for one in fetched),
+        published_folder=str(published_cache()),
+        published=len(published),
+        published_bytes=sum(one.size for one in published),
+        unreadable=contents.unreadable,
+    )
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+_OPTION = "--max-size"
+_NAMES = {
+    "fetched": ("fetched folder", "fetched folders"),
+    "published": ("folder of publishing notes", "folders of publishing notes"),
+}
+
+
+@cache_app.command()
+def prune(
+    *,
+    max_size: Annotated[
+        str | None,
+        typer.Option(
+            _OPTION,
+            metavar="SIZE",
+            help="Leave at most this much, e.g. 2GB; 0 removes all.",
+            show_default=f"${LIMIT_VARIABLE}, else 10GB",
+        ),
+    ] = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Remove what was not used for longest, until the cache is small enough.
+
+    What killed builds have left in it goes, too. Builds that run meanwhile pack again what they miss. Folders fetched
+    from URLs may take as much again, and so may the notes of publish; folders in use stay.
+
+    The exit status is 1 if something can't be removed or read.
+
+    Example: rocwheel cache prune --max-size 2GB
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    place = packed_cache(os.environ)
+    limit = place.limit if max_size is None else parse_size(max_size, source=_OPTION)
+    done = prune_folder(place.folder, limit)
+    folders = {
+        "fetched": prune_folders(fetched_cache(), limit),
+        "published": prune_folders(published_cache(), limit, needs_lock=False),
+    }
+    if json:
+        more = {f"{kind}_{name}": value for kind, one in folders.items() for name, value in _values(one).items()}
+        print_json("cache-prune", 1, {"folder": str(place.folder), **msgspec.to_builtins(done), **more})
+    elif not quiet:
+        _print_pruned(done, "entry", "entries")
+        for kind, one in folders.items():
+            if one.removed or one.left:
+                _print_pruned(one, *_NAMES[kind])
+    if problems := list(_problems(place.folder, done)):
+        raise problems[0] if len(problems) == 1 else ProblemsError(str(place.folder), problems)
+
+
+def _values(done: Pruned) -> dict[str, int]:
+    names = ("removed", "removed_bytes", "left", "left_bytes")
+    return {name: getattr(done, name) for name in names}
+
+
+def _print_pruned(done: Pruned, one: str, several: str) -> None:
+    removed = f"removed {count(done.removed, one, several)} ({decimal(done.removed_bytes)})"
+    print_line(f"{removed}; left: {done.left} ({decimal(done.left_bytes)})")
+
+
+def _problems(folder: Path, done: Pruned) -> Iterator[WorkError]:
+    """Yield what could not be done; a reason that many entries have, once."""
+    for reason, number in Counter(one.reason for one in done.not_removed).items():
+        first = next(one.path for one in done.not_removed if one.reason == reason)
+        found = f"{count(number, 'entry', 'entries')} can't be removed ({reason}), such as {first}"
+        yield WorkError(folder, found, remedy="Check its permissions, that its disk may be written, and what is there.")
+    for one in done.unreadable:
+        yield WorkError(one.path, f"can't be read ({one.reason})", remedy="Check its permissions.")
+
+
+@cache_app.command()
+def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
+    """Read the whole cache, and remove what is damaged.
+
+    Builds notice damage, too, when they come to it, and pack the file again. This command finds all of it, as on a disk
+    that changes bytes. What can't be read is named and stays. The exit status is 1 if anything was damaged or can't be
+    read.
+
+    Example: rocwheel cache verify
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    place = packed_cache(os.environ)
+    found = verify_folder(place.folder, make_progress(quiet=quiet or json))
+    if json:
+        print_json("cache-verify", 1, {"folder": str(place.folder), **msgspec.to_builtins(found)})
+    else:
+        _print_found(found, quiet=quiet)
+    if found.damaged or found.unreadable:
+        raise typer.Exit(1)
+
+
+def _print_found(found: Verified, *, quiet: bool) -> None:
+    for path in found.damaged:
+        what = "is damaged, and can't be removed" if path in found.not_removed else "was damaged, and is removed"
+        print_line(f"{path}: {what}")
+    for one in found.unreadable:
+        print_line(f"{one.path}: can't be read ({one.reason}), and stays")
+    if not quiet:
+        entries = count(found.entries, "entry", "entries")
+        unread = f", {len(found.unreadable)} unreadable" if found.unreadable else ""
+        print_line(f"{entries} ({decimal(found.bytes)}), {len(found.damaged)} damaged{unread}")

@@ -1,1 +1,0 @@
-"""The commands about the cache of packed files."""

@@ -1,0 +1,394 @@
+"""``rocwheel device``: options and text that the commands about device code share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from rich.filesize import decimal
+
+from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
+from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
+from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.given_paths import regular_file, regular_place, regular_places
+from rocwheel.cli.options import FolderToMake, JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.text import print_line
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.progress import Progress
+from rocwheel.core.workers import worker_count
+from rocwheel.device.edit_bundles import BundleEdit, Prune
+from rocwheel.device.edit_file import RewriteOrder, RewriteReport, rewrite_device_code
+from rocwheel.device.edit_tree import edit_tree
+from rocwheel.device.edit_wheel import rewrite_wheel
+from rocwheel.device.inspection import add_up_targets, summarize_targets
+from rocwheel.wheels.binaries import is_given_wheel
+from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.sdist import SourceDate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.device.edit_file import RewriteReport
+    from rocwheel.device.edit_tree import TreeEdit
+    from rocwheel.device.edit_wheel import WheelRewriteReport
+    from rocwheel.device.facts import BundleFacts, DeviceFacts, KpackFacts
+    from rocwheel.device.kernels import CodeKernels, KernelFacts
+    from rocwheel.device.make_bundle import MadeBundle
+    from rocwheel.device.split.files import LackingCode
+
+
+device_app = CommandApp("device", help="Device code: list, extract, bundle, compress, prune, offer to more GPUs.")
+app.add_typer(device_app)
+
+
+@device_app.callback()
+def device() -> None:
+    """Hold the commands about device code."""
+
+
+class Printing(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a report is a document, and how much is printed beside it."""
+
+    as_json: bool
+    quiet: bool
+    verbose: bool
+
+    @property
+    def progress(self) -> Progress:
+        """Where the work shows how far it is."""
+        return make_progress(quiet=self.quiet or self.as_json)
+
+
+KERNEL_HEADINGS = (
+    "bundle",
+    "target",
+    "kernel",
+    "VGPRs",
+    "AGPRs",
+    "SGPRs",
+    "spilled",
+    "LDS",
+    "scratch",
+    "wavefront",
+    "workgroup",
+)
+"""What `kernel_rows` yields; the numbers begin at the fourth."""
+
+
+def container_line(device: DeviceFacts) -> str:
+    """Return what holds the code of a file, how many bundles, and their size there and decompressed."""
+    if device.kpack:
+        lead = _kpack_lead(device, device.kpack)
+        return f"{lead}, {_sizes(device)}" if device.kpack.archives else lead
+    number = len(device.bundles)
+    bundles = count(number, "bundle")
+    lead = bundles if device.container == "bundles" else device.container + (f", {bundles}" if number else "")
+    wrappers = f", {count(device.wrappers, 'wrapper')}" if device.wrappers not in {0, number} else ""
+    return f"{lead}{wrappers}, {_sizes(device)}{_readers(device)}"
+
+
+def _readers(device: DeviceFacts) -> str:
+    """Return which releases of ROCm read all of the compressed bundles; nothing where there are none."""
+    since = {first_reader(bundle.version) for bundle in device.bundles if bundle.version}
+    if not since:
+        return ""
+    return ", read by no ROCm" if "" in since else f", read by ROCm {max(since, key=parse_rocm)} and later"
+
+
+def _kpack_lead(device: DeviceFacts, kpack: KpackFacts) -> str:
+    if kpack.wrappers:
+        archives = count(len(kpack.archives), "kpack archive") if kpack.archives else "kpack archives elsewhere"
+        return f"{device.container}, {count(device.wrappers, 'wrapper')}, its code in {archives}"
+    [archive] = kpack.archives
+    codes = f"{count(archive.code_objects, 'code object')} under {count(len(kpack.keys), 'key')}"
+    return f"{device.container} {archive.group}, {archive.scheme}, {codes}".replace("  ", " ")
+
+
+def _sizes(device: DeviceFacts) -> str:
+    raw = f" ({decimal(device.raw_size)} decompressed)" if device.raw_size != device.size else ""
+    return f"{decimal(device.size)}{raw}"
+
+
+def kpack_lines(kpack: KpackFacts) -> Iterator[str]:
+    """Yield a line for each wrapper of a split library, with what it is looked up by, and for each archive found."""
+    for wrapper in kpack.wrappers:
+        yield f"wrapper at {wrapper.offset:#x}: {wrapper.key} in {' or '.join(wrapper.search_paths)}"
+    for archive in kpack.archives if kpack.wrappers else ():
+        yield f"{archive.path}: {archive.scheme}, {', '.join(archive.targets)}"
+
+
+def bundle_line(bundle: BundleFacts) -> str:
+    """Return number, place, format and sizes of a bundle."""
+    kind = f"compressed, version {bundle.version}, {bundle.method}" if bundle.version else "plain"
+    return f"bundle {bundle.number} at {bundle.offset:#x}: {kind}, {bundle.size} bytes, {bundle.raw_size} decompressed"
+
+
+def entry_lines(device: DeviceFacts) -> Iterator[str]:
+    """Yield a line for every entry, with size and id, below a line for its bundle; last, those without a bundle."""
+    for bundle in device.bundles:
+        yield bundle_line(bundle)
+        for host in bundle.hosts:
+            yield f"  {host.size:>12}  {host.id} (host)"
+        for entry in bundle.entries:
+            yield f"  {entry.size:>12}  {entry.id}"
+    if device.kpack:
+        yield from kpack_lines(device.kpack)
+    for entry in device.entries:
+        yield f"  {entry.size:>12}  {f'{entry.id} {entry.target}'.lstrip()}"
+
+
+def target_rows(*files: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, str]]:
+    """Yield for each target: size, size in the file, kernels, bundles, and the number of bundles it is missing from.
+
+    Of several files, these are sums, and nothing is missing.
+    """
+    for target in summarize_targets(files[0]) if len(files) == 1 else add_up_targets(files):
+        stored = "?" if target.stored_size is None else decimal(target.stored_size)
+        kernels = "?" if target.kernels is None else str(target.kernels)
+        yield target.target, decimal(target.size), stored, kernels, str(target.bundles), str(target.missing or "")
+
+
+def kernel_files_line(folder: str, files: Sequence[DeviceFacts], unreadable: int = 0) -> str:
+    """Return how many kernel files of a folder count together, and their size there and decompressed."""
+    size, raw = sum(device.size for device in files), sum(device.raw_size for device in files)
+    decompressed = f" ({decimal(raw)} decompressed)" if raw != size else ""
+    others = f"; {count(unreadable, 'further one')} can't be read" if unreadable else ""
+    return f"{folder}: {count(len(files), 'kernel file')} with device code, {decimal(size)}{decompressed}{others}"
+
+
+def kernel_rows(codes: Iterable[CodeKernels]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each kernel: its bundle, target and name, and the registers and memory that it takes."""
+    for code in codes:
+        bundle = "-" if code.bundle is None else str(code.bundle)
+        for kernel in code.kernels:
+            yield bundle, code.target, kernel.name, *map(_known, _resources(kernel))
+
+
+def _resources(kernel: KernelFacts) -> tuple[int | str | None, ...]:
+    spills = [spills for spills in (kernel.vgpr_spills, kernel.sgpr_spills) if spills is not None]
+    # More than is declared, by recursion or calls through pointers.
+    scratch = f"{_known(kernel.scratch)}+" if kernel.has_dynamic_stack else kernel.scratch
+    spilled = sum(spills) if spills else None
+    registers = (kernel.vgprs, kernel.agprs, kernel.sgprs, spilled)
+    return *registers, kernel.lds, scratch, kernel.wavefront, kernel.max_workgroup
+
+
+def _known(value: int | str | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def rewrite_line(report: RewriteReport, output: Path) -> str:
+    """Return what became of a file."""
+    if not report.bundles:
+        return f"{output}: a code object, {'now for another target' if report.changed else 'as it was'}"
+    unit = "code object" if report.is_archive else "bundle"
+    sizes = f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
+    return f"{output}: {report.changed} of {count(report.bundles, unit)} changed, {sizes}"
+
+
+def made_line(made: MadeBundle) -> str:
+    """Return what a new bundle is."""
+    kind = f"compressed, version {made.version}" if made.version else "plain"
+    raw = f" ({decimal(made.raw_size)} decompressed)" if made.version else ""
+    return f"{made.path}: {kind}, {decimal(made.size)}{raw}, for {', '.join(made.targets)}"
+
+
+def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
+    """Return what became of a folder or a wheel."""
+    saved = sum(edited.size_before - edited.size_after for edited in report.edited)
+    change = f"{decimal(saved)} saved" if saved >= 0 else f"{decimal(-saved)} more"
+    dropped, edited, copied = len(report.dropped), len(report.edited), report.copied
+    parts = [f"{count(dropped, 'file')} left out"] if dropped else []
+    parts += [f"device code of {count(edited, 'file')} edited ({change})"] if edited else []
+    parts += [f"{count(copied, 'file')} copied"] if copied else []
+    return f"{output}: {', '.join(parts) or 'no files'}"
+
+
+def zeros_line(path: str, size: int) -> str:
+    """Return how much of a library its code has left behind."""
+    return f"keeps {decimal(size)} of zeros in the place of its code: {path}"
+
+
+def disk_change(number: int, before: int, after: int) -> str:
+    """Return how much room a number of libraries takes before and after they were split; empty for none."""
+    return f", on disk {decimal(before)} -> {decimal(after)}" if number else ""
+
+
+def split_libraries(number: int, left_out: int) -> str:
+    """Return how many libraries were split, and how many files left out."""
+    split = f"{count(number, 'library', 'libraries') if number else 'no library'} split"
+    return f"{split}, {count(left_out, 'file')} left out" if left_out else split
+
+
+def share_line(place: Path | str, archives: int, files: int, size: int | None) -> str:
+    """Return what a target gets: archives, other files, and the size of all if it is known."""
+    parts = [count(archives, "archive")] if archives else []
+    parts += [count(files, "other file" if archives else "file")] if files else []
+    parts += [] if size is None else [decimal(size)]
+    return f"{place}: {', '.join(parts)}"
+
+
+def lacking_line(lacking: LackingCode) -> str:
+    """Return which files have no code for a target that was asked for."""
+    return f"no code for {lacking.target} in {', '.join(lacking.paths)}"
+
+
+def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
+    """Return the argument for a file with device code, or with ``dir_okay`` also a folder of such."""
+    return typer.Argument(metavar=metavar, help=text, callback=regular_place if dir_okay else regular_file)
+
+
+SourceArgument = Annotated[
+    Path,
+    _code_argument(
+        "PATH",
+        "A fat binary, a file of bundles, an object file, a static library, a kpack archive, a wheel or a folder.",
+        dir_okay=True,
+    ),
+]
+CodesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATH",
+        help="Fat binaries, files of bundles, code objects, object files, static libraries, wheels and folders.",
+        callback=regular_places,
+    ),
+]
+PathArgument = Annotated[
+    Path,
+    _code_argument("PATH", "A fat binary, a file of bundles, a kpack archive, a wheel, or a folder.", dir_okay=True),
+]
+LimitOption = Annotated[
+    int,
+    shared("--limit", min=1),
+]
+ForceOption = Annotated[bool, shared("--force")]
+GIB = 1 << 30
+"""The unit of ``--limit``, in bytes."""
+OutputOption = Annotated[Path, shared("--output", "Write the result to this file or folder.", metavar="OUTPUT")]
+RocmOption = Annotated[
+    str,
+    shared("--rocm"),
+]
+LevelOption = Annotated[
+    int, typer.Option("--level", metavar="N", min=1, max=HIGHEST_LEVEL, help="Compress with this zstd level.")
+]
+JobsOption = Annotated[int, shared("--jobs", min=0)]
+TrimOption = Annotated[
+    bool,
+    typer.Option("--trim", help="Take the freed pages out of a shared library, an object file or a static library."),
+]
+
+
+class Rewriting(Printing, frozen=True, kw_only=True):
+    """How device code is rewritten, and what is printed of it."""
+
+    trim: bool
+    jobs: int
+
+    def rewrite(self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage) -> int:
+        """Write a file or a wheel with edited device code to ``output``, print a report, and return what changed."""
+        reports = (self._rewrite_wheel if is_given_wheel(file) else self._rewrite_file)(file, output, edit, storage)
+        if not self.quiet:
+            _print_remarks(reports)
+        return sum(report.changed for report in reports)
+
+    def rewrite_folder(self, folder: Path, output: Path, edit: Prune | None, storage: Storage) -> None:
+        """Write a folder with edited device code to ``output``, and print a report.
+
+        Raises `InputError` as `edit_tree` does.
+        """
+        report = edit_tree(folder, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
+        if self.as_json:
+            print_json("device-prune" if edit else "device-compress", 1, report)
+        elif not self.quiet:
+            for dropped in report.dropped if self.verbose else ():
+                print_line(f"left out: {dropped}")
+            print_line(many_files_line(report, output))
+        if not self.quiet:
+            _print_remarks(report.edited)
+        for warning in () if self.quiet else report.warnings:
+            report_warning(warning)
+
+    def _rewrite_file(
+        self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
+    ) -> tuple[RewriteReport, ...]:
+        if output.is_dir() or isinstance(output, FolderToMake):
+            raise InputError(output, "a folder", expected="a file to write to", remedy="Change --output.")
+        report = rewrite_device_code(
+            file, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress
+        )
+        if self.as_json:
+            print_json("device-rewrite", 1, {**msgspec.to_builtins(report), "output": str(output)})
+        elif not self.quiet:
+            print_line(rewrite_line(report, output))
+        return (report,)
+
+    def _rewrite_wheel(
+        self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
+    ) -> tuple[RewriteReport, ...]:
+        target = wheel_output(file, output)
+        order = RewriteOrder(edit=edit, storage=storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
+        report = rewrite_wheel(file, target, order, SourceDate.from_environment(os.environ))
+        if self.as_json:
+            print_json("device-rewrite-wheel", 1, {**msgspec.to_builtins(report), "output": str(target)})
+        elif not self.quiet:
+            for name in report.dropped if self.verbose else ():
+                print_line(f"left out: {name}")
+            print_line(many_files_line(report, target))
+        for warning in () if self.quiet else report.warnings:
+            report_warning(warning)
+        return report.edited
+
+
+def wheel_output(wheel: Path, output: Path) -> Path:
+    """Return where the edited ``wheel`` goes: to the file ``output``, or under its own name into that folder.
+
+    A name without a suffix, where there is nothing, is that of a folder to make.
+    Raises `InputError` for a file whose name would be that of another distribution, which installers refuse.
+    """
+    if output.is_dir() or not (output.suffix or output.exists()):
+        return output / wheel.name
+    own, new = name_and_version(wheel.name), name_and_version(output.name)
+    if output.suffix != ".whl" or own != new:
+        expected = f"a folder, or a name that begins with {'-'.join(own)} and ends with .whl"
+        raise InputError(output, f"the edited {wheel.name} can't have this name", expected=expected)
+    return output
+
+
+def read_rewriting(
+    trim: TrimOption = False,
+    jobs: JobsOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> Rewriting:
+    """Return how to rewrite, by the options that all such commands end with; set up the logging."""
+    setup_logging(quiet=quiet, verbose=verbose)
+    return Rewriting(trim=trim, jobs=worker_count(jobs), as_json=as_json, quiet=quiet, verbose=verbose)
+
+
+def read_storage(rocm: RocmOption = "", level: LevelOption = DEFAULT_LEVEL, limit: LimitOption = 4) -> Storage:
+    """Return how edited bundles are stored."""
+    return Storage(rocm=rocm, level=level, limit=limit * GIB)
+
+
+def _print_remarks(reports: Sequence[RewriteReport]) -> None:
+    for warning in (warning for report in reports for warning in report.warnings):
+        report_warning(warning)
+    if hosts_spelled := sum(report.hosts_spelled for report in reports):
+        done = f"respelled the host entries of {count(hosts_spelled, 'bundle')} from clang 16's form to clang 17's"
+        messages.print(f"note: {done}, since later readers refuse the old form in compressed bundles", markup=False)
+    for fault in dict.fromkeys(fault for report in reports for fault in report.faults):
+        messages.print(f"note: {fault}", markup=False)
+    if versions := [version for report in reports for version in report.versions]:
+        since = first_reader(max(versions))
+        messages.print(f"note: ROCm {since} and later read the result", markup=False)

@@ -1,1 +1,0 @@
-"""``rocwheel device``: the group of the commands about device code."""

@@ -1,0 +1,246 @@
+"""``rocwheel device compress``, ``prune`` and ``retarget``: device code made smaller, or offered to more GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
+from rocwheel.binary.kind import is_kpack
+from rocwheel.cli.device import (
+    GIB,
+    ForceOption,
+    LimitOption,
+    OutputOption,
+    PathArgument,
+    Rewriting,
+    RocmOption,
+    SourceArgument,
+    device_app,
+    read_rewriting,
+    read_storage,
+)
+from rocwheel.cli.given_paths import regular_place
+from rocwheel.cli.options import complete_targets, shared, takes
+from rocwheel.cli.output import messages, print_json, report_warning
+from rocwheel.cli.targets import read_targets
+from rocwheel.cli.text import print_line
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileRange
+from rocwheel.device.edit_bundles import Prune
+from rocwheel.device.kernel_files import find_named_members
+from rocwheel.device.retarget import Retarget, find_gaps
+from rocwheel.device.retarget_tree import NewFile, RetargetOrder, TreeRetargeting, copy_archive, copy_tree
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.retarget_pairs import parse_pairs
+from rocwheel.wheels.binaries import is_given_wheel
+
+
+def _read_storage(
+    rocm: RocmOption = "",
+    header_version: Annotated[
+        int | None,
+        typer.Option(
+            "--header-version",
+            metavar="N",
+            help="Write this header version, 2 or 3.",
+            show_default="what most ROCm releases read",
+        ),
+    ] = None,
+    level: Annotated[
+        int | None,
+        typer.Option(
+            "--level",
+            metavar="N",
+            min=1,
+            max=HIGHEST_LEVEL,
+            help="Compress with this zstd level.",
+            show_default=str(DEFAULT_LEVEL),
+        ),
+    ] = None,
+    limit: LimitOption = 4,
+    force: ForceOption = False,
+) -> Storage:
+    return Storage(
+        compress=True,
+        version=header_version,
+        rocm=rocm,
+        level=level or DEFAULT_LEVEL,
+        archive_level=level,
+        recompress=level is not None,
+        limit=limit * GIB,
+        check=True,
+        accept_wrong_hash=force,
+    )
+
+
+@device_app.command()
+@takes(storage=_read_storage, rewriting=read_rewriting)
+def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, rewriting: Rewriting) -> None:
+    """Turn every plain bundle into a compressed one where it is; no address and no relocation changes.
+
+    Freed space becomes a hole in the file and next to nothing in a wheel; --trim takes it out. Compressed bundles of
+    version 2 are read by ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
+
+    In kpack archives each code object is compressed. What is compressed already stays, unless a level is given by which
+    it becomes smaller.
+    A folder is copied, with all that is below; wheels in it stay as they are.
+
+    Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
+    """
+    if path.is_dir():
+        rewriting.rewrite_folder(path, output, None, storage)
+    else:
+        rewriting.rewrite(path, output, None, storage)
+
+
+KeepOption = Annotated[
+    list[str],
+    typer.Option(
+        "--keep",
+        "-k",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Keep the code for these targets, in any spelling.",
+    ),
+]
+CompressOption = Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")]
+AllowEmptyOption = Annotated[
+    bool, typer.Option("--allow-empty", help="Let bundles without any code for the targets become empty.")
+]
+
+
+@device_app.command()
+@takes(storage=read_storage, rewriting=read_rewriting)
+def prune(
+    path: PathArgument,
+    output: OutputOption,
+    keep: KeepOption,
+    *,
+    compressed: CompressOption = False,
+    allow_empty: AllowEmptyOption = False,
+    storage: Storage,
+    force: ForceOption = False,
+    rewriting: Rewriting,
+) -> None:
+    """Remove the code for all other targets from every bundle; of a folder or wheel also files for other targets.
+
+    A target without features keeps all variants of its processor. A folder is copied, with all that is below;
+    wheels in it that have device code are refused, as each is pruned by itself.
+
+    Example: rocwheel device prune librocsparse.so --keep gfx90a,gfx1030 -o small/librocsparse.so
+    """
+    edit = Prune(tuple(read_targets(keep)), allow_empty)
+    storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
+    if path.is_dir():
+        rewriting.rewrite_folder(path, output, edit, storage)
+    else:
+        rewriting.rewrite(path, output, edit, storage)
+
+
+RetargetArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PATH",
+        help="A fat binary, a file of bundles, a code object, a static library, a kpack archive, a wheel or a folder.",
+        callback=regular_place,
+    ),
+]
+
+
+@device_app.command()
+@takes(storage=read_storage, rewriting=read_rewriting)
+def retarget(
+    pair: Annotated[
+        str,
+        typer.Argument(
+            metavar="FROM=TO[,TO...]", help="Targets in any spelling; TO may be 'extended': all that are known."
+        ),
+    ],
+    path: RetargetArgument,
+    output: OutputOption,
+    *,
+    force: Annotated[
+        bool,
+        shared("--force", "Accept pairs that no rule allows and, with a warning, bundles whose hash is wrong."),
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Where a bundle has code for both, make sure that it is the same.")
+    ] = False,
+    compressed: Annotated[
+        bool, typer.Option("--compress", help="Compress plain bundles, too; this makes room.")
+    ] = False,
+    storage: Storage,
+    rewriting: Rewriting,
+) -> None:
+    """Offer code for one target to GPUs that run the same instructions, so that an unmodified runtime loads it.
+
+    A file without code for FROM is refused; bundles without it are counted in a warning, since a runtime that comes
+    across one without code for its GPU may give up. A kpack archive becomes one for TO. A folder is copied; archives
+    and the kernel files that libraries look up by name get copies for TO, and what can't be offered is warned of.
+
+    Example: rocwheel device retarget gfx1030=gfx1031,gfx1032 librocsparse.so --compress -o more/librocsparse.so
+    """
+    edit = Retarget(parse_pairs(pair, force=force, native=native_targets), verify)
+    storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
+    if path.is_dir():
+        _retarget_folder(path, output, edit, storage, rewriting)
+    elif _is_archive(path):
+        _retarget_archive(path, output, edit, rewriting)
+    else:
+        _retarget_file(path, output, edit, storage, rewriting)
+
+
+def _retarget_file(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:
+    gaps = find_gaps(path, edit.pairs)
+    if is_given_wheel(path):
+        gaps += find_named_members(path, edit.pairs)
+    changed = rewriting.rewrite(path, output, edit, storage)
+    for gap in () if rewriting.quiet else gaps:
+        report_warning(gap)
+    if not changed and not rewriting.quiet:
+        pairs = ", ".join(f"{pair.code}={pair.agent}" for pair in edit.pairs)
+        messages.print(f"note: nothing to do for {pairs} in {path}", markup=False)
+
+
+def _is_archive(path: Path) -> bool:
+    with FileRange.whole(path).view() as data:
+        return is_kpack(data)
+
+
+def _retarget_archive(path: Path, output: Path, edit: Retarget, rewriting: Rewriting) -> None:
+    if rewriting.trim:
+        raise InputError(path, "a kpack archive", expected="a library, an object file or a static library for --trim")
+    copy_archive(path, output, edit.pairs)
+    report = NewFile(str(output), str(path), edit.pairs[0].agent.processor)
+    if rewriting.as_json:
+        print_json("device-retarget", 1, TreeRetargeting((), (report,), (), 0))
+    elif not rewriting.quiet:
+        print_line(f"{output}: the code of {path}, for {edit.pairs[0].agent}")
+
+
+def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:
+    order = RetargetOrder(
+        pairs=edit.pairs,
+        storage=storage,
+        verify=edit.verify,
+        trim=rewriting.trim,
+        jobs=rewriting.jobs,
+        progress=rewriting.progress,
+    )
+    report = copy_tree(path, output, order)
+    if rewriting.as_json:
+        print_json("device-retarget", 1, report)
+    elif not rewriting.quiet:
+        for new in report.added if rewriting.verbose else ():
+            print_line(f"{new.path}: made of {new.origin}, for {new.target}")
+        numbers = {"edited": len(report.edited), "added": len(report.added), "copied": report.copied}
+        parts = [f"{count(number, 'file')} {what}" for what, number in numbers.items() if number]
+        print_line(f"{output}: {', '.join(parts) or 'no files'}")
+    for warning in () if rewriting.quiet else (*report.refused, *report.warnings):
+        report_warning(warning)

@@ -1,0 +1,243 @@
+"""``rocwheel device list``, ``extract`` and ``bundle``: device code listed, and as files."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich import box
+from rich.table import Table
+
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
+from rocwheel.cli.device import (
+    GIB,
+    KERNEL_HEADINGS,
+    CodesArgument,
+    ForceOption,
+    LevelOption,
+    LimitOption,
+    Printing,
+    RocmOption,
+    container_line,
+    device_app,
+    entry_lines,
+    kernel_files_line,
+    kernel_rows,
+    made_line,
+    target_rows,
+)
+from rocwheel.cli.given_paths import regular_place, regular_places
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
+from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.tables import cell, print_table, print_target_table
+from rocwheel.cli.targets import read_targets
+from rocwheel.cli.text import group_kernel_files, kernel_folder, print_line
+from rocwheel.core.progress import step
+from rocwheel.device.extract import MatchRule, extract_code
+from rocwheel.device.facts import list_device_code
+from rocwheel.device.inspection import list_all_device_code, list_folder_device_code
+from rocwheel.device.kernels import list_kernels
+from rocwheel.device.make_bundle import make_bundle
+from rocwheel.wheels.binaries import is_given_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.device.facts import DeviceFacts
+    from rocwheel.device.kernels import CodeKernels
+
+
+@device_app.command("list")
+def list_command(
+    paths: CodesArgument,
+    *,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="List every kernel with its registers, memory and limits instead.")
+    ] = False,
+    limit: LimitOption = 4,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """List the code for each target in files, wheels and folders; with -v, every entry of every bundle, in file order.
+
+    Only heads of bundles are decompressed. The kernel files of a folder count together, unless with -v. Libraries that
+    were split are listed with the code in the archives beside them, or in whatever else is given.
+    Exit status 1 when device code is doubtful, such as bundles that readers take differently, or a damaged file among
+    others; 2 when the only file given is damaged.
+
+    Example: rocwheel device list librocsparse.so
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    printing = Printing(as_json=as_json, quiet=quiet, verbose=verbose)
+    problems = (_list_kernels if kernels else _list_entries)(paths, limit * GIB, printing)
+    for problem in () if quiet else problems:
+        report_warning(problem)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:
+    path = paths[0]
+    if len(paths) == 1 and not path.is_dir() and not is_given_wheel(path):
+        facts = list_device_code(path)
+        if printing.as_json:
+            print_json("device-list", 1, facts)
+        else:
+            _print_device(None, facts, printing)
+        return facts.problems
+    if len(paths) > 1:
+        members, schema = list_all_device_code(paths, limit=limit, progress=printing.progress), "device-list-paths"
+    else:
+        members = list_folder_device_code(path, limit=limit, progress=printing.progress)
+        schema = "device-list-folder" if path.is_dir() else "device-list-wheel"
+    if printing.as_json:
+        print_json(schema, 1, members)
+    kernels = []
+    for member in () if printing.as_json else members.files:
+        if not printing.verbose and kernel_folder(member.path):
+            kernels.append(member)
+        else:
+            _print_device(member.path, member.device, printing)
+    for folder, found in group_kernel_files(kernels, lambda member: member.path):
+        if folder is None:
+            _print_device(found[0].path, found[0].device, printing)
+            continue
+        devices = [member.device for member in found]
+        unreadable = sum(kernel_folder(name) == folder for name in members.unreadable)
+        print_line(folder if printing.quiet else kernel_files_line(folder, devices, unreadable))
+        print_target_table(target_rows(*devices))
+    return members.problems
+
+
+def _print_device(path: str | None, facts: DeviceFacts, printing: Printing) -> None:
+    """Print the sum for each target, or each entry; the path of one that was given alone is known."""
+    if printing.verbose:
+        for line in [path] if path else []:
+            print_line(line)
+        for line in entry_lines(facts):
+            print_line(line)
+        return
+    if not printing.quiet:
+        print_line(f"{path}: {container_line(facts)}" if path else container_line(facts))
+    elif path:
+        print_line(path)
+    print_target_table(target_rows(facts))
+
+
+def _list_kernels(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:
+    listing = list_kernels(*paths, limit=limit, progress=printing.progress)
+    if printing.as_json:
+        print_json("device-kernels", 1, listing)
+        return listing.problems
+    for name, codes in groupby(listing.codes, lambda code: code.file):
+        if [name] != list(map(str, paths)) and not printing.quiet:
+            print_line(name)
+        print_table(_kernel_table(codes))
+    return listing.problems
+
+
+def _kernel_table(codes: Iterable[CodeKernels]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for number, heading in enumerate(KERNEL_HEADINGS):
+        table.add_column(heading, justify="left" if number in {1, 2} else "right")
+    for row in kernel_rows(codes):
+        table.add_row(*map(cell, row))
+    return table
+
+
+_TargetOption = Annotated[
+    list[str] | None,
+    shared(
+        "--target",
+        "Extract the code for these targets, in any spelling; by default for all.",
+        autocompletion=complete_targets,
+    ),
+]
+_RuleOption = Annotated[MatchRule, typer.Option(help="Choose the code for a target by this rule.")]
+_AllowMissingOption = Annotated[bool, typer.Option("--allow-missing", help="Skip bundles without such code.")]
+_DestDirOption = Annotated[Path, shared("--dest-dir", "Write the files to this folder; it is created if needed.")]
+
+
+@device_app.command()
+def extract(
+    paths: CodesArgument,
+    target: _TargetOption = None,
+    *,
+    rule: _RuleOption = MatchRule.EXACT,
+    allow_missing: _AllowMissingOption = False,
+    limit: LimitOption = 4,
+    force: ForceOption = False,
+    dest_dir: _DestDirOption = Path(),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write the code objects for targets, one file for each bundle.
+
+    The images of an object file, and a code object by itself, count as a bundle. Of a wheel or a folder, the files are
+    written to folders as there; files without code for any of the targets are passed over. Libraries that were split
+    get their code from the archives beside them, or in whatever else is given, such as device wheels.
+
+    Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    targets = read_targets(target).ids if target else ()
+    with step(make_progress(quiet=quiet or as_json), "extracting"):
+        extracted = extract_code(
+            paths,
+            dest_dir,
+            targets,
+            rule=rule,
+            allow_missing=allow_missing,
+            limit=limit * GIB,
+            accept_wrong_hash=force,
+        )
+    if as_json:
+        print_json("device-extract", 1, {"files": extracted})
+    elif not quiet:
+        for code in extracted:
+            print_line(code.path)
+
+
+@device_app.command()
+def bundle(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Code objects, one for each target.", callback=regular_places),
+    ],
+    output: Annotated[Path, shared("--output")],
+    *,
+    compressed: Annotated[bool, typer.Option("--compress", help="Compress the bundle.")] = False,
+    rocm: RocmOption = "",
+    header_version: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"
+        ),
+    ] = None,
+    level: LevelOption = DEFAULT_LEVEL,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Make a bundle of code objects, which HIP loads from a file; the code for each GPU is chosen when it is loaded.
+
+    The targets are read from the code objects. Their names don't matter.
+
+    Example: rocwheel device bundle saxpy.gfx906.co saxpy.gfx1030.co -o saxpy.hipfb --compress
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    for file in files:
+        regular_place(file)
+    storage = Storage(compress=compressed, version=header_version, rocm=rocm, level=level)
+    with step(make_progress(quiet=quiet or as_json), "bundling"):
+        made = make_bundle(files, output, storage)
+    if as_json:
+        print_json("device-bundle", 1, msgspec.to_builtins(made))
+    elif not quiet:
+        print_line(made_line(made))

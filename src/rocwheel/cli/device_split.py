@@ -1,0 +1,325 @@
+"""``rocwheel device split``: the host once, and the device code of each target by itself."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.filesize import decimal
+
+from rocwheel.binary.kpack.archive import Scheme
+from rocwheel.binary.kpack.write import DEFAULT_LEVEL, LEVELS
+from rocwheel.cli.device import (
+    JobsOption,
+    Printing,
+    device_app,
+    disk_change,
+    lacking_line,
+    share_line,
+    split_libraries,
+    zeros_line,
+)
+from rocwheel.cli.given_paths import regular_place, regular_places
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
+from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.targets import read_targets
+from rocwheel.cli.text import print_line
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import convert_all, raise_all, worker_count
+from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.join_wheels import mend_wheels
+from rocwheel.device.split.split_tree import SplitOrder, SplitReport, split_tree
+from rocwheel.device.split.split_unpacked import is_unpacked_wheel, split_unpacked
+from rocwheel.device.split.split_wheel import WheelSplit, split_wheel
+from rocwheel.device.split.units import ARCHIVE_FOLDER, is_archive_folder
+from rocwheel.device.split.wheel_metadata import WheelSplitOrder, check_order
+from rocwheel.wheels.binaries import is_wheel
+from rocwheel.wheels.sdist import SourceDate
+
+
+class Splitting(Printing, frozen=True, kw_only=True):
+    """How something is split, and what is printed of it."""
+
+    choice: SplitChoice
+    dest_dir: Path
+    jobs: int
+    dry_run: bool
+
+
+class WheelOptions(msgspec.Struct, frozen=True):
+    """The options for wheels."""
+
+    overlay_root: str
+    device_name: str
+    host_requires: tuple[str, ...]
+    device_requires: tuple[str, ...]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The options that were given."""
+        values = (self.overlay_root, self.device_name, self.host_requires, self.device_requires)
+        names = ("--overlay-root", "--device-name", "--host-requires-dist", "--device-requires-dist")
+        return tuple(name for name, value in zip(names, values, strict=True) if value)
+
+
+def read_wheel_options(
+    overlay_root: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="Lay device wheels over this folder of a wheel.",
+            show_default="the one with device code",
+        ),
+    ] = "",
+    device_name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Begin the names of device wheels like this, as in amd-torch-device.",
+            show_default="that of the wheel and -device",
+        ),
+    ] = "",
+    host_requires_dist: Annotated[
+        list[str] | None, typer.Option(metavar="REQUIREMENT", help="Have the host wheel require this, too.")
+    ] = None,
+    device_requires_dist: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REQUIREMENT", help="Have device wheels require this, too; @GFXARCH@ stands for their target."
+        ),
+    ] = None,
+) -> WheelOptions:
+    """Return the options for wheels."""
+    return WheelOptions(overlay_root, device_name, tuple(host_requires_dist or ()), tuple(device_requires_dist or ()))
+
+
+def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting, *, mend: bool) -> None:
+    """Split each of several wheels, or mend host wheels and their device wheels, and print what became of them."""
+    order = _order(options, how)
+    check_order(order)
+    _check_names(wheels)
+    moment = SourceDate.from_environment(os.environ)
+    if mend:
+        reports: Sequence[WheelSplit] = mend_wheels(wheels, how.dest_dir, order, moment)
+    else:
+        reports = convert_all("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
+    _print(reports, how)
+
+
+def split_folder(folder: Path, options: WheelOptions, how: Splitting) -> None:
+    """Split the folder of an unpacked wheel, and print what became of it."""
+    moment = SourceDate.from_environment(os.environ)
+    _print([split_unpacked(folder, how.dest_dir, _order(options, how), moment)], how)
+
+
+def _order(options: WheelOptions, how: Splitting) -> WheelSplitOrder:
+    return WheelSplitOrder(
+        choice=how.choice,
+        overlay_root=options.overlay_root,
+        device_prefix=options.device_name,
+        host_requires=options.host_requires,
+        device_requires=options.device_requires,
+        jobs=how.jobs,
+        dry_run=how.dry_run,
+        progress=how.progress,
+    )
+
+
+def _print(reports: Sequence[WheelSplit], how: Splitting) -> None:
+    if how.as_json:
+        print_json("device-split-wheels", 1, {"wheels": reports})
+    for line in () if how.as_json or how.quiet else (line for report in reports for line in _wheel_lines(report, how)):
+        print_line(line)
+    for report in () if how.quiet else reports:
+        for warning in (*map(lacking_line, report.lacking), *report.warnings):
+            report_warning(warning)
+
+
+def _check_names(wheels: Sequence[Path]) -> None:
+    """Raise `InputError` for wheels of one name, whose host wheels would be one file."""
+    first: dict[str, Path] = {}
+    same = [path for path in wheels if first.setdefault(path.name, path) is not path]
+    expected = "each wheel once"
+    raise_all("wheels", [InputError(path, f"has the name of {first[path.name]}", expected=expected) for path in same])
+
+
+def _wheel_lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
+    for path in report.libraries if how.verbose else ():
+        yield f"split: {path}"
+    for path in report.left_out if how.verbose else ():
+        yield f"left out: {path}"
+    for path in report.mended:
+        yield f"mended: {path}"
+    for path in report.removed:
+        yield f"{'would be removed' if how.dry_run else 'removed'}, as it is of an earlier split: {path}"
+    if report.replaced:
+        wheels = count(len(report.replaced), "wheel")
+        yield f"{'would replace' if how.dry_run else 'replaced'} {wheels} of an earlier split"
+    for staying in report.staying:
+        yield f"stays in the host wheel: {staying.path}: {staying.reason}"
+    split = split_libraries(len(report.libraries), len(report.left_out))
+    for path, size in report.zeros.items():
+        yield zeros_line(path, size)
+    sizes = "" if report.host_size is None else f", {decimal(report.size)} -> {decimal(report.host_size)}"
+    yield f"{report.host}: {split}{sizes}{disk_change(len(report.libraries), report.disk_before, report.disk_after)}"
+    for device in report.devices:
+        yield share_line(device.path, device.archives, device.files, device.size)
+
+
+SplitArgument = Annotated[
+    list[Path], typer.Argument(metavar="PATH", help="A fat binary, a folder, or wheels.", callback=regular_places)
+]
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--targets",
+        "-t",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Keep only the code for these targets, in any spelling.",
+    ),
+]
+MendOption = Annotated[
+    bool,
+    typer.Option(
+        "--mend",
+        help="Split libraries again that another tool has split with wrong or missing indices; "
+        "of wheels, name the host wheel and its device wheels.",
+    ),
+]
+SchemeOption = Annotated[Scheme, typer.Option("--scheme", help="Store code objects in archives like this.")]
+LevelOption = Annotated[
+    int | None,
+    typer.Option(
+        "--level",
+        metavar="N",
+        min=LEVELS[0],
+        max=LEVELS[-1],
+        help="Compress with this zstd level.",
+        show_default=str(DEFAULT_LEVEL),
+    ),
+]
+ArchivesOption = Annotated[
+    str,
+    typer.Option("--archives", metavar="FOLDER", help="Keep archives in this folder of the tree."),
+]
+
+
+def _read_choice(
+    targets: KeepOption = None,
+    archives: ArchivesOption = ARCHIVE_FOLDER,
+    scheme: SchemeOption = Scheme.ZSTD,
+    level: LevelOption = None,
+) -> SplitChoice:
+    keep = tuple(read_targets(targets)) if targets else ()
+    return SplitChoice(keep=keep, scheme=scheme, level=_read_level(level, scheme), archives=_read_folder(archives))
+
+
+@device_app.command()
+@takes(choice=_read_choice, wheel_options=read_wheel_options)
+def split(
+    paths: SplitArgument,
+    dest_dir: Annotated[
+        Path, shared("--dest-dir", "Write the folders to this one, new or empty; or wheels, to any folder.")
+    ],
+    *,
+    choice: SplitChoice,
+    wheel_options: WheelOptions,
+    mend: MendOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done.")] = False,
+    jobs: JobsOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Split a tree into a folder without device code, and one for each target to be laid over it; or wheels likewise.
+
+    Libraries find their code in archives below .kpack, as ROCm's kpack-aware runtime looks for them. Kernel files and
+    databases go to their targets, too. What can't be split stays in the host folder, and is listed. A wheel becomes a
+    host wheel of the same name, with an extra for each target, and device wheels, in the place of those of an earlier
+    split; the folder of an unpacked wheel becomes such folders.
+
+    Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    how = Splitting(
+        choice=choice,
+        dest_dir=dest_dir,
+        jobs=worker_count(jobs),
+        dry_run=dry_run,
+        as_json=as_json,
+        quiet=quiet,
+        verbose=verbose,
+    )
+    if all(path.suffix == ".whl" or is_wheel(path) for path in paths):
+        if choice.archives != ARCHIVE_FOLDER:
+            raise InputError(paths[0], "is a wheel", expected="a file or folder for --archives")
+        split_wheels(paths, wheel_options, how, mend=mend)
+    elif len(paths) == 1 and is_unpacked_wheel(paths[0]):
+        if mend or choice.archives != ARCHIVE_FOLDER:
+            option = "--mend" if mend else "--archives"
+            raise InputError(paths[0], "is an unpacked wheel", expected=f"another folder for {option}")
+        split_folder(paths[0], wheel_options, how)
+    else:
+        _split_tree(paths, wheel_options, how, mend=mend)
+
+
+def _read_level(level: int | None, scheme: Scheme) -> int:
+    if level is not None and scheme is Scheme.NONE:
+        option, found = "--level", f"is for code that is compressed, and --scheme {scheme.value} stores it"
+        raise InputError(option, found, expected=f"--scheme {Scheme.ZSTD.value}")
+    return DEFAULT_LEVEL if level is None else level
+
+
+def _read_folder(text: str) -> str:
+    folder = posixpath.normpath(text)
+    if not text or not is_archive_folder(folder):
+        expected = "a folder below the tree's root, such as usr/lib/rocm-kpack"
+        subject = "--archives"
+        raise InputError(subject, f"{text!r} names no folder for archives", expected=expected)
+    return folder
+
+
+def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitting, *, mend: bool) -> None:
+    path = regular_place(paths[0])
+    if len(paths) > 1:
+        raise InputError(paths[1], "is split together with something else", expected="one file or folder, or wheels")
+    if wheel_options.given:
+        raise InputError(path, "is not a wheel", expected=f"wheels for {', '.join(wheel_options.given)}")
+    order = SplitOrder(choice=how.choice, jobs=how.jobs, dry_run=how.dry_run, mend=mend, progress=how.progress)
+    report = split_tree(path, how.dest_dir, order)
+    if how.as_json:
+        print_json("device-split", 1, report)
+    elif not how.quiet:
+        for line in _lines(report, how.dest_dir, verbose=how.verbose):
+            print_line(line)
+    for warning in () if how.quiet else (*map(lacking_line, report.lacking), *report.warnings):
+        report_warning(warning)
+
+
+def _lines(report: SplitReport, dest_dir: Path, *, verbose: bool) -> Iterator[str]:
+    for library in report.libraries if verbose else ():
+        sizes = f"{decimal(library.size_before)} -> {decimal(library.size_after)}"
+        yield f"{library.path}: {count(library.units, 'unit')}, {sizes}, {count(len(library.archives), 'archive')}"
+    for path in report.left_out if verbose else ():
+        yield f"left out: {path}"
+    for path in report.mended:
+        yield f"mended: {path}"
+    for staying in report.staying:
+        yield f"stays in the host folder: {staying.path}: {staying.reason}"
+    for library in report.libraries:
+        if library.zeros:
+            yield zeros_line(library.path, library.zeros)
+    split = split_libraries(len(report.libraries), len(report.left_out))
+    before = sum(library.size_before for library in report.libraries)
+    after = sum(library.size_after for library in report.libraries)
+    disk = disk_change(len(report.libraries), before, after)
+    yield f"{dest_dir / 'host'}: {count(report.host_files, 'file')}, {split}{disk}"
+    for share in report.targets:
+        yield share_line(dest_dir / share.target, share.archives, share.files, share.size)

@@ -1,1 +1,0 @@
-"""``rocwheel diff``: its options and its text."""

@@ -1,0 +1,279 @@
+"""``rocwheel index``: a static package index over a folder of distributions."""
+
+from __future__ import annotations
+
+import os
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from msgspec.structs import replace
+
+from rocwheel.build.cluster.readers import reading, shared_paths
+from rocwheel.cli.app import app
+from rocwheel.cli.options import (
+    JsonOption,
+    QuietOption,
+    SchedulerOption,
+    VerboseOption,
+    complete_targets,
+    shared,
+    takes,
+)
+from rocwheel.cli.output import messages, print_json, report_warning, setup_logging, teller
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.text import print_line, print_text
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import count, first_of, in_one_line
+from rocwheel.core.workers import raise_all
+from rocwheel.index.extra_files import Extras, NextExtras, no_extras
+from rocwheel.index.families import find_groups, write_indexes
+from rocwheel.index.folder import folder_names
+from rocwheel.index.front_content import front_page, next_front_page
+from rocwheel.index.pages import choose_upload_time
+from rocwheel.index.placing import FilePlacement
+from rocwheel.index.write_index import IndexOptions, IndexReport, choose_output
+from rocwheel.index.yanked import Yanking
+from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.wheels.variants import drafts, load_draft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+
+def print_edited(pages: Iterable[str]) -> None:
+    """Name pages that were written again on standard error."""
+    for page in pages:
+        text = "was edited by somebody; it is again as the files are, and marks of yanked files in it are kept"
+        messages.print(f"{in_one_line(page)}: {text}", markup=False)
+
+
+_FrontOption = Annotated[
+    bool,
+    typer.Option("--front-page/--no-front-page", help="Write packages.html for people: what to install for which GPU."),
+]
+_UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="Name this address of the index in the lines of the front page."),
+]
+
+
+def read_extras(front: _FrontOption = True, url: _UrlOption = None) -> Extras:
+    """Return what makes the page, or nothing; raise `InputError` for an address that can't be named."""
+    _check(front=front, url=url)
+    return front_page(url or "") if front else no_extras
+
+
+def read_next_extras(front: _FrontOption = True, url: _UrlOption = None) -> NextExtras | None:
+    """Return what makes the page anew, with the address of the one before unless another is given; as `read_extras`."""
+    _check(front=front, url=url)
+    if not front:
+        return None
+    given = front_page(url) if url else None
+    return lambda page: given or next_front_page(page)
+
+
+def _check(*, front: bool, url: str | None) -> None:
+    if url is not None and not front:
+        option, found = "--url", "is for the front page"
+        raise InputError(option, found, expected="none with --no-front-page")
+
+
+_NAMED = 10
+"""Files that a message names."""
+
+
+def print_index(report: IndexReport, *, verbose: bool) -> None:
+    """Print the projects of an index, and how to install from it and from those of its families."""
+    for project, names in report.projects.items():
+        yanked = sum(name in report.yanked for name in names)
+        print_line(f"{project}: {count(len(names), 'file')}{f', {yanked} yanked' if yanked else ''}")
+        if verbose:
+            print_text("\n".join(f"  {in_one_line(name)}" for name in names))
+    if report.projects or not report.families:
+        print_line(f"install with: pip install --index-url {_url(report)} PROJECT")
+    for name, family in report.families.items():
+        projects = count(len(family.projects), "project")
+        print_line(f"for {name}, {projects}: pip install --index-url {_url(family)} PROJECT")
+
+
+def _url(report: IndexReport) -> str:
+    return Path(report.output).resolve().as_uri()
+
+
+def _path(name: str, dist_dirs: list[Path]) -> str:
+    """Return the path of what was passed over, in the first of the folders that has it."""
+    return str(next((folder for folder in dist_dirs if os.path.lexists(folder / name)), dist_dirs[0]) / name)
+
+
+def print_notes(report: IndexReport, dist_dirs: list[Path]) -> None:
+    """Print on standard error what is not in an index, and what is in it in another way than it was found."""
+    for name in report.ignored:
+        path = in_one_line(_path(name, dist_dirs))
+        messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {path}", markup=False)
+    for name in report.subfolders:
+        if name not in report.families:
+            path = in_one_line(_path(name, dist_dirs))
+            text = f"not in the index, as it is a folder: {path}. Index it by itself, as two folders can have"
+            messages.print(f"{text} different files of one name.", markup=False)
+    if report.future:
+        named = f"{count(len(report.future), 'file')} ({first_of(list(report.future), _NAMED)})"
+        text = "dated in the future, so the index says that they were uploaded now"
+        messages.print(f"{text}: {named}. Is the clock right, here and where they were made?", markup=False)
+    print_edited(report.edited)
+
+
+_FOR = "--variants-for"
+
+
+class IndexVariants(msgspec.Struct, frozen=True):
+    """What is asked of the wheel variants of an index."""
+
+    make: bool
+    machine: tuple[str, ...]
+    """The targets of the machines that the index is for, the preferred first; empty for any."""
+
+    def add(self, groups: Callable[[], Collection[Sequence[Path]]], *, quiet: bool) -> None:
+        """Make variant wheels in folders as `make_variants` does, if asked to; else the folders aren't looked for."""
+        if self.make:
+            # Only now, as most indexes are without, and long done before it is loaded.
+            import_module("rocwheel.cli.index_variants").make_variants(groups(), quiet=quiet)
+
+    def report(self, variants: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+        """Print which variants an index lists, by the names of their files."""
+        for name, labels in variants.items():
+            print_line(f"{name}: {count(len(labels), 'variant')} ({drafts()}): {', '.join(sorted(labels))}")
+
+    def warn(self, reports: Iterable[IndexReport]) -> None:
+        """Warn of targets that no variant of the indexes is for."""
+        provider = load_draft().provider
+        lists = [labels for report in reports for labels in report.variants.values()]
+        known = {word for labels in lists for words in labels.values() for word in words}
+        for target in self.machine:
+            if f"{provider.namespace} :: {provider.feature} :: {target}" not in known:
+                report_warning(f"{_FOR}: no variant is for {target}; installers take the one for no GPU.")
+
+
+def read_index_variants(
+    variants: Annotated[
+        bool,
+        typer.Option(
+            "--variants",
+            help="Make wheel variants (a draft, PEP 825) in DIST_DIR of packages that exist for each GPU.",
+        ),
+    ] = False,
+    variants_for: Annotated[
+        str | None,
+        typer.Option(
+            _FOR,
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="List the variants for machines with these GPUs, the preferred first, e.g. 'gfx1100'.",
+            show_default="each machine is asked",
+        ),
+    ] = None,
+) -> IndexVariants:
+    """Return what the options ask for; raise `InputError` for what no variant can be for."""
+    return IndexVariants(variants, parse_machine(variants_for) if variants_for is not None else ())
+
+
+def parse_machine(text: str) -> tuple[str, ...]:
+    """Return the targets of machines, the preferred first; raise `InputError` for what no variant can be for."""
+    words = [word for word in text.replace(",", ";").split(";") if word.strip()] or [text]
+    targets = [target for word in words for target in parse_target_set((word,), source=_FOR, required=True)]
+    for target in targets:
+        if target.features or not load_draft().grammar.has("value", target.processor):
+            found = f"names {target}, which no variant can be for"
+            raise InputError(_FOR, found, expected="targets of GPUs without features, such as gfx90a")
+    return tuple(dict.fromkeys(target.processor for target in targets))
+
+
+_OutputOption = Annotated[
+    Path | None,
+    shared(
+        "--output",
+        metavar="DIR",
+        help="Write the index into this folder.",
+        show_default="DIST_DIR/../simple, simple-NAME for a DIST_DIR not named dist",
+    ),
+]
+
+
+def _read_options(
+    files: Annotated[
+        FilePlacement, typer.Option("--files", help="Link to the files where they are, or put them into the index.")
+    ] = FilePlacement.RELATIVE,
+    yank: Annotated[
+        list[str] | None,
+        typer.Option("--yank", metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
+    ] = None,
+    unyank: Annotated[
+        list[str] | None, typer.Option("--unyank", metavar="FILE", help="Mark a file as yanked no longer.")
+    ] = None,
+    upload_time: Annotated[
+        str | None,
+        typer.Option(
+            "--upload-time",
+            metavar="TIME",
+            help="Say of all new files that they were uploaded then.",
+            show_default="SOURCE_DATE_EPOCH, else when each was last written",
+        ),
+    ] = None,
+) -> IndexOptions:
+    reasons = {name: reason for name, _, reason in (text.partition("=") for text in yank or ())}
+    return IndexOptions(
+        placement=files,
+        yanking=Yanking(reasons, tuple(unyank or ())),
+        upload_time=choose_upload_time(upload_time, os.environ, time.time_ns() // 1000),
+    )
+
+
+@app.command()
+@takes(options=_read_options, variants=read_index_variants, extras=read_extras)
+def index(
+    dist_dirs: Annotated[list[Path], typer.Argument(metavar="DIST_DIR", help="The folders of the wheels and sdists.")],
+    *,
+    output: _OutputOption = None,
+    options: IndexOptions,
+    variants: IndexVariants,
+    extras: Extras,
+    scheduler: SchedulerOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write a static package index (PEP 503 and 691) over the wheels and sdists of folders.
+
+    The index works with file:// URLs and on any static web server. It has pages, sha256 hashes and core metadata, which
+    goes next to each file as FILE.metadata. The distributions stay as they are. The exit status is 2 when a file can't
+    be read; the index lists all others. Installers take a yanked file (PEP 592) only for a requirement that names
+    exactly its version. A folder in DIST_DIR that holds wheels or sdists, as those of a build per family do, gets an
+    index of its own below the index, of its files and those right in all DIST_DIR.
+
+    Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    dist_dirs = shared_paths(scheduler, dist_dirs)
+    (target,) = shared_paths(scheduler, [choose_output(dist_dirs, output)])
+    unread: list[RocwheelError] = []
+    variants.add(lambda: find_groups(dist_dirs, target).values(), quiet=quiet)
+    wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=quiet))
+    with reading(scheduler, teller(quiet=quiet)) as readers:
+        report = write_indexes(dist_dirs, target, options=replace(wanted, readers=readers), unread=unread)
+    if not quiet:
+        print_notes(report, dist_dirs)
+        variants.warn([report, *report.families.values()])
+    _print(report, variants, json=json, quiet=quiet, verbose=verbose)
+    raise_all(folder_names(dist_dirs), unread)
+
+
+def _print(report: IndexReport, variants: IndexVariants, *, json: bool, quiet: bool, verbose: bool) -> None:
+    if json:
+        print_json("index", 1, report)
+    elif not quiet:
+        print_index(report, verbose=verbose)
+        for one in (report, *report.families.values()):
+            variants.report(one.variants)

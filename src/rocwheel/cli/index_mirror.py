@@ -1,0 +1,264 @@
+"""``rocwheel index mirror``: copies the part of a package index that given GPUs need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import msgspec
+import typer
+from rich import box
+from rich.filesize import decimal
+from rich.table import Table
+
+from rocwheel.binary.code_objects import TargetId
+from rocwheel.cli.app import app
+from rocwheel.cli.index import parse_machine
+from rocwheel.cli.options import (
+    FetchNothingOption,
+    JsonOption,
+    QuietOption,
+    TransfersOption,
+    VerboseOption,
+    complete_targets,
+    shared,
+    takes,
+)
+from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.tables import cell, print_table
+from rocwheel.cli.text import print_line
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.progress import step
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.writing import check_destination
+from rocwheel.index.mirror import (
+    FILES_FOLDER,
+    INDEX_FOLDER,
+    MirrorOptions,
+    MirrorPlan,
+    MirrorReport,
+    check_mirror,
+    find_others,
+    make_mirror,
+    plan_mirror,
+)
+from rocwheel.index.mirror_choice import LATEST, Choice, Machines, normalised_pattern, split_extras
+from rocwheel.index.mirror_requirements import NeedsReader
+from rocwheel.index.source import IndexSource
+from rocwheel.targets.compatibility import GENERIC
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.serving import label_of_project, serves
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+
+def read_machines(
+    platform: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--platform", metavar="TAG", help="Copy wheels for this, e.g. linux_x86_64, win_amd64.", show_default="all"
+        ),
+    ] = None,
+    python_version: Annotated[
+        list[str] | None,
+        typer.Option("--python-version", metavar="X.Y", help="Copy wheels for this Python.", show_default="all"),
+    ] = None,
+) -> Machines:
+    """Return the machines that the mirror is for."""
+    return Machines(tuple(platform or ()), tuple(python_version or ()))
+
+
+_ProjectOption = Annotated[
+    list[str], typer.Option("--project", metavar="PATTERN", help="Copy these projects, e.g. rocm or 'rocm*'.")
+]
+_VersionOption = Annotated[
+    str, shared("--version", f"Copy these versions, e.g. '==7.2.*', or '{LATEST}'.", show_default="all")
+]
+_DevelOption = Annotated[bool, typer.Option("--devel", show_default=False, help="Copy packages for development, too.")]
+_RequirementsOption = Annotated[
+    bool,
+    typer.Option("--requirements", show_default=False, help="Copy what these require of the same indexes, too."),
+]
+_VariantsOption = Annotated[
+    bool, typer.Option("--variants", show_default=False, help="Copy wheel variants (a draft, PEP 825), too.")
+]
+_PoolOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pool",
+        metavar="PROJECT",
+        help="Take the versions of this project in all indexes.",
+        show_default="each project is that of the first index that has it",
+    ),
+]
+
+
+def read_choice(
+    project: _ProjectOption,
+    version: _VersionOption = "",
+    devel: _DevelOption = False,
+    requirements: _RequirementsOption = False,
+    variants: _VariantsOption = False,
+    pool: _PoolOption = None,
+) -> Choice:
+    """Return which projects and versions are copied; raise `InputError` for extras whose requirements are not."""
+    named = [split_extras(text) if requirements else (text, None) for text in project]
+    lone = [text for text in project if not requirements and split_extras(text)[1] is not None and "," in text]
+    remedy = "Give --requirements as well, or leave the extras out."
+    raise_all("--project", [InputError("--project", f"{text} names extras", remedy=remedy) for text in lone])
+    extras = {normalised_pattern(name): asked for name, asked in named if asked is not None}
+    return Choice(
+        projects=tuple(name for name, _ in named),
+        version=version,
+        devel=devel,
+        extras=extras,
+        requirements=requirements,
+        variants=variants,
+        pooled=frozenset(map(normalised_pattern, pool or ())),
+    )
+
+
+def read_mirror_options(
+    jobs: TransfersOption = 4,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", show_default=False, help="Remove from the mirror what is not among these any more."),
+    ] = False,
+    variants_for: Annotated[
+        str | None,
+        typer.Option(
+            "--variants-for",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="List the variants for machines with these GPUs, the preferred first.",
+            show_default="as in the last run, else each machine is asked",
+        ),
+    ] = None,
+) -> MirrorOptions:
+    """Return how the mirror is made; raise `InputError` for what no variant can be for."""
+    return MirrorOptions(jobs, exact, parse_machine(variants_for) if variants_for is not None else None)
+
+
+_UrlsArgument = Annotated[
+    list[str], typer.Argument(metavar="URL", help="Package index: http(s)://, file:// or s3://, as pip takes it.")
+]
+_TargetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--targets",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Of packages for certain GPUs, copy those for these.",
+        show_default="all",
+    ),
+]
+
+
+@app.command("index mirror")
+@takes(choice=read_choice, machines=read_machines, options=read_mirror_options)
+def mirror(
+    urls: _UrlsArgument,
+    dest_dir: Annotated[Path, shared("--dest-dir")],
+    *,
+    choice: Choice,
+    machines: Machines,
+    targets: _TargetsOption = None,
+    options: MirrorOptions,
+    dry_run: FetchNothingOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Copy the part of package indexes that given GPUs need, verified by hash, with an index over it.
+
+    Files go to dist in the folder, the index to simple. A run that was broken off goes on where it ended; files that
+    are there already stay. Files without a SHA-256 in their index are refused. With --requirements, what is required is
+    copied as pip would choose it. Extras behind a name count, as in 'rocm[libraries]'; otherwise all for the GPUs.
+
+    Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --dest-dir mirror
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    for folder in (FILES_FOLDER, INDEX_FOLDER):
+        check_destination(dest_dir / folder)
+    agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else None
+    sources = convert_all("URLs", IndexSource, dict.fromkeys(urls))
+
+    def serves_project(name: str) -> bool:
+        return agents is None or serves(label_of_project(name), agents)
+
+    wanted = msgspec.structs.replace(choice, machines=machines)
+    progress = make_progress(quiet=quiet)
+    with _open_needs(wanted, dest_dir, dry_run=dry_run) as needs, step(progress, "reading the index"):
+        plan = plan_mirror(sources, wanted, serves_project, needs)
+    raise_all("--targets", list(_unserved(plan, agents or ())))
+    if dry_run:
+        check_mirror(plan, dest_dir / FILES_FOLDER, exact=options.exact)
+        others = find_others(plan, dest_dir / FILES_FOLDER) if options.exact else ()
+        _print_planned(plan, sorted(others), json=json)
+        return
+    report = make_mirror(plan, dest_dir, options, progress)
+    if json:
+        print_json("index-mirror", 1, report)
+    elif not quiet:
+        _print(report, dest_dir, verbose=verbose)
+
+
+@contextmanager
+def _open_needs(choice: Choice, dest_dir: Path, *, dry_run: bool) -> Iterator[NeedsReader | None]:
+    """Give what reads requirements, if they are wanted; a dry run leaves nothing of what it has to fetch for that."""
+    if not choice.requirements:
+        yield None
+    elif dry_run:
+        with TemporaryDirectory() as folder:
+            yield NeedsReader(Path(folder))
+    else:
+        yield NeedsReader(dest_dir / FILES_FOLDER)
+
+
+def _unserved(plan: MirrorPlan, agents: Iterable[TargetId]) -> Iterator[InputError]:
+    """Yield an error for each GPU that none of the packages for certain GPUs serves, if there are any such packages."""
+    labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC})
+    for agent in agents if labels else ():
+        if not any(serves(label, (agent,)) for label in labels):
+            found = f"no package of the index serves {agent}"
+            yield InputError("--targets", found, remedy=f"There are some for {first_of(labels, len(labels))}.")
+
+
+def _print_planned(plan: MirrorPlan, removed: Sequence[str], *, json: bool) -> None:
+    if json:
+        rows = [{"filename": one.filename, "bytes": one.size, "sha256": one.sha256} for one in plan.files]
+        found = {"files": rows, "absent": plan.absent, "unusable": plan.unusable, "removed": removed}
+        print_json("index-mirror-plan", 1, found)
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("file", footer=count(len(plan.files), "file"))
+    table.add_column("size", footer=decimal(plan.size), justify="right")
+    for one in plan.files:
+        table.add_row(cell(one.filename), "unknown" if one.size is None else decimal(one.size))
+    print_table(table)
+    for name in removed:
+        print_line(f"{name}: would be removed")
+    _print_gaps(plan.absent, plan.unusable)
+
+
+def _print(report: MirrorReport, dest_dir: Path, *, verbose: bool) -> None:
+    for one in report.files if verbose else ():
+        print_line(f"{one.filename}: {decimal(one.bytes)}, {'fetched' if one.is_new else 'was there'}")
+    new = sum(one.is_new for one in report.files)
+    print_line(f"{count(new, 'file')} fetched to {dest_dir / FILES_FOLDER}, {len(report.files) - new} there already")
+    for name in report.removed:
+        print_line(f"{name}: removed")
+    _print_gaps(report.absent, report.unusable)
+    print_line(f"install with: pip install --index-url {Path(report.output).resolve().as_uri()} PROJECT")
+
+
+def _print_gaps(absent: Sequence[str], unusable: Mapping[str, Sequence[str]]) -> None:
+    """Print what can't be installed from the mirror alone."""
+    if absent:
+        print_line(f"not in these indexes, and required: {', '.join(absent)}")
+    for name, needed in unusable.items():
+        print_line(f"{name}: requires {first_of(list(needed), len(needed))}, for other GPUs")

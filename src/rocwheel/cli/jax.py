@@ -1,0 +1,164 @@
+"""``rocwheel jax``: settings, rules and command lines of a Bazel build."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.text import print_text
+from rocwheel.core.messages import in_one_line
+from rocwheel.core.writing import check_other
+from rocwheel.frameworks.jax.bazelrc import GeneratedFile, render_bazelrc
+from rocwheel.frameworks.jax.commands import BuildOptions, render_makefile, spell_commands, wheel_commands
+from rocwheel.frameworks.jax.settings import SettingsError, read_settings
+from rocwheel.frameworks.jax.starlark import starlark_package, wheel_rule_commands
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+jax_app = CommandApp("jax", help="JAX for ROCm: Bazel settings, build commands, wheels.")
+app.add_typer(jax_app)
+
+
+@jax_app.callback()
+def jax() -> None:
+    """Group the commands about JAX."""
+
+
+SettingsOption = Annotated[
+    Path,
+    typer.Option(
+        "--settings", "-s", metavar="FILE", help="Read the build's settings (TOML) from FILE.", show_default=True
+    ),
+]
+CheckOption = Annotated[bool, shared("--check")]
+ForceOption = Annotated[bool, shared("--force", "Overwrite files that were edited by hand.")]
+
+
+@jax_app.command()
+def bazelrc(
+    settings: SettingsOption = Path("rocm.toml"),
+    output: Annotated[
+        Path | None,
+        shared("--output", "Write the fragment to this file.", show_default="standard output"),
+    ] = None,
+    force: ForceOption = False,
+    check: CheckOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write a .bazelrc fragment with the configs rocm_build, python3XX, avx_posix and native_arch_posix.
+
+    With --output, the changes are printed as a diff. A file that was edited by hand stays as it is.
+
+    Example: rocwheel jax bazelrc --settings rocm.toml --output rocm.bazelrc
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if output:
+        check_other(output, settings, "the file with the settings")
+    given = read_settings(settings)
+    targets = parse_target_set(given.targets, source=f"{settings}: targets", native=native_targets)
+    fragment = GeneratedFile(f"Made by rocwheel jax bazelrc from {settings.name};", render_bazelrc(given, targets))
+    if check and output is None:
+        message = "--check compares with a file: name it with --output"
+        raise typer.BadParameter(message)
+    diff = (fragment.diff(output) if check else fragment.write(output, force=force)) if output else ""
+    if json:
+        print_json("jax.bazelrc", 1, {"text": fragment.text, "diff": diff})
+    else:
+        typer.echo(diff if output else fragment.text, nl=False)
+    if check and diff:
+        raise typer.Exit(1)
+
+
+@jax_app.command()
+def starlark(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Write the files to this folder of the workspace; it becomes a package."),
+    ],
+    bzlmod: Annotated[bool, typer.Option("--bzlmod", help="Write them for MODULE.bazel instead of WORKSPACE.")] = False,
+    jax_rules: Annotated[
+        bool, typer.Option("--jax-rules", help="Write the program for JAX's own rules, too: jax_wheel_binary.")
+    ] = False,
+    force: ForceOption = False,
+    check: CheckOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write the Starlark rules for libraries and wheels of ROCm, and print the lines that declare them.
+
+    Example: rocwheel jax starlark rocm_wheel >> WORKSPACE
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    package = starlark_package(folder, "bzlmod" if bzlmod else "workspace", jax_rules=jax_rules)
+    diff = package.diff(folder) if check else package.write(folder, force=force)
+    if not quiet:
+        print_text(diff.removesuffix("\n") or in_one_line(f"{folder}: nothing changed"), err=True)
+    if json:
+        print_json("jax.starlark", 1, {"files": list(package.files), "declaration": package.declaration, "diff": diff})
+    else:
+        typer.echo(package.declaration, nl=False)
+    if check and diff:
+        raise typer.Exit(1)
+
+
+class CommandFormChoice(str, Enum):
+    """What the commands are for."""
+
+    SHELL = "shell"
+    MAKEFILE = "makefile"
+    CI = "ci"
+
+
+@jax_app.command()
+def commands(
+    version: Annotated[str, shared("--version", "Set the wheels' version, that of JAX.")],
+    settings: SettingsOption = Path("rocm.toml"),
+    form: Annotated[
+        CommandFormChoice, typer.Option("--form", help="Print a shell script, a Makefile, or workflow steps.")
+    ] = CommandFormChoice.SHELL,
+    sdk: Annotated[
+        str, shared("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
+    ] = "",
+    dest_dir: Annotated[
+        str, shared("--dest-dir", "Write the wheels to this folder; it is created if needed.")
+    ] = "dist",
+    remote: Annotated[
+        bool, typer.Option("--remote", help="Build by remote execution, with the file that the settings name.")
+    ] = False,
+    jax_rules: Annotated[
+        bool, typer.Option("--jax-rules", help="Build the wheels by JAX's own rules, jax_wheel and wheel_sources.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the commands that build both wheels, for each Python: plain Bazel, and the assembly.
+
+    The Makefile has a target for each wheel (jax-rocm-pjrt, jax-rocm-plugin, wheels), and variables to override.
+
+    Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --form makefile
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    given = read_settings(settings)
+    if remote and not given.remote_execution:
+        raise SettingsError(settings, "has no remote-execution", expected="a file that defines the config rocm_rbe")
+    config = "rocm_build_remote" if remote else "rocm_build"
+    options = BuildOptions(version, sdk=sdk, dest_dir=dest_dir, config=config)
+    commands_for = wheel_rule_commands if jax_rules else wheel_commands
+    if form is CommandFormChoice.MAKEFILE:
+        text = render_makefile(given, options, commands_for)
+    else:
+        text = spell_commands(commands_for(given, options), form.value)
+    if json:
+        print_json("jax.commands", 1, {"form": form.value, "text": text})
+    else:
+        typer.echo(text, nl=False)

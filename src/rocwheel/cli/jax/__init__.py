@@ -1,1 +1,0 @@
-"""``rocwheel jax``: the group of the commands about JAX."""

@@ -1,0 +1,176 @@
+"""``rocwheel jax wheel``, ``wheel-binary`` and ``wheel-targets``: JAX's wheels from Bazel's outputs."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from rocwheel.cli.jax import SettingsOption, jax_app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.wheel import Assembly, Sources, read_assembly, read_checks, read_sources
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
+from rocwheel.frameworks.jax.settings import read_settings
+from rocwheel.frameworks.jax.starlark import (
+    WheelTool,
+    jax_wheel_description,
+    make_wheel_tool,
+    parse_cpu_tags,
+    read_rule_call,
+    render_wheel_targets,
+    rocm_major,
+)
+from rocwheel.frameworks.wheel_spec import read_spec, settable_values
+
+
+class WheelKind(str, Enum):
+    """Which of JAX's wheels."""
+
+    PLUGIN = "plugin"
+    PJRT = "pjrt"
+
+
+@jax_app.command("wheel")
+@takes(sources=read_sources, assembly=read_assembly)
+def jax_wheel(
+    kind: Annotated[
+        WheelKind,
+        typer.Argument(
+            metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."
+        ),
+    ],
+    version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
+    sources: Sources,
+    rocm: Annotated[
+        str, shared("--rocm", metavar="VERSION", help="Set the version of ROCm; its first number stands in the names.")
+    ] = "7",
+    spec: Annotated[
+        Path | None,
+        shared("--spec", "Read the description from this file, in place of the one for ROCm's JAX."),
+    ] = None,
+    *,
+    assembly: Assembly,
+) -> None:
+    """Assemble one of JAX's two wheels from Bazel's outputs, and check that its files find their libraries.
+
+    Example: rocwheel jax wheel pjrt --version 0.12.0 --src bazel-bin/pjrt --src LICENSE --with packages/dist
+    """
+    description = read_spec(spec) if spec else jax_wheel_description(kind.value)
+    options = {"rocm": rocm_major(rocm), "version": version}
+    assembly.run(str(spec or f"jax {kind.value}"), description, sources, options)
+
+
+_CPU_TAG = "--cpu-tag"
+_PLACES = {"init": "jax_plugins/rocm/__init__.py"}
+"""Where JAX itself has what rocm-jax has elsewhere."""
+
+
+@jax_app.command("wheel-binary")
+@takes(checks=read_checks)
+def wheel_binary(
+    kind: Annotated[
+        WheelKind,
+        typer.Argument(
+            metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."
+        ),
+    ],
+    call: Annotated[
+        list[str], typer.Argument(metavar="CALL", help="Make what this call of the rule asks for; put -- before it.")
+    ],
+    version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
+    python: Annotated[
+        str, typer.Option("--python", metavar="3.X", help="Set the Python that the extension modules are for.")
+    ] = "",
+    cpu_tags: Annotated[
+        list[str] | None,
+        typer.Option(_CPU_TAG, metavar="CPU=TAG", help="Give a wheel for this CPU this platform tag."),
+    ] = None,
+    spec: Annotated[
+        Path | None,
+        shared("--spec", "Read the description from this file, in place of the one for ROCm's JAX."),
+    ] = None,
+    *,
+    checks: Assembly,
+) -> None:
+    """Make a wheel as the wheel_binary of JAX's rule jax_wheel, by the command line that the rule gives it.
+
+    The rules of rocwheel jax starlark call it (jax_wheel_binary), with the version and the tags of the file name that
+    the rule declares.
+
+    Example: rocwheel jax wheel-binary pjrt --version 0.12.0 -- @bazel-out/k8-opt/bin/jaxlib/tools/jax_wheel-0.params
+    """
+    asked = read_rule_call(call)
+    description = read_spec(spec) if spec else _description(kind)
+    build = msgspec.structs.replace(
+        checks.build,
+        commits=asked.commits,
+        python=python if kind is WheelKind.PLUGIN else "",
+        platform_tag=parse_cpu_tags(cpu_tags or (), _CPU_TAG).get(asked.cpu, ""),
+    )
+    known = {"rocm": asked.rocm, "version": version}
+    options = {name: value for name, value in known.items() if name in settable_values(description)}
+    assembly = msgspec.structs.replace(checks, build=build, dest_dir=asked.folder)
+    assembly.run(str(spec or f"jax {kind.value}"), description, Sources(asked.sources, None), options)
+
+
+def _description(kind: WheelKind) -> dict[str, Any]:
+    description = jax_wheel_description(kind.value)
+    return {**description, "values": {**description.get("values", {}), **_PLACES}}
+
+
+_TOOL = WheelTool()
+
+
+class ToolChoice(str, Enum):
+    """What makes the wheels for the rules."""
+
+    ROCWHEEL = "rocwheel"
+    JAX = "jax"
+
+
+@jax_app.command("wheel-targets")
+def wheel_targets(
+    settings: SettingsOption = Path("rocm.toml"),
+    tool: Annotated[
+        ToolChoice, typer.Option("--tool", help="Have rocwheel make the wheels, or JAX's own programs.")
+    ] = ToolChoice.ROCWHEEL,
+    rules: Annotated[
+        str, typer.Option("--rules", metavar="LABEL", help="Load the rules of rocwheel jax starlark from this package.")
+    ] = _TOOL.rules,
+    library: Annotated[
+        str, typer.Option("--library", metavar="LABEL", help="Take rocwheel from this Python library.")
+    ] = _TOOL.library,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print targets for jaxlib/tools/BUILD.bazel: JAX's own wheel rules, for the settings' version of ROCm.
+
+    Example: rocwheel jax wheel-targets --settings rocm.toml >> jaxlib/tools/BUILD.bazel
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if tool is ToolChoice.JAX:
+        _check_unused(rules, library)
+    given = make_wheel_tool(rules, library) if tool is ToolChoice.ROCWHEEL else None
+    text = render_wheel_targets(read_settings(settings), given)
+    if json:
+        print_json("jax.wheel_targets", 1, {"text": text})
+    else:
+        typer.echo(text, nl=False)
+
+
+def _check_unused(rules: str, library: str) -> None:
+    """Raise `InputError` for a label that JAX's own programs have no use for, `ProblemsError` for both."""
+    given = {"--rules": (rules, _TOOL.rules), "--library": (library, _TOOL.library)}
+    remedy = "Leave it out, or give --tool rocwheel."
+    unused = [
+        InputError(option, f"is {value!r}, but --tool jax doesn't use rocwheel", remedy=remedy)
+        for option, (value, default) in given.items()
+        if value != default
+    ]
+    raise_all("options", unused)

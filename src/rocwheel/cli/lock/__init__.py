@@ -1,1 +1,0 @@
-"""``rocwheel lock``: a lock file for given GPUs."""

@@ -1,1 +1,0 @@
-"""What commands print: results to standard output, messages to standard error."""

@@ -1,0 +1,347 @@
+"""``rocwheel plan``: what a build would make, with the options that ``rocwheel build`` shares."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+import typer
+from rich import box
+from rich.filesize import decimal
+from rich.table import Table
+
+from rocwheel.binary.platform import Platform
+from rocwheel.binary.stubs import RELAY_SIZE
+from rocwheel.build.building import BuildResult, BuiltDistribution
+from rocwheel.build.estimate import PlannedSize, planned_sizes
+from rocwheel.build.job import PlanJob
+from rocwheel.build.manifest import read_repetition
+from rocwheel.build.plan import Plan, PlannedWheel, PlanWarning, RelayMember
+from rocwheel.build.planning.options import PlanOptions, check_options
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
+from rocwheel.cli.output import messages, output_width, print_json, report_warning, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.reference_options import name_as_given
+from rocwheel.cli.tables import print_table
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import worker_count
+
+_TAG_OPTION = "--platform-tag"
+_TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
+"""The reference's packager takes the tag from it."""
+
+ArtifactDirOption = Annotated[
+    list[Path],
+    shared("--artifact-dir", "Read the artifacts (folders, .tar.xz or .tar.zst) in this folder; several are united."),
+]
+RecipeOption = Annotated[
+    Path | None, typer.Option("--recipe", metavar="FILE", help="Use this recipe (TOML) in place of the one for ROCm.")
+]
+VersionOption = Annotated[
+    str | None, shared("--version", "Set the version of all packages.", show_default="the SDK manifest's")
+]
+SuffixOption = Annotated[
+    str, typer.Option("--version-suffix", metavar="TEXT", help="Append this text to the names of platform modules.")
+]
+TargetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--targets",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.",
+    ),
+]
+DefaultFamilyOption = Annotated[
+    str,
+    typer.Option(
+        "--default-family",
+        metavar="TARGET",
+        autocompletion=complete_targets,
+        help="Select this target or family on machines without a GPU.",
+    ),
+]
+SelectorOption = Annotated[
+    Literal["sdist", "wheel"],
+    typer.Option(help="sdist: decides at install time. wheel: can be locked, explicit extras."),
+]
+DevelOption = Annotated[
+    Literal["none", "xz", "zst"],
+    typer.Option(help="Compress the devel tar. Reading zst takes Python 3.14, backports.zstd or the system's libzstd."),
+]
+DeviceCodeOption = Annotated[
+    Literal["keep", "compress", "trim"],
+    typer.Option(
+        help="Keep plain offload bundles, compress them in their places, or compress them and trim the libraries."
+    ),
+]
+SplitOption = Annotated[
+    Literal["none", "kpack", "overlay"],
+    typer.Option(
+        "--split-device",
+        metavar="[=kpack|overlay]",
+        help="Make a package for each GPU target: with archives of device code, which runtimes with kpack read, or "
+        "with whole libraries, which any runtime reads.",
+        show_default=False,
+    ),
+]
+CommonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--common",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="With --split-device=overlay, keep the code of these in the libraries for all GPUs.",
+        show_default="the generic targets, else the one that most GPUs can use",
+    ),
+]
+RetargetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--retarget",
+        metavar="FROM=TO[,TO...]",
+        help="Offer code for one target to GPUs that run the same instructions, e.g. gfx1030=extended.",
+    ),
+]
+VariantsOption = Annotated[
+    bool,
+    typer.Option(
+        "--variants",
+        help="Offer the packages for each GPU also as wheel variants of one name, which are a draft (PEP 825).",
+    ),
+]
+RocmOption = Annotated[
+    str | None,
+    shared(
+        "--rocm",
+        "Compress device code for the runtime of this ROCm release and later ones.",
+        show_default="the SDK manifest's",
+    ),
+]
+PlatformTagOption = Annotated[
+    str | None, shared(_TAG_OPTION, show_default=f"${_TAG_VARIABLE}, else computed from their files")
+]
+
+PlatformOption = Annotated[
+    Platform | None,
+    typer.Option(
+        "--platform",
+        help="Fail unless the artifacts are for this system; where no file tells, they are.",
+        show_default="the one that the files are for",
+    ),
+]
+
+
+def read_plan_job(
+    artifact_dir: ArtifactDirOption,
+    recipe: RecipeOption = None,
+    version: VersionOption = None,
+    version_suffix: SuffixOption = "",
+    targets: TargetsOption = None,
+    default_family: DefaultFamilyOption = "",
+    selector: SelectorOption = "sdist",
+    devel_compression: DevelOption = "none",
+    device_code: DeviceCodeOption = "keep",
+    split_device: SplitOption = "none",
+    common: CommonOption = None,
+    retarget: RetargetOption = None,
+    variants: VariantsOption = False,
+    rocm: RocmOption = None,
+    platform_tag: PlatformTagOption = None,
+    platform: PlatformOption = None,
+) -> PlanJob:
+    """Return what the options describe, and the variable that stands for one of them."""
+    tag, tag_source = _given_tag(platform_tag)
+    options = PlanOptions(
+        version=version,
+        module_suffix=version_suffix,
+        targets=() if targets is None else (targets,),
+        targets_source=name_as_given("--targets", sys.argv[1:]),
+        default_family=default_family,
+        selector=selector,
+        devel_compression=devel_compression,
+        device_code=device_code,
+        split_device=split_device,
+        common=() if common is None else (common,),
+        retarget=tuple(retarget or ()),
+        variants=variants,
+        rocm=rocm,
+        platform_tag=tag,
+        platform_tag_source=tag_source,
+        platform=platform,
+    )
+    check_options(options)
+    return PlanJob(artifact_dir[0], recipe, options, tuple(artifact_dir[1:]))
+
+
+def _given_tag(option: str | None) -> tuple[str | None, str]:
+    """Return the platform tag, none if it is to be computed, and what gave it."""
+    variable = os.environ.get(_TAG_VARIABLE, "")
+    if option is not None or not variable:
+        return option, _TAG_OPTION
+    return variable.replace("-", "_"), _TAG_VARIABLE  # sysconfig.get_platform() says linux-x86_64
+
+
+_FromManifestOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--from-manifest",
+        metavar="PATH",
+        help="Build the same again: artifacts, recipe and options are those of this rocwheel-build.json, or folder.",
+    ),
+]
+_OF_PLAN = inspect.signature(read_plan_job, eval_str=True).parameters
+_PLACES = ("artifact_dir", "recipe")
+"""Options that may be given with a manifest: where things are now."""
+
+
+def read_build_inputs(*, from_manifest: Path | None, **given: Any) -> PlanJob:
+    """Return what is to be built; ``given`` are the options of a plan.
+
+    Raises `InputError` without artifacts, and for options beside a manifest, which has them all.
+    """
+    if from_manifest is None:
+        if not given["artifact_dir"]:
+            option, expected = "--artifact-dir", "the folder of artifacts"
+            raise InputError(option, "is missing", expected=expected, remedy="Or give --from-manifest.")
+        return read_plan_job(**given)
+    for name, value in given.items():
+        if name not in _PLACES and value != _OF_PLAN[name].default:
+            option, found = f"--{name.replace('_', '-')}", "is given with --from-manifest, which has all options"
+            raise InputError(option, found, remedy="Leave it out.")
+    again = read_repetition(from_manifest)
+    folders = tuple(given["artifact_dir"] or again.artifact_dirs())
+    return PlanJob(folders[0], given["recipe"] or again.recipe(), again.options, folders[1:], again)
+
+
+def _signature() -> inspect.Signature:
+    """Return the options of a plan, of which none is required, and the one for a manifest."""
+    first, *others = _OF_PLAN.values()
+    option = get_args(first.annotation)[1]
+    optional = first.replace(default=None, annotation=Annotated[list[Path] | None, option])
+    more = first.replace(name="from_manifest", default=None, annotation=_FromManifestOption)
+    found = (parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (optional, *others, more))
+    return inspect.Signature(list(found))
+
+
+# Typer reads a function's signature.
+read_build_inputs.__signature__ = _signature()  # type: ignore[attr-defined]
+
+
+def print_planned(made: Plan, sizes: Sequence[PlannedSize]) -> None:
+    """Print what a build would make, with estimated sizes."""
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("distribution", footer=count(len(sizes), "package"))
+    table.add_column("files", footer=str(sum(size.files for size in sizes)))
+    table.add_column("edited", footer=str(sum(map(_edited, made.wheels))))
+    table.add_column("tag")
+    _add_size(table, "size", [size.size for size in sizes])
+    _add_size(table, "packed, about", [size.packed or 0 for size in sizes])
+    table.add_column("asked for by")
+    facts = [(_edited(wheel), wheel.name.tag.rpartition("-")[2], wheel.floor_reason) for wheel in made.wheels]
+    facts += [(0, "sdist", "") for _ in made.sdists]
+    for size, (edited, tag, reason) in zip(sizes, facts, strict=True):
+        bytes_of = decimal(size.size), decimal(size.packed or 0)
+        table.add_row(size.distribution, str(size.files), str(edited), tag, *bytes_of, reason)
+    print_table(table)
+
+
+def _edited(wheel: PlannedWheel) -> int:
+    return sum(getattr(member, "run_path", None) is not None for member in wheel.members)
+
+
+def _add_size(table: Table, heading: str, sizes: Iterable[int]) -> None:
+    table.add_column(heading, footer=decimal(sum(sizes)), justify="right")
+
+
+def print_built(made: Plan, result: BuildResult) -> None:
+    """Print what a build made, with sizes: paths of files, or where a terminal has less room the names of packages."""
+    sizes = planned_sizes(made)
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("distribution", footer=count(len(sizes), "package"))
+    _add_size(table, "size", [built.size for built in result.distributions])
+    table.add_column("files", footer=str(sum(size.files for size in sizes)), justify="right")
+    _add_size(table, "unpacked", [size.size for size in sizes])
+    is_pipe = output_width() is None
+    for size, built in zip(sizes, result.distributions, strict=True):
+        name = built.path if is_pipe else str(PurePath(size.folder, size.distribution))
+        table.add_row(name, decimal(built.size), str(size.files), decimal(size.size))
+    print_table(table)
+
+
+def print_distributions(distributions: Sequence[BuiltDistribution]) -> None:
+    """Print what was written, with sizes."""
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("distribution", footer=count(len(distributions), "package"))
+    _add_size(table, "size", [written.size for written in distributions])
+    for written in distributions:
+        table.add_row(written.path, decimal(written.size))
+    print_table(table)
+
+
+def print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
+    """Print what to know about a plan: warnings, gaps, version, layout and targets."""
+    targets = ", ".join(made.targets) or "none"
+    for remedy, group in groupby(warnings, key=lambda warning: warning.remedy):
+        for warning in group:
+            report_warning(f"{warning.subject}: {warning.found}")
+        messages.print(f"  {remedy}", markup=False)
+    for gap in made.gaps:
+        messages.print(f"not coherent: {gap}", markup=False)
+    relays = [member for wheel in made.wheels for member in wheel.members if isinstance(member, RelayMember)]
+    if relays:
+        sizes = (
+            f"{decimal(len(relays) * RELAY_SIZE)} in the place of {decimal(sum(relay.replaced for relay in relays))}"
+        )
+        messages.print(f"{count(len(relays), 'relay')}: {sizes}", markup=False)
+    dropped = f"; left out: {len(made.dropped)} (rocwheel plan -v shows what and why)" if made.dropped else ""
+    messages.print(f"version {made.version}, layout {made.layout}, GPU targets: {targets}{dropped}", markup=False)
+
+
+def spelled_seconds(seconds: float) -> str:
+    """Return a time for people, such as ``0.4 s``, ``25 s`` and ``3 min 20 s``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+@app.command()
+@takes(inputs=read_plan_job)
+def plan(
+    inputs: PlanJob, *, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False
+) -> None:
+    """Show what a build would make, without making it; --json lists every file and edit.
+
+    Example: rocwheel plan --artifact-dir artifacts --json
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    made, estimate = inputs.run_estimated(progress=make_progress(quiet=quiet))
+    if json:
+        print_json("plan", 1, {**msgspec.to_builtins(made), "sizes": estimate.sizes})
+        return
+    print_planned(made, estimate.sizes)
+    for row in made.dropped if verbose else ():
+        messages.print(f"left out: {row.path or 'all'} of {row.artifact}: {row.reason}", markup=False)
+    if not quiet:
+        print_facts(made, made.warnings)
+        workers = worker_count(0)
+        seconds = spelled_seconds(estimate.cpu_seconds / workers)
+        messages.print(f"packing takes about {seconds} with {count(workers, 'worker')}", markup=False)
+        messages.print(f"next: {_build_command(sys.argv[1:])}", markup=False)
+
+
+def _build_command(arguments: Sequence[str]) -> str:
+    """Return the command line that builds what one plans; options of `build` that only name a plan stay out."""
+    words = arguments[1:] if arguments[:1] == ["plan"] else ["..."]
+    kept = [word for word in words if word not in {"--verbose", "-v"}]
+    return f"rocwheel build {shlex.join(kept)} --dest-dir packages"

@@ -1,1 +1,0 @@
-"""``rocwheel plan``: its options and its text, which ``build`` shares."""

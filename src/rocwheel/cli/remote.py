@@ -1,0 +1,369 @@
+"""URLs on the command line, in the place of files and folders: fetched into a cache, or read by range."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+from rich.filesize import decimal
+
+from rocwheel.artifacts.fetching import PACKAGED_COMPONENTS, fetch_files, find_archives, read_checksums, with_sizes
+from rocwheel.cli.output import messages
+from rocwheel.cli.progress import make_progress
+from rocwheel.core.cache_folders import claim, fetched_cache
+from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.messages import count
+from rocwheel.core.part_file import is_part
+from rocwheel.core.remote_placeholders import registered, show_as
+from rocwheel.core.scratch import no_room, require_room, scratch_folder, temporary_folder, write_all
+from rocwheel.stores.open import RemoteFile, open_file, open_store
+from rocwheel.stores.store import RangesIgnoredError
+from rocwheel.stores.urls import is_url, parse_url, shown_url
+from rocwheel.wheels.names import is_distribution_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rocwheel.stores.store import Store, StoredFile
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What commands need of a folder."""
+
+    name: str
+    """Tells it from other selections: each is kept in a folder of its own."""
+    choose: Callable[[Iterable[StoredFile], str], list[StoredFile]]
+    """Returns the files that are needed of all; raises `InputError` without any, with the place that is its second."""
+
+
+def distributions_in(files: Iterable[StoredFile], place: str, *, depth: int = 0) -> list[StoredFile]:
+    """Return the wheels and sdists among files, at most ``depth`` folders deep; raise `InputError` without any."""
+    names = [(stored, stored.name.split("/")) for stored in files]
+    found = [stored for stored, parts in names if len(parts) <= depth + 1 and is_distribution_name(parts[-1])]
+    if not found:
+        raise InputError(place, "holds no wheels or sdists", remedy="Is it the right folder?")
+    return found
+
+
+def fetch_folder(
+    url: str,
+    selection: Selection,
+    *,
+    is_quiet: bool,
+    is_shown: bool = False,
+) -> str:
+    """Return the path of a folder with the files of the URL that are chosen; that of a file:// URL is its own.
+
+    They are verified as `rocwheel artifacts fetch` does it. With ``is_shown``, results name the URL, not the path.
+    """
+    scheme, _, path = parse_url(url)
+    if scheme == "file":
+        return f"/{unquote(path)}"
+    store = open_store(url)
+    files = tuple(store.list())
+    wanted = with_sizes(store, selection.choose(files, store.url))
+    folder = claim(_cache_folder(url, selection)) / "dist"
+    _make_folders(folder, wanted)
+    progress = make_progress(quiet=is_quiet)
+    fetch_files(store, wanted, folder, read_checksums(store, files, wanted), progress=progress)
+    _remove_others(folder, {stored.name for stored in wanted})
+    if not is_quiet:
+        size = decimal(sum(stored.size for stored in wanted))
+        messages.print(f"{store.url}: fetched to {folder}: {count(len(wanted), 'file')}, {size}", markup=False)
+    if is_shown:
+        show_as(folder, store.url)
+    return str(folder)
+
+
+def _cache_folder(url: str, selection: Selection) -> Path:
+    """Return where what commands with the same needs take from a URL is kept: the next one finds it there."""
+    key = f"{url.rstrip('/')} {selection.name}"
+    return Path(fetched_cache(), hashlib.sha256(key.encode()).hexdigest()[:16])
+
+
+def _make_folders(folder: Path, wanted: Iterable[StoredFile]) -> None:
+    try:
+        for parent in {(folder / stored.name).parent for stored in wanted}:
+            parent.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise write_error(folder, e) from e
+
+
+def _remove_others(folder: Path, wanted: set[str]) -> None:
+    """Remove what an earlier command has fetched and the store has no more, or this command doesn't need."""
+    for path in folder.rglob("*"):
+        if path.relative_to(folder).as_posix() not in wanted and not is_part(path.name) and not path.is_dir():
+            with suppress(OSError):
+                path.unlink()
+
+
+OTHER_URLS = frozenset({"--builder-id", "--index-url", "--extra-index-url", "--find-links", "--scheduler", "--url"})
+"""Options, of any command, that take the URL of something else than what is to be read."""
+
+
+class Taker(msgspec.Struct, frozen=True):
+    """Where a command takes URLs of files and folders, and what of these it needs.
+
+    One that reads neither here knows by itself what to do with URLs.
+    """
+
+    folders: Selection | None = None
+    """What is fetched of a folder; none where URLs are not those of folders."""
+    files: tuple[str, ...] = ()
+    """What the URLs of files end with that are read by range."""
+    options: tuple[str, ...] = ()
+    """The options that take one."""
+    has_arguments: bool = True
+    """Whether the arguments take one."""
+    is_shown: bool = False
+    """Whether results name the URL, not the folder that its files were fetched to."""
+    needs_copies: bool = False
+    """Whether the result lies elsewhere and has to hold the files, as those in the cache may go."""
+    writes: bool = False
+    """Whether it can write to a URL."""
+    writes_with: str = ""
+    """The option with which others write for it, to URLs, too."""
+
+
+def find_taker(words: Sequence[str]) -> Taker | None:
+    """Return what the command of these words takes, or nothing for one that takes no URLs."""
+    return TAKERS.get(" ".join(words[:2])) or TAKERS.get(" ".join(words[:1]))
+
+
+def _archives(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
+    return [archive.stored for archive in find_archives(files, place)]
+
+
+def _packaged(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
+    found = find_archives(files, place)
+    return [archive.stored for archive in found if archive.name.component in PACKAGED_COMPONENTS]
+
+
+def _sdists(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
+    """Return what may be a selector: one lies in the folder of a build, in its dist, or in a family's folder there."""
+    found = [stored for stored in files if stored.name.endswith(".tar.gz") and stored.name.count("/") <= _DEEPEST]
+    if not found:
+        raise InputError(place, "holds no sdists", remedy="Is it the folder of a build?")
+    return found
+
+
+_DEEPEST = 2
+"""Folders that ``dist/FAMILY/rocm-VERSION.tar.gz`` lies in."""
+_ANY = ("",)
+_PACKAGED = Selection("packaged artifacts", _packaged)
+_ARTIFACTS = Selection("artifacts", _archives)
+_DISTRIBUTIONS = Selection("distributions", distributions_in)
+_SDISTS = Selection("sdists", _sdists)
+_BY_ITSELF = Taker()
+
+TAKERS = {
+    "build": Taker(_PACKAGED, options=("--artifact-dir",), has_arguments=False, writes_with="--scheduler"),
+    "plan": Taker(_PACKAGED, options=("--artifact-dir",), has_arguments=False),
+    "artifacts list": Taker(_ARTIFACTS),
+    "artifacts archive": Taker(_ARTIFACTS),
+    "artifacts merge": Taker(_ARTIFACTS, options=("--primary",)),
+    "artifacts fetch": _BY_ITSELF,
+    "index": Taker(_DISTRIBUTIONS, needs_copies=True),
+    "index mirror": _BY_ITSELF,
+    "index yank": Taker(writes=True),
+    "index unyank": Taker(writes=True),
+    "lock": _BY_ITSELF,
+    "publish": Taker(writes=True),
+    "promote": Taker(_DISTRIBUTIONS),
+    "selector merge": Taker(_SDISTS, (".tar.gz", ".json", ".whl")),
+    "audit": Taker(_DISTRIBUTIONS, (".whl",), ("--with",), is_shown=True),
+    "verify": Taker(files=(".whl",)),
+    "diff": Taker(_DISTRIBUTIONS, (".whl",), is_shown=True),
+    "report": Taker(_DISTRIBUTIONS, (".whl",), ("--against",), is_shown=True),
+    "inspect": Taker(files=_ANY),
+    "device list": Taker(files=_ANY),
+}
+"""By command; docs/stores.md has the same for users."""
+
+
+_Fetch: TypeAlias = "Callable[[str, Taker], str]"
+"""Returns what takes the place of the URL of a folder."""
+
+_OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
+_FILE_SUFFIXES = (".whl", ".tar.gz")
+_REMEDY = (
+    "Bring its files first, artifacts by `rocwheel artifacts fetch` and packages by `rocwheel index mirror`, and name "
+    "the folder."
+)
+_REMEDIES = {"attest": "Bring its files first, the whole folder of the build with its manifest, and name that."}
+"""By command; a mirror has no manifest."""
+
+
+def fetch_folders(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line with a path in place of each URL of a folder.
+
+    What the command needs of it is fetched into a folder of the cache, verified like `rocwheel artifacts fetch` does,
+    and taken from there by the next command if it is still the same. Raises as `check_urls` does.
+    """
+    is_quiet = bool({"--quiet", "-q"} & {*words})
+
+    def fetch(url: str, taker: Taker) -> str:
+        return fetch_folder(url, taker.folders, is_quiet=is_quiet, is_shown=taker.is_shown) if taker.folders else url
+
+    return _replace(words, fetch)
+
+
+def check_urls(words: Sequence[str]) -> bool:
+    """Return whether a command may fetch folders; raise `InputError` where it takes no URL. Nothing is fetched yet.
+
+    Others read files by range, and ask for little before they look at their options.
+    """
+    _replace(words, lambda url, _: url)
+    taker = find_taker(words)
+    return taker is not None and taker.folders is not None
+
+
+def _replace(words: Sequence[str], fetch: _Fetch) -> list[str]:
+    taker = find_taker(words)
+    _refuse_outputs(words, taker)
+    end = words.index("--") if "--" in words else len(words)
+    if (taker and not taker.folders) or not any("://" in word for word in words[:end]):
+        return list(words)
+    brought = [_bring(words, place, taker, fetch) for place in range(end)]
+    return [*brought, *words[end:]]
+
+
+def _bring(words: Sequence[str], place: int, taker: Taker | None, fetch: _Fetch) -> str:
+    """Return the word at a place, or what takes the place of its URL."""
+    word, before = words[place], words[place - 1] if place else ""
+    option, equals, value = word.partition("=")
+    if taker and before in taker.options and is_url(word) and not word.endswith(_FILE_SUFFIXES):
+        return fetch(word, taker)
+    if taker and option in taker.options and equals and is_url(value) and not value.endswith(_FILE_SUFFIXES):
+        return f"{option}={fetch(value, taker)}"
+    if not is_url(word) or before in OTHER_URLS | _OUTPUTS:
+        return word
+    if not (taker and taker.has_arguments):
+        remedy = _REMEDIES.get(words[0], _REMEDY)
+        raise InputError(shown_url(word), "is a URL, which this command doesn't take there", remedy=remedy)
+    if word.endswith(_FILE_SUFFIXES):
+        return word
+    if taker.needs_copies:
+        _require_copies(words, word)
+    return fetch(word, taker)
+
+
+def _require_copies(words: Sequence[str], url: str) -> None:
+    text = " ".join(words).replace("=", " ")
+    if "--files copy" not in text or not ({"-o", "--output"} & {*text.split()}):
+        found = "is a URL, whose files an index can only have copies of"
+        raise InputError(shown_url(url), found, remedy="Add --files copy --output DIR; `index mirror` copies an index.")
+
+
+def _refuse_outputs(words: Sequence[str], taker: Taker | None) -> None:
+    """Raise `InputError` for a URL that a command would have to write to."""
+    if taker and (taker.writes or (taker.writes_with and any(word.startswith(taker.writes_with) for word in words))):
+        return
+    for before, word in zip(["", *words], words, strict=False):
+        option, _, value = word.partition("=")
+        url = word if before in _OUTPUTS else value if option in _OUTPUTS else ""
+        if is_url(url):
+            remedy = "Name a folder; then `rocwheel publish` puts distributions and their index on a store."
+            raise InputError(shown_url(url), "is a URL, which this command can't write to", remedy=remedy)
+
+
+_UNCOMPARED = ", without comparing what was not read with its hash in RECORD"
+
+
+class _Brought(msgspec.Struct, frozen=True):
+    url: str
+    size: int
+    remote: RemoteFile | None
+
+
+class BroughtUrls:
+    """The files that the URLs of one command line lead to."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._brought: list[_Brought] = []
+        self._is_quiet = self._is_audit = False
+        self._taker = Taker()
+
+    def bring(self, words: Sequence[str]) -> list[str]:
+        """Return the words of a command line with a path in place of each URL of a file to read.
+
+        Raises `InputError` and `StoreError` as `open_file` and `RemoteFile` do.
+        """
+        taker = find_taker(words)
+        if taker is None or not taker.files:
+            return list(words)
+        self._taker, self._is_audit = taker, words[0] == "audit"
+        self._is_quiet = bool({"--quiet", "-q"} & {*words})
+        before = ["", *words]
+        return [
+            word if last in OTHER_URLS else self._bring_word(word) for word, last in zip(words, before, strict=False)
+        ]
+
+    def __enter__(self) -> None:
+        """Let the command begin."""
+
+    def __exit__(self, *_: object) -> None:
+        """Say how much was read; raise `OutdatedError` for a file that was replaced meanwhile."""
+        for brought in self._brought:
+            if brought.remote:
+                brought.remote.require_unchanged()
+            if not self._is_quiet:
+                read = brought.remote.read_bytes if brought.remote else brought.size
+                what = _UNCOMPARED if self._is_audit else ""
+                why = what if brought.remote else ", as the server sends whole files only"
+                text = f"read {decimal(read)} of {decimal(brought.size)}{why}: {brought.url}"
+                messages.print(text, markup=False)
+
+    def _bring_word(self, word: str) -> str:
+        option, equals, value = word.partition("=")
+        if option in self._taker.options and equals and self._is_file(value):
+            return f"{option}={self._path(value)}"
+        return self._path(word) if self._is_file(word) else word
+
+    def _is_file(self, word: str) -> bool:
+        """Return whether a word is the URL of a file; some commands take those of folders, too, which are fetched."""
+        return is_url(word) and parse_url(word)[2].endswith(self._taker.files)
+
+    def _path(self, url: str) -> str:
+        scheme, _, path = parse_url(url)
+        if scheme == "file":
+            return f"/{unquote(path)}"
+        store, name = open_file(url)
+        folder = self._stack.enter_context(scratch_folder(Path(temporary_folder(), "rocwheel-url")))
+        place = Path(os.path.realpath(folder)) / name
+        try:
+            remote = RemoteFile(store, name)
+        except RangesIgnoredError:
+            size = _fetch(store, name, place)
+            self._stack.enter_context(registered(place, None, shown_url(url)))
+            self._brought.append(_Brought(shown_url(url), size, None))
+        else:
+            self._stack.enter_context(registered(place, remote, shown_url(url)))
+            self._brought.append(_Brought(shown_url(url), remote.size, remote))
+        return str(place)
+
+
+def _fetch(store: Store, name: str, place: Path) -> int:
+    try:
+        with place.open("wb", buffering=0) as file:
+            stored = store.head(name)
+            require_room(file, stored.size)
+            for piece in store.stream(name, e_tag=stored.e_tag):
+                write_all(file, piece)
+            return file.tell()
+    except OSError as e:
+        raise no_room(store.place(name), "it", e) from e
+
+
+@contextmanager
+def brought_urls() -> Iterator[BroughtUrls]:
+    """Yield what brings the files of a command line; they go with the block."""
+    with ExitStack() as stack:
+        yield BroughtUrls(stack)

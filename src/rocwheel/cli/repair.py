@@ -1,0 +1,254 @@
+"""``rocwheel repair``: makes wheels that load from wheels that don't."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from rocwheel.audit.settings import find_settings
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.output import messages, print_json, report_warning, results, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.messages import count, in_one_line
+from rocwheel.core.workers import raise_all
+from rocwheel.repair.job import RepairJob
+from rocwheel.repair.options import Mismatch, RepairOptions
+from rocwheel.repair.toolkit import ToolkitOption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rocwheel.repair.changes import Change
+    from rocwheel.repair.comparing.finds import Found
+    from rocwheel.repair.plan import RepairPlan
+
+
+ToolkitChoice = Annotated[
+    ToolkitOption,
+    typer.Option(help="Take ROCm's libraries from the SDK's packages or the system; by default as the wheel fits."),
+]
+PinOption = Annotated[
+    Literal["release", "none", "minor", "exact"],
+    typer.Option(help="Pin added requirements to the version at hand, by default minor, or else to ROCm's release."),
+]
+KeepOption = Annotated[
+    bool, typer.Option("--keep", help="Keep every folder in run paths that may have libraries on some machine.")
+]
+InitOption = Annotated[bool, typer.Option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
+TagOption = Annotated[
+    bool | None,
+    typer.Option("--rpath/--runpath", help="Set all run paths under this tag; by default they stay under theirs."),
+]
+
+
+def read_repair_options(
+    dlopen: Annotated[list[str] | None, shared("--dlopen")] = None,
+    toolkit: ToolkitChoice = "auto",
+    pin: PinOption = "release",
+    keep: KeepOption = False,
+    init: InitOption = False,
+    mismatch: Annotated[
+        Mismatch, shared("--mismatch", "With --init: fail or warn at run time when ROCm has another version.")
+    ] = "fail",
+    config: Annotated[Path | None, shared("--config")] = None,
+    rpath: TagOption = None,
+) -> RepairOptions:
+    """Return what the options say, with the audit's settings."""
+    tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
+    settings, _ = find_settings(config)
+    return RepairOptions(
+        tag=tag,
+        pin=pin,
+        keep=keep,
+        dlopen=tuple(dlopen or ()),
+        init=init,
+        mismatch=mismatch,
+        toolkit=toolkit,
+        settings=settings,
+    )
+
+
+_LONGEST = 160
+_EXAMPLES = 3
+_FOLDERS = 8
+_WHERE = {"wheel": "in the wheel", "package": "in {}", "kept": "if the system or another package has it in {}"}
+
+
+def show_plans(plans: Iterable[RepairPlan], *, quiet: bool, verbose: bool = False) -> None:
+    """Print the changes to each wheel, what its files find then, what they give up, and what no repair corrects.
+
+    With ``verbose``, every folder that is given up has its line; otherwise the first ones.
+    """
+    for plan in plans:
+        if not quiet:
+            _show_changes(plan)
+            _show_given_up(plan.given_up, None if verbose else _FOLDERS)
+        _show_messages(plan, quiet=quiet)
+
+
+def _show_changes(plan: RepairPlan) -> None:
+    name = Path(plan.wheel).name
+    renamed = f" -> {plan.file_name}" if plan.file_name != name else ""
+    changes = count(len(plan.changes), "change") if plan.changes else "no changes"
+    results.print(f"[bold]{_plain(name + renamed)}[/]: {changes}")
+    for file, changes_of_file in groupby(_by_file(plan.changes), key=attrgetter("file")):
+        for change in changes_of_file:
+            _show_change(change)
+        if file in plan.edits:
+            _show_finds(plan.finds.get(file, ()))
+    for member, reason in plan.left.items():
+        results.print(f"  {_plain(member)}: left as it was, since {_plain(reason)}")
+    changed = {change.file for change in plan.changes}
+    unchanged = [member for member, found in plan.finds.items() if member not in plan.edits and _is_open(found)]
+    for member in unchanged:
+        if member not in plan.left:
+            results.print(f"  {_plain(member)}: {'its run path stays' if member in changed else 'unchanged'}")
+        _show_finds(plan.finds[member])
+
+
+def _show_given_up(given_up: Mapping[str, Sequence[str]], most: int | None) -> None:
+    """Print the folders that run paths no longer lead to, each with its number of files, those of systems first."""
+    files = Counter(folder for folders in given_up.values() for folder in folders)
+    if not files:
+        return
+    results.print(
+        f"  gives up {count(len(files), 'folder')} that may have libraries on some machine; --keep keeps them"
+    )
+    ordered = sorted(files, key=lambda folder: (not folder.startswith("/"), folder.startswith(".."), folder))
+    for folder in ordered[:most]:
+        results.print(f"    ~ {_plain(folder)} ({count(files[folder], 'file')})")
+    if ordered[most:] and most is not None:
+        results.print(f"    and {len(ordered) - most} more, which -v and --json list")
+
+
+def _by_file(changes: Iterable[Change]) -> list[Change]:
+    """Return changes with all of one file next to each other, the files in the order of their first ones."""
+    by_file: dict[str, list[Change]] = {}
+    for change in changes:
+        by_file.setdefault(change.file, []).append(change)
+    return [change for group in by_file.values() for change in group]
+
+
+def _show_change(change: Change) -> None:
+    results.print(f"  {_plain(change.file)}: {change.what}")
+    if change.before:
+        results.print(f"    - {_plain(_shortened(change.before))}")
+    if change.after:
+        results.print(f"    + {_plain(_shortened(change.after))}")
+
+
+def _is_open(found: Iterable[Found]) -> bool:
+    """Return whether it depends on the machine what a file finds."""
+    return any(one.where in {"kept", "nothing"} for one in found)
+
+
+def _show_finds(found: Sequence[Found]) -> None:
+    """Print what a file finds, but for the system's libraries: one line for each place."""
+    ordered = sorted((one for one in found if one.where != "system"), key=_place)
+    for place, group in groupby(ordered, key=_place):
+        names = ", ".join(one.library for one in group)
+        results.print(f"    = {_plain(_shortened_list(names))}: {_plain(place)}")
+
+
+def _place(found: Found) -> str:
+    if found.where == "nothing":
+        return "not found"
+    return _WHERE[found.where].format(_shortened(found.place))
+
+
+def _show_messages(plan: RepairPlan, *, quiet: bool) -> None:
+    name = Path(plan.wheel).name
+    for note in () if quiet else plan.notes:
+        messages.print(f"[cyan]note[/] {_plain(f'{name}: {note}')}")
+    by_rule: dict[str, list[str]] = {}
+    for rule, problem in zip(plan.unmended_rules, plan.unmended, strict=True):
+        by_rule.setdefault(rule, []).append(problem)
+    for rule, problems in by_rule.items():
+        _show_unmended(name, rule, problems)
+
+
+def _show_unmended(name: str, rule: str, problems: Sequence[str]) -> None:
+    """Print what breaks one rule: each if they are few, else how many, and the first."""
+    if len(problems) <= _EXAMPLES:
+        for problem in problems:
+            messages.print(f"[yellow]not repaired[/] {_plain(f'{name}: {problem}')}")
+        return
+    messages.print(f"[yellow]not repaired[/] {_plain(name)}: {len(problems)} findings of {rule}, such as")
+    for problem in problems[:_EXAMPLES]:
+        messages.print(f"    {_plain(problem)}")
+    messages.print(f"    and {len(problems) - _EXAMPLES} more, which --json lists")
+
+
+def _plain(text: str) -> str:
+    """Return a text in one line, which has no markup."""
+    return escape(in_one_line(text))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({count(text.count(':') + 1, 'entry', 'entries')})"
+
+
+def _shortened_list(names: str) -> str:
+    libraries = count(names.count(", ") + 1, "library", "libraries")
+    return names if len(names) <= _LONGEST else f"{names[:_LONGEST]}... ({libraries})"
+
+
+@app.command("repair")
+@takes(options=read_repair_options)
+def repair(
+    wheels: Annotated[
+        list[Path],
+        typer.Argument(metavar="WHEEL", help="Repair these wheels, and those in these folders. They stay unchanged."),
+    ],
+    dest_dir: Annotated[
+        Path, shared("--dest-dir", "Write the repaired wheels to this folder; it is created if needed.")
+    ] = Path("repaired"),
+    with_packages: Annotated[
+        list[Path] | None,
+        shared("--with", "Let the wheels load libraries of this package, such as a wheel of the SDK."),
+    ] = None,
+    *,
+    options: RepairOptions,
+    check: Annotated[bool, shared("--check")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show the changes.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Fix wrong run paths, add the SDK packages to the requirements, and set the platform tags that the files ask for.
+
+    A repaired run path is the shortest one under which the file finds what it needs and opens by name. Folders that are
+    given up are listed, and --keep keeps them. Correct files are not changed, not even by one byte. Without --with,
+    ROCm's packages are assumed to have the layout of ROCm 7 and 10. The exit status is 1 when a repair can't fix
+    everything, and with --check when anything would change; it is 2 when a wheel can't be read, after all others.
+
+    Example: rocwheel repair dist/*.whl --dest-dir repaired/
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    target = None if check or dry_run else dest_dir
+    problems: list[RocwheelError] = []
+    result = RepairJob(tuple(wheels), tuple(with_packages or ()), target, options).run(
+        progress=make_progress(quiet=quiet), problems=problems
+    )
+    plans = result.wheels
+    if options.pin in {"minor", "exact"} and not with_packages and len(plans) == 1 and not problems:
+        report_warning(
+            f"--pin {options.pin} pins nothing: the wheel gets no requirement of a package given by '--with'"
+        )
+    if json:
+        print_json("repair", 1, result)
+    else:
+        show_plans(plans, quiet=quiet, verbose=verbose)
+    raise_all("wheels", problems)
+    if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
+        sys.exit(1)

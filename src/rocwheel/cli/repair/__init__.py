@@ -1,1 +1,0 @@
-"""``rocwheel repair``: its options and its text."""

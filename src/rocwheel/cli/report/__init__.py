@@ -1,1 +1,0 @@
-"""``rocwheel report``: a page about packages."""

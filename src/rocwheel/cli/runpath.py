@@ -1,0 +1,203 @@
+"""``rocwheel runpath``: where ELF files search for libraries, shown, set, and spelled for build tools."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_tools, shared
+from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.tables import cell, print_table
+from rocwheel.cli.text import print_line, print_text
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.progress import step
+from rocwheel.core.workers import raise_all
+from rocwheel.installed.run_path_advice import RunPathAdvice, advise
+from rocwheel.linking.entries import split_run_path
+from rocwheel.linking.entry_rules import doubtful_entries, entry_problems
+from rocwheel.linking.hwcaps import CpuLevel
+from rocwheel.linking.link_flags import TOOLS, spell_run_path
+from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.linking.run_path_files import FileRunPath, read_run_paths, write_run_paths
+
+runpath_app = CommandApp("runpath", help="Show and set the run paths of ELF files.")
+app.add_typer(runpath_app)
+
+
+@runpath_app.callback()
+def runpath() -> None:
+    """Hold the commands about run paths."""
+
+
+FilesArgument = Annotated[list[Path], typer.Argument(metavar="FILE", help="ELF files.")]
+
+
+@runpath_app.command()
+def show(
+    files: Annotated[list[Path], typer.Argument(metavar="PATH", help="ELF files, wheels, and folders of them.")],
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show kind, SONAME, run path and needed libraries of ELF files, also of those in wheels and folders.
+
+    The exit status is 2 when a file can't be read, after all others.
+
+    Example: rocwheel runpath show lib/*.so
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    unread: list[RocwheelError] = []
+    found = read_run_paths(files, unread, make_progress(quiet=quiet or json))
+    if json:
+        print_json("runpath.show", 1, {"files": found})
+    else:
+        print_table(_search_table(found))
+    raise_all("files that can't be used", unread)
+
+
+def _search_table(files: tuple[FileRunPath, ...]) -> Table:
+    table = Table("file", "kind", "SONAME", "tag", "run path", "NEEDED", box=box.SIMPLE_HEAD)
+    for file in files:
+        tag = file.tag.name if file.tag else "-"
+        cells = (
+            file.file,
+            file.kind.value,
+            file.soname or "-",
+            tag,
+            file.run_path or "-",
+            " ".join(file.needed) or "-",
+        )
+        table.add_row(*map(cell, cells))
+    return table
+
+
+@runpath_app.command("set")
+def set_(
+    value: Annotated[str, typer.Argument(metavar="RUNPATH", help="The new run path; an empty one removes it.")],
+    files: FilesArgument,
+    dest_dir: Annotated[
+        Path, shared("--dest-dir", "Write the changed copies to this folder; it is created if needed.")
+    ],
+    rpath: Annotated[bool, shared("--rpath")] = (False),
+    force: Annotated[bool, shared("--force", "Set a run path that the audit calls wrong, with a warning.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write copies of ELF files with another run path, without touching the files themselves.
+
+    All are checked before the first copy is written. A run path that the audit would call wrong is refused.
+
+    Example: rocwheel runpath set '$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib' lib/*.so --dest-dir fixed/
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
+    warnings = _check(value, force=force)
+    progress, remedy = make_progress(quiet=quiet or json), "Name another folder with --dest-dir."
+    written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy=remedy, progress=progress)
+    if json:
+        print_json("runpath.set", 1, {"tag": tag, "run_path": value, "files": written})
+    elif not quiet:
+        for file in written:
+            print_line(f"{file.written}: {'changed' if file.is_changed else 'right already, copied as it is'}")
+    for warning in () if quiet else warnings:
+        report_warning(warning)
+
+
+def _check(value: str, *, force: bool) -> tuple[str, ...]:
+    """Return warnings about a run path; raise the errors by the audit's rules, which ``force`` makes warnings, too."""
+    entries = split_run_path(value)
+    problems = entry_problems("RUNPATH", entries, remedy="--force sets it all the same.")
+    if not force:
+        raise_all("RUNPATH", problems)
+    found = (*(problem.found for problem in problems), *doubtful_entries(entries))
+    return tuple(f"the run path {text}" for text in found)
+
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A linked shared library or program.")]
+PlaceOption = Annotated[
+    str, typer.Option(metavar="PLACE", help="Compute it for a file installed here: site-packages/PACKAGE/[FILE].")
+]
+WithOption = Annotated[
+    list[str] | None, shared("--with", "Find libraries in this wheel, folder, or SDK package (by its name).")
+]
+DlopenOption = Annotated[list[str] | None, shared("--dlopen")]
+SpellOption = Annotated[
+    list[str] | None,
+    shared(
+        "--spell",
+        f"Print what to write for this tool: {', '.join(TOOLS)}, or all.",
+        autocompletion=complete_tools,
+    ),
+]
+RpathOption = Annotated[bool, shared("--rpath")]
+CpuLevelOption = Annotated[
+    CpuLevel, typer.Option(help="Count the glibc-hwcaps folders of this processor; by default the oldest.")
+]
+
+
+@runpath_app.command("for")
+def for_(
+    file: FileArgument,
+    at: PlaceOption,
+    packages: WithOption = None,
+    dlopen: DlopenOption = None,
+    spell: SpellOption = None,
+    rpath: RpathOption = False,
+    cpu_level: CpuLevelOption = "x86-64",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the shortest run path that leads a file to its libraries, spelled for build tools.
+
+    The exit status is 1 when a library is neither in the packages nor on every system.
+
+    Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --spell cmake
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    with step(make_progress(quiet=quiet or json), "reading packages"):
+        advice = advise(file, at, packages or (), dlopen or (), cpu_level)
+    texts = _spelled(advice, spell or [], RunpathTag.RPATH if rpath else RunpathTag.RUNPATH)
+    if json:
+        print_json("runpath.for", 1, {**msgspec.to_builtins(advice), "spellings": texts})
+    elif texts:
+        _print_texts(texts)
+    else:
+        print_table(_settings_table(advice))
+    for name in advice.missing if not quiet else ():
+        messages.print(f"[yellow]{escape(name)}[/]: neither in the packages nor on every system")
+    if advice.missing:
+        sys.exit(1)
+
+
+def _spelled(advice: RunPathAdvice, words: list[str], tag: RunpathTag) -> dict[str, str]:
+    """Return what to write for each tool that is asked for."""
+    tools = list(TOOLS) if "all" in words else words
+    return {tool: spell_run_path(advice.values, tool, tag) for tool in tools}
+
+
+def _print_texts(texts: dict[str, str]) -> None:
+    for number, (tool, text) in enumerate(texts.items()):
+        if len(texts) > 1:
+            print_text(f"{'' if number == 0 else chr(10)}[{tool}]")
+        print_text(text)
+
+
+def _settings_table(advice: RunPathAdvice) -> Table:
+    table = Table("entry", "for", box=box.SIMPLE_HEAD)
+    for entry in advice.entries:
+        table.add_row(cell(entry.entry), cell(" ".join(entry.libraries)))
+    if not advice.entries:
+        table.add_row("none needed", "")
+    return table

@@ -1,1 +1,0 @@
-"""``rocwheel runpath``: the group of the commands about run paths."""

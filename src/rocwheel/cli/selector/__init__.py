@@ -1,1 +1,0 @@
-"""The commands about the ``rocm`` distribution, which chooses packages."""

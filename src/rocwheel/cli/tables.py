@@ -1,0 +1,223 @@
+"""Results as tables that fit the terminal: nothing is cut, and no word is broken.
+
+1. A table stays as it is if the terminal is wide enough.
+2. Else its columns give way, the widest first, and their text wraps between words; columns of numbers don't wrap.
+3. Where words would have to break, or that took more lines, columns leave the table, the widest first but never the
+   first, until the others fit. What they have to say about a row stands below the row.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from rocwheel.cli.output import output_width
+from rocwheel.cli.terminal import new_console
+from rocwheel.core.messages import in_one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Column, Table
+
+
+UNLIMITED = 100_000
+"""A width that no text reaches."""
+_MARGIN, _GAP, _BELOW, _HANGING = 2, 3, 4, 6
+_WORD = re.compile(r"\s*(?:[+-]?[\d.,]+ (?:bytes|[kMGTP]B)\b|\S+)(?: \|)?\s*")
+"""A word, or a size with its unit, and the bar that ends what a column says."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """The texts of a column, and its widths in characters of a terminal."""
+
+    heading: str
+    cells: tuple[Text, ...]
+    footer: Text | None
+    is_right: bool
+
+    @property
+    def texts(self) -> tuple[Text, ...]:
+        return (Text(self.heading, "bold"), *self.cells, *(() if self.footer is None else (self.footer,)))
+
+    @property
+    def natural(self) -> int:
+        """The width of the longest line."""
+        return max(cell_len(line) for text in self.texts for line in text.plain.splitlines() or [""])
+
+    @property
+    def least(self) -> int:
+        """The width of the longest word, or of the longest number with its unit."""
+        whole = self.texts[1:] if self.is_right else ()
+        words = (word for text in self.texts for word in _WORD.findall(text.plain))
+        return max([*(cell_len(word.strip()) for word in words), *(text.cell_len for text in whole)], default=0)
+
+    def in_place(self, text: Text, width: int) -> Text:
+        """Return a text of the column with the spaces that make it so wide."""
+        spaces = Text(" " * (width - text.cell_len))
+        return spaces + text if self.is_right else text + spaces
+
+
+def fit_table(table: Table, width: int, rule: str = "─") -> Iterator[Table | Text]:
+    """Yield what shows a table on a terminal of so many columns: the table as it is, or lines.
+
+    Texts in it are no markup, and their line ends and other control characters become escapes. ``rule`` is the line
+    below the headings.
+    """
+    table.columns = [_plain(column) for column in table.columns]
+    if _natural_width(table) <= width:
+        yield table
+        return
+    columns = [_read_column(table, column) for column in table.columns]
+    below = list(_lines_with_columns_below(columns, width, rule * (width - 2)))
+    widths = _narrowed(columns, width)
+    wrapped = list(_wrapped_lines(columns, widths, rule * (width - 2))) if widths else below
+    lines = wrapped if len(wrapped) <= len(below) else below
+    yield from (Text(), *lines, Text()) if table.box else lines
+
+
+def _natural_width(table: Table) -> int:
+    console = Console(width=UNLIMITED)
+    width: int = Measurement.get(console, console.options, table).maximum
+    return width
+
+
+def _plain(column: Column) -> Column:
+    cells: list[RenderableType] = list(map(_plain_text, column.cells))
+    return replace(column, header=_plain_text(column.header), footer=_plain_text(column.footer), _cells=cells)
+
+
+def _plain_text(content: RenderableType) -> Text:
+    return content if isinstance(content, Text) else Text(in_one_line(str(content)))
+
+
+def _read_column(table: Table, column: Column) -> _Column:
+    texts = tuple(cell for cell in column.cells if isinstance(cell, Text))
+    footer = Text(str(column.footer)) if table.show_footer else None
+    return _Column(str(column.header), texts, footer, column.justify == "right")
+
+
+def _whole_width(widths: Sequence[int]) -> int:
+    return _MARGIN + sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _narrowed(columns: Sequence[_Column], width: int) -> list[int]:
+    """Return widths of columns that fit a width together; none where their words have no room."""
+    widths, least = [column.natural for column in columns], [column.least for column in columns]
+    if _whole_width(least) > width:
+        return []
+    for _ in range(_whole_width(widths) - width):
+        free = (number for number, width in enumerate(widths) if width > least[number])
+        widths[max(free, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _wrapped_lines(columns: Sequence[_Column], widths: Sequence[int], rule: str) -> Iterator[Text]:
+    """Yield the lines of a table whose columns have these widths."""
+    for number, texts in enumerate(zip(*(one.texts for one in columns), strict=True)):
+        if columns[0].footer is not None and number > len(columns[0].cells):
+            yield Text()
+        cells = [_wrap(text, width) or [Text()] for text, width in zip(texts, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=Text()):
+            yield _joined(columns, parts, widths)
+        if number == 0:
+            yield Text(f" {rule}")
+
+
+def _joined(columns: Sequence[_Column], texts: Sequence[Text], widths: Sequence[int]) -> Text:
+    cells = (one.in_place(text, width) for one, text, width in zip(columns, texts, widths, strict=True))
+    line = Text(" " * _MARGIN) + Text(" " * _GAP).join(cells)
+    line.rstrip()
+    return line
+
+
+def _lines_with_columns_below(columns: Sequence[_Column], width: int, rule: str) -> Iterator[Text]:
+    """Yield the lines of a table whose widest columns are below its rows."""
+    kept = list(columns)
+    while len(kept) > 1 and _whole_width([one.natural for one in kept]) > width:
+        kept.remove(max(kept[1:], key=lambda one: one.natural))
+    moved = [one for one in columns if one not in kept]
+    yield from _row(kept, [one.texts[0] for one in kept], width)
+    yield Text(f" {rule}")
+    for number in range(len(columns[0].cells)):
+        yield from _row(kept, [one.cells[number] for one in kept], width)
+        yield from _below([(one.heading, one.cells[number]) for one in moved], width)
+    if columns[0].footer is not None:
+        yield Text()
+        yield from _row(kept, [one.texts[-1] for one in kept], width)
+        yield from _below([(one.heading, one.texts[-1]) for one in moved], width)
+
+
+def _row(columns: Sequence[_Column], texts: Sequence[Text], width: int) -> Iterator[Text]:
+    if len(columns) == 1:
+        yield from _hanging(texts[0], _MARGIN, width)
+        return
+    yield _joined(columns, texts, [one.natural for one in columns])
+
+
+def _below(said: Iterable[tuple[str, Text]], width: int) -> Iterator[Text]:
+    """Yield what the columns that have left the table say about a row, if anything."""
+    parts = [Text(f"{heading}: " if heading else "") + text for heading, text in said if text.plain.strip()]
+    if parts:
+        yield from _hanging(Text(" | ").join(parts), _BELOW, width)
+
+
+def _hanging(text: Text, indent: int, width: int) -> Iterator[Text]:
+    """Yield a text in lines: the first so far from the margin, the others further, unless a word needs the room."""
+    for number, line in enumerate(_wrap(text, max(width - _HANGING, 1))):
+        if line.cell_len > width and line.plain.endswith(" |"):
+            line.right_crop(2)  # which the end of the line stands for
+        wanted = _HANGING if number else indent
+        yield Text(" " * max(0, min(wanted, width - line.cell_len))) + line
+
+
+def _wrap(text: Text, width: int) -> list[Text]:
+    """Return a text in lines of words; a word that is wider has a line of its own."""
+    lines: list[Text] = []
+    for line in text.split("\n", allow_blank=True):
+        breaks, used = [], 0
+        for word in _WORD.finditer(line.plain):
+            if used and used + cell_len(word[0].rstrip()) > width:
+                breaks.append(word.start())
+                used = 0
+            used += cell_len(word[0])
+        lines.extend(line.divide(breaks))
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def cell(text: str) -> Text:
+    """Return a cell of one line, whose text is no markup: control characters in it as escapes."""
+    return Text(in_one_line(text))
+
+
+def print_table(table: Table) -> None:
+    """Print a table so that it fits the terminal, by the rule of `fit_table`.
+
+    Elsewhere, as in a log or a pipe, it is as wide as its text, so that no name is cut short or folded.
+    """
+    console = new_console(width=UNLIMITED)
+    rule = "-" if console.options.ascii_only else "─"
+    for part in fit_table(table, output_width() or UNLIMITED, rule):
+        console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def print_target_table(rows: Iterable[tuple[str, ...]]) -> None:
+    """Print a row for each target: its name, sizes, and how many kernels and bundles there are."""
+    table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
+    for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    print_table(table)

@@ -1,0 +1,298 @@
+"""``rocwheel targets``: which GPU targets exist, and how each tool spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from rocwheel.cli.app import Command, CommandApp, app
+from rocwheel.cli.given_paths import folder_place
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, takes
+from rocwheel.cli.output import output_width, print_json, report_warning, setup_logging
+from rocwheel.cli.text import print_line, print_text
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.reading import read_regular
+from rocwheel.core.workers import raise_all
+from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
+from rocwheel.targets.machine import System, native_targets
+from rocwheel.targets.spelling.gentoo import parse_desc
+from rocwheel.targets.spelling.shorten import fold_to_families, fold_to_generics
+from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting
+from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for
+
+targets_app = CommandApp(
+    "targets", help="GPU targets: which exist, how each tool spells them, which code runs on which."
+)
+app.add_typer(targets_app)
+
+
+@targets_app.callback()
+def targets() -> None:
+    """Hold the commands about GPU targets."""
+
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Target ids, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
+        "official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
+        "supported@VERSION, extended@VERSION, "
+        "list@PACKAGER, desc@FILE (amdgpu_targets.desc), "
+        "all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",
+    ),
+]
+
+
+_DESC = "desc@"
+
+
+class TargetCommand(Command):
+    """A command that takes targets as they are pasted from a build, where they look like options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, taking ``-DGPU_TARGETS=gfx906`` for ``gfx906``."""
+        return super().parse_args(ctx, [strip_setting(argument) for argument in args])
+
+
+def read_targets(words: list[str], *, source: str = "TARGETS", required: bool = True) -> TargetSet:
+    """Parse the words of a command line; ``native`` asks this machine, and ``desc@FILE`` is read.
+
+    Raises `InputError` for such a file that can't be read, and what `parse_target_set` raises.
+    """
+    expanded = [name for word in words for name in _described(word)]
+    return parse_target_set(expanded, source=source, native=native_targets, required=required)
+
+
+def _described(word: str) -> list[str]:
+    """Return the targets that a file of Gentoo's describes, for ``desc@FILE``; any other word as it is."""
+    path = Path(word.removeprefix(_DESC))
+    if not word.startswith(_DESC):
+        return [word]
+    try:
+        return list(parse_desc(read_regular(path).decode("utf-8", "replace"), str(path)))
+    except OSError as e:
+        raise read_error(path, e) from e
+
+
+def expand_folders(paths: list[Path], pattern: str) -> list[Path]:
+    """Return the files themselves, and of folders those below that match.
+
+    Raises `InputError` for a pipe or device, or `ProblemsError` for several.
+    """
+    others = [path for path in paths if not (path.is_file() or path.is_dir())]
+    expected = "a file or a folder"
+    raise_all("paths", [InputError(path, "is not a regular file", expected=expected) for path in others])
+    found = [[path] if path.is_file() else sorted(path.rglob(pattern)) for path in paths]
+    return [path for group in found for path in group if path.is_file()]
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A machine that a command looks at, and how its answer is printed."""
+
+    system: System
+    require_gpu: bool
+    json: bool
+    quiet: bool
+    verbose: bool
+
+
+def read_machine(
+    root: Annotated[
+        Path,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            callback=folder_place,
+            help="Look at /sys and /dev of another machine, copied to this folder.",
+        ),
+    ] = Path("/"),
+    require_gpu: Annotated[bool, typer.Option("--require-gpu", help="Exit with 1 when there is no GPU.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> Machine:
+    """Return the machine that the options name, and set up the logging."""
+    setup_logging(quiet=quiet, verbose=verbose)
+    return Machine(System(root), require_gpu, as_json, quiet, verbose)
+
+
+def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
+    """Print the words of a set, one a line."""
+    if as_json:
+        print_json("target-set", 1, {"form": form, "targets": words})
+    for word in [] if as_json else words:
+        print_line(word)
+
+
+class Kind(str, Enum):
+    """What GPUs are made for."""
+
+    DATA_CENTRE = "data-centre"
+    DESKTOP = "desktop"
+    INTEGRATED = "integrated"
+    GENERIC = "generic"
+
+
+class Feature(str, Enum):
+    """What a target id may set."""
+
+    SRAMECC = "sramecc"
+    XNACK = "xnack"
+
+
+def _read_rows(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="TARGETS", autocompletion=complete_targets, help="List only these.")
+    ] = None,
+    family: Annotated[
+        str,
+        typer.Option(
+            "--family", metavar="FAMILY", autocompletion=complete_targets, help="List only the targets of this family."
+        ),
+    ] = "",
+    kind: Annotated[Kind | None, typer.Option(help="List only those of this kind.")] = None,
+    official: Annotated[
+        str, typer.Option(metavar="VERSION", help="List only those official for this ROCm version, by Gentoo's lists.")
+    ] = "",
+    feature: Annotated[Feature | None, typer.Option(help="List only those that have this feature.")] = None,
+    product: Annotated[
+        str, typer.Option("--product", metavar="TEXT", help="List only those with this in the name of a product.")
+    ] = "",
+) -> list[TargetRow]:
+    chosen = read_targets(words or [], required=False) if words else None
+    return filter_rows(
+        list_targets(),
+        chosen=chosen,
+        family=family,
+        kind=kind.value if kind else "",
+        official=official,
+        feature=feature.value if feature else "",
+        product=product,
+    )
+
+
+@targets_app.command("list", cls=TargetCommand)
+@takes(rows=_read_rows)
+def list_command(
+    rows: list[TargetRow], *, as_json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False
+) -> None:
+    """Print a table of GPU targets.
+
+    Example: rocwheel targets list --official 7.1 --kind desktop
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if not rows and not quiet:
+        report_warning("no target is all that was asked for; without options, `rocwheel targets list` prints every one")
+    if as_json:
+        print_json("targets", 1, {"targets": rows})
+    elif rows:
+        _print(_lines_of_cells(rows, verbose=verbose))
+
+
+def _print(lines: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    width = output_width()
+    if width is None or max(map(len, text.splitlines())) <= width:
+        print_text(text)
+        return
+    # Only now, as most terminals are wide enough.
+    rich, tables = import_module("rich.table"), import_module("rocwheel.cli.tables")
+    table = rich.Table(*lines[0], box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for line in lines[1:]:
+        table.add_row(*line)
+    tables.print_table(table)
+
+
+def _lines_of_cells(rows: list[TargetRow], *, verbose: bool) -> list[list[str]]:
+    heads = ["target", "kind", "features", "generic", "official ROCm", "products"]
+    heads += ["mach", "LLVM", "families", "packagers", "sources"] if verbose else []
+    lines = [heads]
+    for row in rows:
+        cells = [row.name, row.kind, " ".join(row.features), " ".join(row.generics or row.members), row.official]
+        more = [f"0x{row.mach:02x}", f"{row.llvm[0]}-{row.llvm[1]}"]
+        more += [" ".join(words) for words in (row.families, row.packagers, row.sources)]
+        lines.append([*cells, ", ".join(row.products), *(more if verbose else [])])
+    return lines
+
+
+class Form(str, Enum):
+    """What `expand` turns targets into."""
+
+    TARGETS = "targets"
+    FAMILIES = "families"
+    GENERICS = "generics"
+
+
+@targets_app.command(cls=TargetCommand)
+def expand(
+    words: Words,
+    to: Annotated[
+        Form, typer.Option(help="Print single targets, the families that hold exactly these, or generic processors.")
+    ] = Form.TARGETS,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the GPU targets that each word means, one per line.
+
+    With --to: print families or generic processors instead.
+
+    Example: rocwheel targets expand gfx94X-dcgpu official@6.4 --to generics
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    targets = read_targets(words)
+    if to is Form.FAMILIES:
+        lines = fold_to_families(targets)
+    else:
+        lines = (fold_to_generics(targets) if to is Form.GENERICS else targets).words
+    print_target_set(to.value, lines, as_json=as_json)
+
+
+@targets_app.command(cls=TargetCommand)
+def flags(
+    words: Words,
+    tool: Annotated[
+        Tool,
+        typer.Option(
+            "--for",
+            metavar="TOOL",
+            help=f"Print the settings for this tool: one of {', '.join(tool.value for tool in Tool)}.",
+        ),
+    ],
+    optional: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--optional",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="With --for gentoo or ebuild: give these targets a flag that is off by default.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print a tool's settings for the targets, ready to paste.
+
+    Example: rocwheel targets flags --for cmake gfx90a gfx1100
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    targets = read_targets(words)
+    others = read_targets(optional or [], required=False)
+    if optional and tool not in WITH_OPTIONAL:
+        source, found = "--optional", f"{tool.value} has no optional targets"
+        raise InputError(source, found, expected=" or ".join(f"--for {one.value}" for one in WITH_OPTIONAL))
+    text = flags_for(tool, targets, others)
+    if as_json:
+        print_json("target-flags", 1, {"for": tool.value, "targets": targets.words, "text": text})
+    else:
+        typer.echo(text, nl=False)

@@ -1,1 +1,0 @@
-"""``rocwheel targets``: the group of the commands about GPU targets."""

@@ -1,0 +1,484 @@
+"""``rocwheel targets coherent`` and ``runs-on``: for which GPUs packages and files have code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from rocwheel.artifacts.from_deb import unfinished_packages
+from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
+from rocwheel.binary.code_objects import TargetId
+from rocwheel.cli.given_paths import regular_places
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets
+from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.targets import TargetCommand, expand_folders, print_target_set, read_targets, targets_app
+from rocwheel.cli.text import group_kernel_files, print_line
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.progress import tracked
+from rocwheel.core.workers import convert_good, raise_all
+from rocwheel.device.runs_on import FileVerdict, FolderLack, judge_files, opened_verdicts
+from rocwheel.device.surroundings import NamedRelease, find_release
+from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of, find_code_gaps
+from rocwheel.installed.coherence.check import Carrier, CoherenceReport, Gap, check_coherence
+from rocwheel.installed.coherence.deb_carriers import deb_carriers
+from rocwheel.installed.coherence.deb_facts import DebFacts, read_deb_facts
+from rocwheel.installed.coherence.selector_facts import find_selectors, read_selector_facts
+from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
+from rocwheel.installed.library_code import CodeGap, Reach
+from rocwheel.targets.catalog.catalog import is_specific
+from rocwheel.targets.compatibility import Runtime, covers
+from rocwheel.targets.kernel_files.names import targets_in_path
+from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
+from rocwheel.wheels.binaries import find_places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_PackagesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        callback=regular_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."
+    ),
+]
+_RequireOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Require that every package carries these targets.",
+    ),
+]
+_ReduceOption = Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")]
+
+_DIVIDED = "no target is served by every package with device code"
+
+
+@targets_app.command()
+def coherent(
+    packages: _PackagesArgument,
+    require: _RequireOption = None,
+    *,
+    reduce: _ReduceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Check that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
+
+    With --reduce, exit with 1 when there is no such set, or when it doesn't serve what --require asks for. The exit
+    status is 2 when a package can't be read, after the comparison of all others.
+
+    Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    required = read_targets(require or [], source="--require", required=require is not None)
+    unread: list[RocwheelError] = []
+    progress, found = make_progress(quiet=quiet or as_json), _find_packages(packages)
+    sizes = [path.stat().st_size if path.exists() else 0 for path in found]
+    facts = convert_good("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
+    carriers = _carriers(facts, unread)
+    packed = [one for one in facts if one.places]
+    misdeclared = [one.misdeclared for one in facts if isinstance(one, DebFacts) and one.misdeclared]
+    unfinished = unfinished_packages([one for one in facts if isinstance(one, DebFacts)])
+    report = check_coherence(carriers, required, find_code_gaps(packed, unfinished), misdeclared)
+    if reduce:
+        print_target_set("targets", _words(report.common), as_json=as_json)
+        raise_all("packages", unread)
+        raise typer.Exit(_report_shortage(report, required))
+    if as_json:
+        print_json("coherence", 1, _coherence_json(report))
+    for line in [] if as_json else _coherence_lines(report, carriers, partly=bool(unread), quiet=quiet):
+        print_line(line)
+    raise_all("packages", unread)
+    raise typer.Exit(0 if report.coherent else 1)
+
+
+def _find_packages(paths: list[Path]) -> list[Path]:
+    empty = [path for path in paths if path.is_dir() and not _expand(path)]
+    expected = "a folder of files *.whl or *.deb"
+    raise_all("packages", [InputError(path, "holds no wheel and no .deb", expected=expected) for path in empty])
+    found = [package for path in paths for package in _expand(path)]
+    return [*found, *find_selectors([path for path in paths if path.is_dir()])]
+
+
+def _expand(path: Path) -> list[Path]:
+    """Return the file itself, or the packages below the folder."""
+    found = [package for pattern in ("*.whl", "*.deb") for package in expand_folders([path], pattern)]
+    return list(dict.fromkeys(found))
+
+
+def _read_facts(path: Path) -> WheelFacts | DebFacts:
+    if path.suffix == ".deb":
+        return read_deb_facts(path)
+    if path.name.endswith(".tar.gz"):
+        return read_selector_facts(path)
+    if path.suffix != ".whl":
+        raise InputError(path, "is not a package", expected="a wheel, rocm's sdist or a .deb file")
+    return read_wheel_facts(path)
+
+
+def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[Carrier]:
+    """Return what is compared; raise what keeps it from being compared together with the packages not read."""
+    try:
+        wheels = carriers_of([one for one in facts if isinstance(one, WheelFacts)])
+        return [*wheels, *deb_carriers([one for one in facts if isinstance(one, DebFacts)])]
+    except RocwheelError as e:
+        raise_all("packages", [*unread, e])
+        raise
+
+
+def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
+    """Print to standard error why the reduced set is not enough; return the exit status."""
+    missing = [str(target) for target in required if not covers(report.common, target)]
+    reason = f"the set does not serve {', '.join(missing)}, which --require asks for" if missing else ""
+    if not report.common:
+        reason = _DIVIDED if report.divided else "no package has device code"
+    if reason:
+        print_line(reason, err=True)
+    return 1 if reason else 0
+
+
+def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
+    gaps = [
+        {"package": gap.package, "target": str(gap.target), "wanted_by": gap.wanted_by, "carried": _words(gap.carried)}
+        for gap in report.gaps
+    ]
+    return {
+        "coherent": report.coherent,
+        "packages": report.packages,
+        "common": _words(report.common),
+        "gaps": gaps,
+        "absent": report.absent,
+        "unusable": [_unusable_json(gap) for gap in report.unusable],
+        "leaves": [{"package": gap.package, "target": str(gap.target)} for gap in report.leaves],
+        "misdeclared": [
+            {"package": one.package, "declared": _words(one.declared), "carried": _words(one.carried)}
+            for one in report.misdeclared
+        ],
+    }
+
+
+def _leaf_line(gap: Gap) -> str:
+    carried = ", ".join(_words(gap.carried))
+    return f"{gap.package} lacks {gap.target}, which {gap.wanted_by} serves; it carries {carried}; no package needs it"
+
+
+def _unusable_json(gap: CodeGap) -> dict[str, Any]:
+    return {
+        "package": gap.file.package,
+        "file": gap.file.place,
+        "targets": _words(gap.targets),
+        "found": gap.found,
+        "reach": gap.reach.value,
+    }
+
+
+def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, partly: bool, quiet: bool) -> list[str]:
+    lines = [str(finding) for finding in (*report.gaps, *report.misdeclared)]
+    fails = [gap for gap in report.unusable if gap.reach is Reach.FAILS]
+    lines += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in fails]
+    if report.divided:
+        lines.append(_DIVIDED)
+    if quiet:
+        return lines
+    carried = [f"{carrier.name}: {', '.join(_words(carrier.targets)) or 'no device code'}" for carrier in carriers]
+    carried += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in report.unusable if gap not in fails]
+    carried += [_leaf_line(gap) for gap in report.leaves]
+    absent = [f"needed, but not given, so not compared: {', '.join(report.absent)}"] if report.absent else []
+    verdict = "coherent" if report.coherent else "not coherent"
+    verdict += ", of what could be read" if partly else ""
+    served = f"served by all: {', '.join(_words(report.common)) or 'nothing'}"
+    return [
+        *carried,
+        *lines,
+        *absent,
+        f"{verdict}; {served if report.has_device_code else 'no package has device code'}",
+    ]
+
+
+def _words(targets: tuple[Any, ...]) -> list[str]:
+    return [str(target) for target in targets]
+
+
+def _no_path(gpu: str) -> str:
+    """Return the GPU; raise `InputError` for a path in its place."""
+    try:
+        if Path(gpu).exists():
+            parse_target_set([gpu], source="GPU", native=tuple, required=False)
+    except InputError as e:
+        expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
+        raise InputError(gpu, "a path in the place of the GPU", expected=expected) from e
+    return gpu
+
+
+@targets_app.command("runs-on", cls=TargetCommand)
+def runs_on(
+    gpu: Annotated[
+        str,
+        typer.Argument(
+            callback=_no_path,
+            metavar="GPU",
+            autocompletion=complete_targets,
+            help="A target, such as gfx90a:xnack-; or native.",
+        ),
+    ],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            callback=regular_places, metavar="PATH", help="Binaries, wheels, .deb files, and folders of them."
+        ),
+    ],
+    *,
+    rocm: Annotated[
+        str,
+        typer.Option(
+            "--rocm",
+            metavar="VERSION",
+            help="Judge by what this ROCm release loads, such as 6.4.",
+            show_default="the newest that a package names, else all that differ",
+        ),
+    ] = "",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
+
+    A GPU without features stands for every setting that a machine can have: where the code depends on it, each setting
+    is judged. In folders and wheels, kernel files that are named for other targets are skipped. Kernel files of a
+    folder with the same answer share one line; -v prints a line for each. The GPUs of native are in one machine: where
+    the archive of a split library lacks code for one of them, no other gets it. Exits with 1 when a stock runtime finds
+    nothing to run somewhere, with any of the settings, and with 2 when a file can't be read, after all others.
+
+    What HIP loads depends on its release: see --rocm. Without it, lines name the releases that they are about; a
+    release that is too old for a file doesn't count.
+
+    Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    progress = make_progress(quiet=quiet or as_json)
+    is_machine, unread = gpu.partition(":")[0] == "native", list[RocwheelError]()
+    gpus = _read_gpus(gpu)
+    if rocm:
+        release_of(rocm, source="--rocm")
+    named = NamedRelease(rocm, "") if rocm else find_release(paths)
+    release = named.release if named and named.is_known else ""
+    found = judge_files(paths, gpus, rocm=release, is_machine=is_machine, unread=unread, progress=progress)
+    if not found:
+        raise_all("binaries", unread)
+        raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
+    answer = _Answer(paths, tuple(gpus), found, named)
+    if as_json:
+        print_json("runs-on", 1, answer.document())
+    for line in [] if as_json else answer.lines(quiet=quiet, verbose=verbose):
+        print_line(line)
+    raise_all("binaries", unread)
+    raise typer.Exit(0 if answer.runs_on_stock else 1)
+
+
+class _Answer:
+    """What is printed of the verdicts on files, for each GPU and runtime."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        gpus: Sequence[TargetId],
+        found: Sequence[FileVerdict],
+        named: NamedRelease | None,
+    ) -> None:
+        self._paths, self._found = paths, found
+        self._named = named if named and named.is_known else None
+        self._too_old = named if named and not named.is_known else None
+        judged = dict.fromkeys(verdict.gpu for verdict in found)
+        self._settings = {gpu: [setting for setting in judged if _is_setting(setting, gpu)] for gpu in gpus}
+        self._judged = {verdict.path for verdict in found}
+        self._opened = opened_verdicts(found)
+        self._for_others = sorted(self._judged - {verdict.path for verdict in self._opened})
+        left = {(verdict.gpu, verdict.runtime) for verdict in self._opened}
+        pairs = dict.fromkeys((verdict.gpu, verdict.runtime) for verdict in found)
+        self._without_files = [pair for pair in pairs if pair not in left]
+
+    @property
+    def runs_on_stock(self) -> bool:
+        """Whether a stock runtime finds something to run in every file that it opens, and opens one for every GPU."""
+        fails = any(runtime is Runtime.STOCK for _, runtime in self._without_files)
+        return not fails and all(verdict.runs for verdict in self._opened if verdict.runtime is Runtime.STOCK)
+
+    def document(self) -> dict[str, Any]:
+        """Return the command's JSON."""
+        rows = [_verdict_json(verdict) for verdict in self._opened]
+        settings = {str(gpu): [str(setting) for setting in settings] for gpu, settings in self._settings.items()}
+        return {
+            "rocm": self._named.release if self._named else "",
+            "rocm_named_by": self._named.source if self._named else "",
+            "judged_as": self._judged_as,
+            "verdicts": rows,
+            "settings": settings,
+            "without_code": self._without_code(),
+            "for_others": self._for_others,
+            "faults": self._faults(),
+        }
+
+    def lines(self, *, quiet: bool, verbose: bool) -> list[str]:
+        """Return the lines for people; with ``quiet`` those alone that say what finds nothing.
+
+        Unless ``verbose``, kernel files of a folder with the same answer share one line.
+        """
+        said = self._said() if verbose else _kernel_files_united(self._said())
+        lines = [line for verdict in said for line in _verdict_lines(verdict, self._named, quiet=quiet)]
+        lines += [self._no_file_line(gpu, runtime) for gpu, runtime in self._without_files]
+        return lines if quiet else [*lines, *self._omission_lines(), *self._settings_lines(), *self._release_lines()]
+
+    def _release_lines(self) -> list[str]:
+        """Return by which release all was judged, unless the user says so, and which packages do something wrong."""
+        named, old = self._named, self._too_old
+        by = [f"judged by ROCm {named.release}, which {named.source} names"] if named and named.source else []
+        if old:
+            known = f"the rules are known from ROCm {releases()[0].since} on"
+            by = [f"not judged by ROCm {old.release}, which {old.source} names: {known}"]
+        if named and self._judged_as:
+            is_newest = self._judged_as == known_release("9999")
+            why = "is newer than the releases that are known" if is_newest else "is none of the releases that are known"
+            by.append(f"ROCm {named.release} {why}: judged as {self._judged_as}")
+        return [*by, *self._faults()]
+
+    @property
+    def _judged_as(self) -> str:
+        """The release whose rules were taken for those of one that is not known; empty for a known one."""
+        if self._named is None:
+            return ""
+        known = known_release(self._named.release)
+        return known if series_of(known) != series_of(self._named.release) else ""
+
+    def _faults(self) -> list[str]:
+        return list(dict.fromkeys(fault for verdict in self._opened for fault in verdict.faults))
+
+    def _said(self) -> list[FileVerdict]:
+        """Return the verdicts; one for the open GPU in place of those that are the same for each of its settings."""
+        alike: dict[FileVerdict, list[FileVerdict]] = {}
+        for verdict in self._opened:
+            gpu = next(gpu for gpu, settings in self._settings.items() if verdict.gpu in settings)
+            alike.setdefault(msgspec.structs.replace(verdict, gpu=gpu), []).append(verdict)
+        whole = (len(verdicts) == len(self._settings[verdict.gpu]) for verdict, verdicts in alike.items())
+        groups = zip(whole, alike.items(), strict=True)
+        return [said for is_whole, (one, each) in groups for said in ([one] if is_whole else each)]
+
+    def _settings_lines(self) -> list[str]:
+        """Return what an open GPU stands for, where it makes a difference."""
+        opened = {gpu: settings for gpu, settings in self._settings.items() if len(settings) > 1}
+        return [
+            f"{gpu} stands for {', '.join(map(str, settings))}: a machine has one of them, and all have to find code; "
+            "XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
+            for gpu, settings in opened.items()
+        ]
+
+    def _without_code(self) -> list[str]:
+        with_code = {path.rpartition("!")[0] for path in self._judged} | self._judged
+        others = [path for path in self._paths if path.is_file() and str(path) not in with_code]
+        # Archives count as part of the libraries that open them.
+        return [
+            str(path) for path in others if not any(p.endswith(".kpack") for p in (path.name, *find_places([path])))
+        ]
+
+    def _no_file_line(self, gpu: TargetId, runtime: Runtime) -> str:
+        files = count(len(self._judged), "file with device code is", "files with device code are")
+        targets = {str(target) for verdict in self._found for target in targets_in_path(verdict.place)}
+        named = first_of(sorted(targets), 8)
+        lead = f"{_given(self._paths)}: {_lead(gpu, runtime, self._named)}"
+        return f"{lead}: finds nothing, all {files} named for other targets: {named}"
+
+    def _omission_lines(self) -> list[str]:
+        lines = [f"{path}: no device code" for path in self._without_code()]
+        skipped = f"skipped, as named for other targets: {count(len(self._for_others), 'file')}"
+        return [*lines, skipped] if self._for_others else lines
+
+
+def _kernel_files_united(verdicts: Iterable[FileVerdict]) -> Iterator[FileVerdict]:
+    """Yield one verdict for the kernel files of a folder of which the same is said, with its bundles added up."""
+    for folder, each in group_kernel_files(verdicts, lambda verdict: verdict.path, _answer):
+        if folder is None:
+            yield each[0]
+            continue
+        same = _answer(each[0])
+        sums = (sum(verdict.uses[number].bundles for verdict in each) for number in range(len(same.uses)))
+        uses = tuple(msgspec.structs.replace(use, bundles=by) for use, by in zip(same.uses, sums, strict=True))
+        path = f"{folder}: {count(len(each), 'kernel file')}"
+        yield msgspec.structs.replace(same, path=path, uses=uses)
+
+
+def _answer(verdict: FileVerdict) -> FileVerdict:
+    """Return what is said of a file, whichever it is and however many bundles it has."""
+    uses = tuple(msgspec.structs.replace(use, bundles=0) for use in verdict.uses)
+    return msgspec.structs.replace(verdict, path="", place="", uses=uses)
+
+
+def _is_setting(target: TargetId, gpu: TargetId) -> bool:
+    """Return whether ``target`` is ``gpu`` or one of its settings."""
+    return target.processor == gpu.processor and gpu.features.items() <= target.features.items()
+
+
+def _given(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))
+
+
+def _read_gpus(text: str) -> TargetSet:
+    gpus = read_targets([text], source="GPU")
+    found = "is a target of code, not of a GPU"
+    portable = [f"{name!r} {found}" for name in gpus.processors if not is_specific(TargetId(name))]
+    raise_all("GPU", [InputError("GPU", text, expected="one such as gfx90a:xnack-, or native") for text in portable])
+    return gpus
+
+
+def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:
+    uses = [
+        {"code": str(use.code) if use.code else None, "fit": use.fit.value, "why": use.reason, "bundles": use.bundles}
+        for use in verdict.uses
+    ]
+    return {
+        "gpu": str(verdict.gpu),
+        "path": verdict.path,
+        "runtime": verdict.runtime.value,
+        "runs": verdict.runs,
+        "kpacked": verdict.kpacked,
+        "since": verdict.since,
+        "up_to": verdict.up_to,
+        "uses": uses,
+        "kernel_folder": verdict.lack,
+    }
+
+
+def _lead(gpu: TargetId, runtime: Runtime, named: NamedRelease | None, since: str = "", up_to: str = "") -> str:
+    lead = f"{gpu} on {'a stock' if runtime is Runtime.STOCK else 'an extended'} runtime"
+    if named:
+        return f"{lead} of ROCm {named.release}"
+    if since and up_to:
+        return f"{lead} of ROCm {since}" + (f" to {up_to}" if up_to != since else "")
+    return lead + (f" from ROCm {since} on" if since else f" up to ROCm {up_to}" if up_to else "")
+
+
+def _lack_words(lack: FolderLack) -> str:
+    if not lack.is_given:
+        return f"opens {lack.folder}, of which nothing that is given has kernels: that is not judged"
+    compiled = "; kernels are compiled when they are first used" if lack.compiles else ""
+    return f"finds nothing in {lack.folder}, which {lack.found}{compiled}"
+
+
+def _verdict_lines(verdict: FileVerdict, named: NamedRelease | None, *, quiet: bool) -> list[str]:
+    lead = f"{verdict.path}: {_lead(verdict.gpu, verdict.runtime, named, verdict.since, verdict.up_to)}"
+    is_fine = verdict.lack is None or verdict.lack.compiles or not verdict.lack.is_given
+    lack = None if quiet and is_fine else verdict.lack
+    lines = [
+        f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in "
+        f"{count(use.bundles, 'bundle')} ({use.reason})"
+        for use in verdict.uses
+        if not (quiet and use.code)
+    ]
+    return [*lines, f"{lead}: {_lack_words(lack)}"] if lack else lines

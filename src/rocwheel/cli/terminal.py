@@ -1,0 +1,47 @@
+"""Consoles of Rich that print no control characters of others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
+
+from rocwheel.core.messages import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.segment import Segment
+
+__all__ = ["new_console"]
+
+
+class _Printable:
+    """What Rich prints, with control characters as escapes: names in files may hold any."""
+
+    def __init__(self, renderable: Any) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+class _PrintableHook(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Printable(renderable) for renderable in renderables]
+
+
+class _Terminal(Console):
+    """A console that escapes control characters before Rich leaves some of them out."""
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print the objects."""
+        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **settings)
+
+
+def new_console(**settings: Any) -> Console:
+    """Return a console that prints no control characters but its own."""
+    console = _Terminal(highlight=False, emoji=False, **settings)
+    console.push_render_hook(_PrintableHook())
+    return console

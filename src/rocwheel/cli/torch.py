@@ -1,0 +1,136 @@
+"""``rocwheel torch``: what a build of PyTorch needs to use the SDK's packages."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, complete_tools, shared
+from rocwheel.cli.output import print_result, setup_logging
+from rocwheel.frameworks.torch import (
+    initializer,
+    initializer_for,
+    requirements_variable,
+    run_path_entries,
+    search_folders,
+    torch_folder,
+)
+from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
+from rocwheel.repair.options import Mismatch
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+torch_app = CommandApp("torch", help="PyTorch for ROCm: initialiser, requirements, run path.")
+app.add_typer(torch_app)
+
+
+@torch_app.callback()
+def torch() -> None:
+    """Group the commands about PyTorch."""
+
+
+SdkVersionOption = Annotated[
+    str, typer.Option("--sdk-version", metavar="VERSION", help="Set the version of the SDK's packages.")
+]
+
+
+class Lock(str, Enum):
+    """How closely the version is locked."""
+
+    EXACT = "exact"
+    MINOR = "minor"
+
+
+LockOption = Annotated[
+    Lock, typer.Option("--lock", help="Accept only this version, or any with its major and minor version.")
+]
+
+
+@torch_app.command()
+def init(
+    sdk_version: SdkVersionOption,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Load what the files of these wheels or folders need."),
+    ] = None,
+    lock: LockOption = Lock.EXACT,
+    mismatch: Annotated[Mismatch, shared("--mismatch")] = "fail",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print _rocm_init.py, which loads the SDK's libraries before the package's own.
+
+    Example: rocwheel torch init --sdk-version 7.14.0 > torch/_rocm_init.py
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if paths:
+        text = initializer_for(read_tree(paths).loadable, sdk_version, lock.value, mismatch)
+    else:
+        text = initializer(sdk_version, lock.value, mismatch)
+    print_result("torch.init", text, json=json)
+
+
+@torch_app.command()
+def requirements(
+    sdk_version: SdkVersionOption,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Require code for these GPU targets; by default those of the machine.",
+        ),
+    ] = None,
+    lock: LockOption = Lock.EXACT,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the setting of PYTORCH_EXTRA_INSTALL_REQUIREMENTS: the packages that the wheel requires.
+
+    Example: eval "export $(rocwheel torch requirements --sdk-version 7.14.0 gfx942)"
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    chosen = parse_target_set(targets, source="TARGETS") if targets else None
+    print_result("torch.requirements", requirements_variable(sdk_version, lock.value, chosen), json=json)
+
+
+@torch_app.command()
+def runpath(
+    folder: Annotated[
+        str | None,
+        typer.Option(
+            "--folder",
+            metavar="DIR",
+            help="Print it for libraries in this folder, relative to site-packages.",
+            show_default=torch_folder(),
+        ),
+    ] = None,
+    family: Annotated[
+        str, typer.Option("--family", metavar="FAMILY", help="Search the libraries package of this target family.")
+    ] = "",
+    spell: Annotated[
+        str,
+        shared("--spell", autocompletion=complete_tools, text=f"Print it for another tool: one of {', '.join(TOOLS)}."),
+    ] = "",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print LDFLAGS for PyTorch, or CMake arguments for an extension: the run path to the SDK's packages when linking.
+
+    PyTorch's CMake files overwrite a run path given as an argument, so PyTorch needs LDFLAGS. With --folder, print
+    CMake arguments for an extension.
+
+    Example: eval "export $(rocwheel torch runpath)" && python -m build --wheel
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    entries = run_path_entries(search_folders(family), folder)
+    spelled = ldflags_setting if folder is None else cmake_arguments
+    text = f"{spell_run_path(entries, spell)}\n" if spell else spelled(entries)
+    print_result("torch.runpath", text, json=json)

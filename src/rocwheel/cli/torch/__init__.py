@@ -1,1 +1,0 @@
-"""``rocwheel torch``: the group of the commands about PyTorch."""

@@ -1,1 +1,0 @@
-"""URLs on the command line, in the place of files and folders."""

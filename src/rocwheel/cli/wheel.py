@@ -1,0 +1,168 @@
+"""``rocwheel wheel``: makes a framework's wheel, with the options that the commands for JAX share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from rocwheel.cli.app import app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.text import print_line
+from rocwheel.core.progress import step
+from rocwheel.frameworks.wheel import WheelBuild, WheelJob
+from rocwheel.frameworks.wheel_draft import parse_commits, read_source_list
+from rocwheel.frameworks.wheel_spec import parse_values, read_spec, settable_values
+
+SourceOption = Annotated[
+    list[Path] | None,
+    typer.Option("--src", metavar="PATH", help="Take build outputs from this file, or from below this folder."),
+]
+SourceListOption = Annotated[
+    Path | None, typer.Option("--src-list", metavar="FILE", help="Read one more --src from each line of FILE.")
+]
+ManifestOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--runfiles-manifest", metavar="FILE", help="Take build outputs from Bazel's MANIFEST of a target's runfiles."
+    ),
+]
+VersionOption = Annotated[str, shared("--version", "Set the wheel's version, in place of the description's.")]
+CommitOption = Annotated[
+    list[str] | None,
+    typer.Option("--commit", metavar="REPOSITORY=COMMIT", help="Stamp this commit into commit_info.py."),
+]
+PythonOption = Annotated[
+    str, typer.Option("--python", metavar="3.X", help="Set the Python of extension modules whose names don't say it.")
+]
+PlatformOption = Annotated[str, shared("--platform-tag", "Set the platform tag, in place of the computed one.")]
+WithOption = Annotated[
+    list[Path] | None,
+    shared("--with", "Check the wheel with this wheel, folder of wheels or site-packages."),
+]
+SystemRunPathOption = Annotated[
+    list[str] | None,
+    typer.Option("--system-run-path", metavar="DIR", help="Allow this absolute run path entry."),
+]
+RepairOption = Annotated[bool, typer.Option("--repair", help="Repair wrong run paths instead of failing.")]
+VerifyOption = Annotated[bool, typer.Option(help="Check that every file finds its libraries.")]
+DestDirOption = Annotated[Path, shared("--dest-dir", "Write the wheel to this folder; it is created if needed.")]
+OutputOption = Annotated[
+    Path | None,
+    shared("--output", "Write the wheel to this file; fail if its tags give it another name."),
+]
+ValuesOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set the value of a placeholder of the description."),
+]
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """Where the outputs of a build are."""
+
+    files: tuple[Path, ...]
+    """Files, and folders of them."""
+    runfiles_manifest: Path | None
+
+
+def read_sources(
+    src: SourceOption = None, src_list: SourceListOption = None, runfiles_manifest: ManifestOption = None
+) -> Sources:
+    """Return where the options say that the build outputs are."""
+    return Sources((*(src or ()), *(read_source_list(src_list) if src_list else ())), runfiles_manifest)
+
+
+class Assembly(msgspec.Struct, frozen=True):
+    """How a wheel is made of build outputs, where it goes, and what is printed of it."""
+
+    values: tuple[str, ...]
+    """Values of placeholders, as ``NAME=VALUE``."""
+    build: WheelBuild
+    """With no sources yet."""
+    dest_dir: Path
+    output: Path | None
+    json: bool
+    quiet: bool
+
+    def run(self, source: str, description: dict[str, Any], sources: Sources, options: dict[str, str]) -> None:
+        """Make the wheel of a ``description``, and print its path or a report.
+
+        ``source`` names the description in messages; ``options`` are values that have options of their own.
+        """
+        given = parse_values(self.values, settable_values(description), options)
+        build = msgspec.structs.replace(self.build, sources=sources.files, runfiles_manifest=sources.runfiles_manifest)
+        job = WheelJob(source, description, given, build, self.dest_dir, self.output)
+        with step(make_progress(quiet=self.quiet or self.json), f"assembling by {source}"):
+            report = job.run()
+        if not self.quiet and report.repaired:
+            messages.print(f"run paths repaired: {', '.join(report.repaired)}", markup=False)
+        if self.json:
+            print_json("wheel", 1, report)
+        elif not (self.quiet and self.output):  # a build action knows the path, and its log shows whatever is printed
+            print_line(report.path)
+
+
+def read_checks(
+    values: ValuesOption = None,
+    companions: WithOption = None,
+    system_run_paths: SystemRunPathOption = None,
+    repair: RepairOption = False,
+    verify: VerifyOption = True,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> Assembly:
+    """Return how a wheel is checked and what is printed of it, and set up the logging; all else is for the caller."""
+    setup_logging(quiet=quiet, verbose=verbose)
+    build = WheelBuild(
+        companions=tuple(companions or ()),
+        system_run_paths=tuple(system_run_paths or ()),
+        repair=repair,
+        verify=verify,
+    )
+    return Assembly(tuple(values or ()), build, Path(), None, json, quiet)
+
+
+def read_assembly(
+    values: ValuesOption = None,
+    commit: CommitOption = None,
+    python: PythonOption = "",
+    platform_tag: PlatformOption = "",
+    companions: WithOption = None,
+    system_run_paths: SystemRunPathOption = None,
+    repair: RepairOption = False,
+    verify: VerifyOption = True,
+    dest_dir: DestDirOption = Path("dist"),
+    output: OutputOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> Assembly:
+    """Return the assembly that the options describe, and set up the logging."""
+    checks = read_checks(
+        values, companions, system_run_paths, repair=repair, verify=verify, json=json, quiet=quiet, verbose=verbose
+    )
+    build = msgspec.structs.replace(
+        checks.build, commits=parse_commits(commit or ()), python=python, platform_tag=platform_tag
+    )
+    return msgspec.structs.replace(checks, build=build, dest_dir=dest_dir, output=output)
+
+
+@app.command()
+@takes(sources=read_sources, assembly=read_assembly)
+def wheel(
+    spec: Annotated[Path, shared("--spec")],
+    sources: Sources,
+    version: VersionOption = "",
+    *,
+    assembly: Assembly,
+) -> None:
+    """Assemble a wheel from build outputs by a description, and check that its files find their libraries.
+
+    Example: rocwheel wheel --spec plugin.toml --src bazel-bin --with packages/dist --dest-dir dist
+    """
+    assembly.run(str(spec), read_spec(spec), sources, {"version": version} if version else {})

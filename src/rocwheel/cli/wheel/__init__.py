@@ -1,1 +1,0 @@
-"""``rocwheel wheel``: its options, which the commands for JAX share."""
