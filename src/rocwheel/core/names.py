@@ -11,6 +11,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -98,6 +99,7 @@ _REFUSED: Final = {
 _DEVICE: Final = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9¹²³]", re.IGNORECASE)
 
 
+@lru_cache(maxsize=4096)  # the paths of a tree have the same folders
 def name_fault(name: str) -> str:
     """Return why Windows refuses a name between two slashes, or changes it; empty for a good one.
 

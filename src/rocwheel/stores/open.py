@@ -105,9 +105,9 @@ class RemoteFile:
         with open_workers(_AT_ONCE) as executor:
             pieces = list(executor.map(lambda part: self._ask(*part), joined))
         with self._lock:
-            spans = dict(zip(self._starts, self._spans, strict=True))
-            spans.update({start: piece for (start, _), piece in zip(joined, pieces, strict=True)})
-            self._starts, self._spans = sorted(spans), [spans[start] for start in sorted(spans)]
+            starts = [*self._starts, *(start for start, _ in joined)]
+            spans = _outermost(zip(starts, [*self._spans, *pieces], strict=True))
+            self._starts, self._spans = [*spans], [*spans.values()]
 
     def require_unchanged(self) -> None:
         """Raise `OutdatedError` when the file was replaced since it was opened."""
@@ -139,6 +139,16 @@ class RemoteFile:
         with self._lock:
             self.read_bytes += len(data)
         return data
+
+
+def _outermost(spans: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
+    """Return spans by their starts, in order, without those that lie in others."""
+    kept: dict[int, bytes] = {}
+    reach = -1
+    for start, span in sorted(spans, key=lambda one: (one[0], -len(one[1]))):
+        if start + len(span) > reach:
+            kept[start], reach = span, start + len(span)
+    return kept
 
 
 def _join(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

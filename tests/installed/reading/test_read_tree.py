@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
@@ -16,17 +18,24 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.remote_placeholders import registered
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.reading.read_tree import read_environments, read_tree
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk
+from rocwheel.stores.open import RemoteFile, open_store
 from rocwheel.targets.declaration import DECLARATION_NAME
+from tests.support.code_objects import code_object_header
+from tests.support.counted_store import CountedStore
 from tests.support.environments import make_venv, pip_for
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.places import ELF_FIXTURES, FIXTURES
 from tests.support.variant_wheels import variant_document
 from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from rocwheel.stores.store import Store
 
 
 @needs_compiler
@@ -225,6 +234,19 @@ def test_scripts_and_headers_lie_where_pip_puts_them(tmp_path: Path, tag: str, s
     files = {"my_demo-1.0.data/scripts/tool": b"#!python\n", "my_demo-1.0.data/headers/a/b.h": b""}
     wheel = make_wheel(tmp_path, "my_demo", files, tag=tag)
     assert [file.path for file in read_tree([wheel]).files[:2]] == [f"{scripts}/tool", f"{headers}/a/b.h"]
+
+
+def test_small_code_objects_of_a_wheel_that_is_elsewhere_are_asked_for_together(tmp_path: Path) -> None:
+    code = {f"demo/{n}.co": code_object_header("gfx942") + random.Random(n).randbytes(20_000) for n in range(40)}
+    wheel = make_wheel(tmp_path / "www", "demo", code, tag="py3-none-any")
+    store = CountedStore(open_store(str(wheel.parent)))
+    place = tmp_path / wheel.name
+    with registered(place, RemoteFile(cast("Store", store), wheel.name), "url"):
+        before = store.requests["get"]
+        found = read_tree([place]).files
+    assert len([file for file in found if file.device]) == 40
+    # One for the beginning of each member, and a few for the directory, METADATA and all code.
+    assert store.requests["get"] - before <= 48
 
 
 def test_headers_of_two_distributions_have_folders_of_their_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.messages import quoted
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.remote_placeholders import source_at
+from rocwheel.core.remote_placeholders import prefetch, source_at
 from rocwheel.core.workers import Told, map_sized, open_workers
 from rocwheel.installed.devel_paths import (
     is_devel_archive,
@@ -38,6 +38,9 @@ __all__ = ["read_wheels"]
 
 _MOST_SOURCE = 4 << 20
 """Larger sources, in bytes, are data: they open no libraries."""
+_SMALL = 256 << 10
+"""Packed bytes that take less time than a request: such a member waits for the others, not for a server."""
+_MOST_PREFETCHED = 64 << 20
 _BY_DEFAULT = WheelReading()
 
 
@@ -61,9 +64,29 @@ def read_wheels(
     with open_workers() as executor:
         for path, (_, members) in zip(paths, opened, strict=True):
             progress.begin(f"reading {path.name}", sum(member.size for member in members))
+            _prefetch_small(path, members)
             read = map_sized(executor, partial(_read_file, str(path), how=how), members, lambda member: member.size)
             files += [advanced(progress, file) for file in read]
     return [distribution for distribution, _ in opened], files
+
+
+def _prefetch_small(path: Path, members: Iterable[ZipMember]) -> None:
+    """Have the small members that will be read of a wheel that is elsewhere brought many at a time."""
+    ranges, room = [], _MOST_PREFETCHED
+    for member in members if source_at(str(path)) else ():
+        size = member.packed.size
+        if size <= min(_SMALL, room) and _is_read(member):
+            ranges.append((member.packed.offset, member.packed.offset + size))
+            room -= size
+    prefetch(str(path), ranges)
+
+
+def _is_read(member: ZipMember) -> bool:
+    """Return whether more than the beginning of a member is read; what is damaged there is told of later."""
+    try:
+        return is_source(member.name) or is_worth_reading(member_head(member))
+    except InputError:
+        return False
 
 
 def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMember, ...]]:
