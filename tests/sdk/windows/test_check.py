@@ -22,8 +22,7 @@ AS_ON_WINDOWS = """
 import os, sys, time
 from pathlib import Path
 sys.path[:0] = {paths!r}
-from rocm_sdk._platform import use_platform
-from rocm_sdk._platform import Windows
+from rocm_sdk._platform import Windows, use_platform
 from tests.sdk.windows.windows_side import Recorder
 
 class Calls(Recorder):

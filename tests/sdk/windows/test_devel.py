@@ -207,8 +207,7 @@ def test_a_file_of_a_device_package_is_copied_where_no_hard_link_can_be_made(
 KILLER = """if True:
     import os, signal, sys
     from pathlib import Path
-    from rocm_sdk._platform import use_platform
-    from rocm_sdk._platform import Windows
+    from rocm_sdk._platform import Windows, use_platform
     from tests.sdk.windows.windows_side import Recorder
     use_platform(Windows(Recorder(Path("System32"))))
     from rocm_sdk._devel import get_devel_root

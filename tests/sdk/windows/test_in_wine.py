@@ -113,8 +113,7 @@ def test_the_driver_has_a_dll_of_the_same_name_in_system32(
 ASK = """if True:
     import json, sys
     from pathlib import Path
-    from rocm_sdk._platform import use_platform
-    from rocm_sdk._platform import Windows
+    from rocm_sdk._platform import Windows, use_platform
     from tests.sdk.windows.windows_side import Recorder
     calls = Recorder(Path("System32"))
     use_platform(Windows(calls))

@@ -23,8 +23,7 @@ AS_ON_WINDOWS = """if True:
     import sys
     from pathlib import Path
     import rocm_sdk._system as system
-    from rocm_sdk._platform import use_platform
-    from rocm_sdk._platform import Windows
+    from rocm_sdk._platform import Windows, use_platform
     from tests.sdk.windows.windows_side import Recorder
     calls = Recorder(Path(sys.argv.pop(1)))
     use_platform(Windows(calls))
