@@ -10,8 +10,8 @@ from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from tests.support.trees import library, package, tree
 
 if TYPE_CHECKING:
+    from rocwheel.audit.wheel_toolkits import ToolkitOption
     from rocwheel.installed.tree import Distribution, InstalledFile
-    from rocwheel.repair.toolkit import ToolkitOption
 
 __all__ = ["SDK", "Part", "plan", "run_paths"]
 

@@ -14,8 +14,8 @@ from tests.repair.plans import SDK, Part, plan, run_paths
 from tests.support.trees import library, package, tree
 
 if TYPE_CHECKING:
+    from rocwheel.audit.wheel_toolkits import ToolkitOption
     from rocwheel.installed.tree import InstalledFile
-    from rocwheel.repair.toolkit import ToolkitOption
 
 
 ROCM_6 = "/opt/rocm-6.0.0/lib"

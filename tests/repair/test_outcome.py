@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
+from rocwheel.audit.wheel_toolkits import choose_toolkit
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.symbols import SymbolReference
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.outcome import RepairedTree
-from rocwheel.repair.toolkit import choose_toolkit
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import library, package, tree
 from tests.support.wheels import make_wheel, members
@@ -21,8 +21,8 @@ from tests.support.wheels import make_wheel, members
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rocwheel.audit.wheel_toolkits import ToolkitOption
     from rocwheel.installed.tree import InstalledFile, Tree
-    from rocwheel.repair.toolkit import ToolkitOption
     from tests.support.command_line import Run
 
 EDITS = {f"{package().source}!demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.RUNPATH)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
-from rocwheel.audit.wheel_toolkits import WheelToolkit, judge_toolkit, sdk_library_folders
+from rocwheel.audit.wheel_toolkits import Toolkit, judge_toolkit, sdk_library_folders
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.installed.library_code import CodeTree, FileCode
 from rocwheel.installed.library_places import assumed_package_folders, assumed_sdk_folders
@@ -58,7 +58,7 @@ class Subject:
         self.settings = settings
         self.system = allowed_libraries(settings.system_libraries)
         self._other_versions: dict[str, list[str]] = {}
-        self._toolkits: dict[str, WheelToolkit] = {}
+        self._toolkits: dict[str, Toolkit] = {}
 
     @property
     def is_closed(self) -> bool:
@@ -157,7 +157,7 @@ class Subject:
             self._other_versions[soname] = other_versions(soname, self.tree.libraries)
         return self._other_versions[soname]
 
-    def toolkit_of(self, owner: Distribution) -> WheelToolkit:
+    def toolkit_of(self, owner: Distribution) -> Toolkit:
         """Return whose ROCm a wheel is made for, by which a repair that is told nothing else goes."""
         if owner.source not in self._toolkits:
             self._toolkits[owner.source] = judge_toolkit(self.tree, owner, self.settings)

@@ -1,17 +1,28 @@
-"""Whose ROCm a wheel is made for, judging by the libraries that it needs: the SDK's packages, or what a machine has.
+"""Whose ROCm a wheel's libraries are taken from: the SDK's packages, or what a machine has.
 
-A repair goes by it, and so does an audit that names a repair as the remedy.
+A repair goes by it, and so does an audit that names a repair as the remedy. Without a word from the user, it is judged
+by the libraries that the wheel needs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import enum
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from rocwheel.core.messages import first_of
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_folders, sdk_selector
 from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.toolkits import is_beside_sdk, is_cuda_library, is_shared_by_toolkits, is_versioned_by_rocm
+from rocwheel.linking.known.toolkits import (
+    is_beside_sdk,
+    is_cuda_library,
+    is_rocm_folder,
+    is_shared_by_toolkits,
+    is_toolkit_folder,
+    is_versioned_by_rocm,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -19,16 +30,59 @@ if TYPE_CHECKING:
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, Tree
 
-__all__ = ["WheelToolkit", "judge_toolkit", "sdk_library_folders"]
+__all__ = ["Opens", "Toolkit", "ToolkitOption", "choose_toolkit", "judge_toolkit", "sdk_library_folders"]
 
 
-class WheelToolkit(NamedTuple):
-    """Where a wheel's toolkit comes from, judging by its libraries."""
+ToolkitOption = Literal["auto", "sdk", "system"]
+"""What users ask for; ``auto`` is judged by the libraries that the wheel needs."""
+
+
+class Opens(enum.Enum):
+    """What is known about the libraries that a file opens by name."""
+
+    NOTHING = "nothing"
+    """It opens none."""
+    FOUND = "found"
+    """Its strings name them, and each is in a package or on every system."""
+    NAMED = "named"
+    """Its strings name some. Others are put together at run time, or no package at hand has them."""
+    ANYTHING = "anything"
+    """Its strings name none: the names come from elsewhere."""
+
+
+class Toolkit(msgspec.Struct, frozen=True):
+    """Where a wheel's toolkit comes from."""
 
     is_sdk: bool
     """Whether run paths may be led to the SDK's packages."""
+    is_told: bool = False
+    """Whether a user said so."""
     reason: str = ""
-    """Which other toolkit the wheel is for, and by which libraries that is judged."""
+    """Why a wheel's toolkit is not the SDK's: the libraries by which that is judged."""
+
+    keeps: bool = False
+    """Whether run paths keep every folder that may have libraries, since a user said so."""
+
+    @property
+    def trusts_layout(self) -> bool:
+        """Whether the SDK's packages, which the wheel will require, have what the SDK's layout says."""
+        return self.is_sdk and not self.keeps
+
+    def gives_up(self, folder: str, opens: Opens) -> bool:
+        """Return whether a file that finds all that it needs gives up a folder that may have what it opens by name.
+
+        The folder is absolute or relative to site-packages. The SDK's packages stand in for the folders of ROCm where
+        the file's strings name what it opens, and for those of every toolkit where a user said so.
+        """
+        if not self.trusts_layout or opens is Opens.FOUND:
+            return self.trusts_layout
+        is_rocms = is_rocm_folder(folder) and (opens is Opens.NAMED or self.is_told)
+        return is_rocms or (self.is_told and is_toolkit_folder(folder))
+
+    @property
+    def is_systems(self) -> bool:
+        """Whether the wheel is left to the machine's toolkits: a user said so, or its libraries do."""
+        return not self.is_sdk and (self.is_told or bool(self.reason))
 
     @property
     def repair_command(self) -> str:
@@ -39,7 +93,20 @@ class WheelToolkit(NamedTuple):
         return f"'rocwheel repair --toolkit sdk' (the wheel {why}; otherwise a repair leaves it to the system)"
 
 
-def judge_toolkit(tree: Tree, owner: Distribution, settings: AuditSettings) -> WheelToolkit:
+def choose_toolkit(
+    tree: Tree, owner: Distribution, option: ToolkitOption, settings: AuditSettings, *, keeps: bool = False
+) -> Toolkit:
+    """Return the toolkit of a wheel in an environment; for ``keeps`` see `Toolkit`.
+
+    With ``auto``, it is judged (`judge_toolkit`).
+    """
+    if option != "auto":
+        return Toolkit(option == "sdk", is_told=True, keeps=keeps)
+    judged = judge_toolkit(tree, owner, settings)
+    return Toolkit(judged.is_sdk, reason=judged.reason, keeps=keeps and not judged.reason)
+
+
+def judge_toolkit(tree: Tree, owner: Distribution, settings: AuditSettings) -> Toolkit:
     """Return the toolkit of a wheel in an environment.
 
     That is the SDK if the wheel needs libraries of ROCm, the SDK has each of them under the very SONAME, and the wheel
@@ -50,15 +117,15 @@ def judge_toolkit(tree: Tree, owner: Distribution, settings: AuditSettings) -> W
     known = _sdk_libraries(tree)
     if others := {name: found for name in needed if (found := _other_versions(tree, name, known))}:
         shown = first_of([f"{name} (the SDK has {', '.join(found)})" for name, found in others.items()])
-        return WheelToolkit(is_sdk=False, reason=f"another version of ROCm, judging by {shown}")
+        return Toolkit(is_sdk=False, reason=f"another version of ROCm, judging by {shown}")
     cuda = [name for name in needed if is_cuda_library(name)]
     if cuda and not _requires_sdk(tree, owner):
-        return WheelToolkit(is_sdk=False, reason=f"CUDA, judging by {first_of(cuda)}")
+        return Toolkit(is_sdk=False, reason=f"CUDA, judging by {first_of(cuda)}")
     beside = [name for name in needed if is_beside_sdk(name) and name not in tree.libraries]
     if beside and not _requires_sdk(tree, owner):
-        return WheelToolkit(is_sdk=False, reason=f"a machine's ROCm, judging by {first_of(beside)}, which no SDK has")
+        return Toolkit(is_sdk=False, reason=f"a machine's ROCm, judging by {first_of(beside)}, which no SDK has")
     is_rocm = any((name in known or find_sdk_library(name)) and not is_shared_by_toolkits(name) for name in needed)
-    return WheelToolkit(is_rocm or _requires_sdk(tree, owner))
+    return Toolkit(is_rocm or _requires_sdk(tree, owner))
 
 
 def sdk_library_folders(tree: Tree) -> frozenset[str]:

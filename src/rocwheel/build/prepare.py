@@ -408,8 +408,7 @@ def _warn_of_gaps(agent: str, paths: Sequence[str]) -> PlanWarning:
 
 
 def _warn(name: ArtifactName, refusal: InputError) -> PlanWarning:
-    expected = f"; expected {refusal.expected}" if refusal.expected else ""
-    found = f"offers no code to more GPUs: {refusal.found}{expected}"
+    found = f"offers no code to more GPUs: {refusal.fault}"
     remedy = refusal.remedy.replace("(--compress)", "(--device-code compress)") or "Nothing needs to be done."
     return PlanWarning("not-retargeted", f"{name}: {refusal.source}", found, remedy)
 

@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from rocwheel.audit.settings import find_settings
+from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
@@ -23,7 +24,6 @@ from rocwheel.core.messages import count, in_one_line
 from rocwheel.core.workers import raise_all
 from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import Mismatch, RepairOptions
-from rocwheel.repair.toolkit import ToolkitOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

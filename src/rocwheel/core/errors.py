@@ -51,14 +51,15 @@ class InputError(RocwheelError):
         self.remedy = remedy
         super().__init__(source, found)
 
+    @property
+    def fault(self) -> str:
+        """What is wrong: what was found and expected, without the place and the remedy."""
+        return f"{self.found}; expected {self.expected}" if self.expected else self.found
+
     def __str__(self) -> str:
         place = str(self.source).replace("\n", "\\n")  # a name must not begin a line
-        parts = [f"{place}: {self.found}"]
-        if self.expected:
-            parts.append(f"; expected {self.expected}")
-        if self.remedy:
-            parts.append(f". {self.remedy}")
-        return "".join(parts)
+        text = f"{place}: {self.fault}"
+        return f"{text}. {self.remedy}" if self.remedy else text
 
 
 AnyInputError = TypeVar("AnyInputError", bound=InputError)

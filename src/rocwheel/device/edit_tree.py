@@ -247,7 +247,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
         rewrite = partial(
             rewrite_device_code, path, made, self.edit, self.storage, jobs=self.jobs, progress=self.progress
         )
-        if not self.trim or not _is_binary(path):
+        if not self.trim or not _holds_places(path):
             return rewrite()
         try:
             return rewrite(trim=True)
@@ -256,7 +256,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.structs.replace(report, warnings=(*report.warnings, f"not trimmed: {e}"))
 
 
-def _is_binary(path: Path) -> bool:
+def _holds_places(path: Path) -> bool:
     with FileRange.whole(path).view() as data:
         return holds_places(data)
 

@@ -130,7 +130,7 @@ def read_facts(item: Item) -> BinaryFacts:
     except WorkError:
         raise
     except InputError as e:
-        return BinaryFacts(problem=f"{e.found}; expected {e.expected}" if e.expected else e.found)
+        return BinaryFacts(problem=e.fault)
 
 
 def _read(data: Data, name: str) -> BinaryFacts:

@@ -105,7 +105,7 @@ def _read_units(data: Data, name: str) -> tuple[tuple[SplitUnit, ...], str]:
     try:
         split = read_split_library(data, name=name)
     except KpackError as e:
-        return (), f"{e.found}; expected {e.expected}" if e.expected else e.found
+        return (), e.fault
     return (split.units if split else ()), ""
 
 

@@ -88,7 +88,7 @@ def _read_archives(data: Data, pe: Pe, name: str) -> tuple[tuple[str, ...], str]
     try:
         split = read_split_library(data, name=name)
     except KpackError as e:
-        return (), f"{e.found}; expected {e.expected}" if e.expected else e.found
+        return (), e.fault
     except InputError:
         # What is wrong with device code itself is found where that is read.
         return (), ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.pe.header import AMD64
+from rocwheel.binary.pe.header import AMD64, ARM64, X86
 from rocwheel.wheels.names import wheel_platforms
 from rocwheel.wheels.platform_floor import host_machines, platform_floor
 from rocwheel.wheels.tags import is_known_platform, lowest_glibc, parse_platforms
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution, InstalledFile
     from rocwheel.wheels.platform_floor import PlatformFloor
 
-__all__ = ["misplaced_code", "repaired_platforms"]
+__all__ = ["WINDOWS_TAGS", "misplaced_code", "repaired_platforms"]
 
-_WINDOWS_TAGS = {0x14C: "win32", AMD64: "win_amd64", 0xAA64: "win_arm64"}
+WINDOWS_TAGS = {X86: "win32", AMD64: "win_amd64", ARM64: "win_arm64"}
+"""The machine of a DLL or program, by its number in the COFF header, to the platform tag for it."""
 # As Alpine's libraries name it, and as musl-gcc's do.
 _MUSL = re.compile(r"libc\.musl-.*|libc\.so")
 
@@ -58,7 +59,7 @@ def misplaced_code(owner: Distribution, files: Iterable[InstalledFile]) -> Insta
 
 def _windows_tags(files: Iterable[InstalledFile]) -> list[str]:
     machines = {file.windows.machine for file in files if file.windows is not None and file.is_windows_code}
-    return sorted({_WINDOWS_TAGS[machine] for machine in machines if machine in _WINDOWS_TAGS})
+    return sorted({WINDOWS_TAGS[machine] for machine in machines if machine in WINDOWS_TAGS})
 
 
 def _is_for_musl(elf: Elf) -> bool:

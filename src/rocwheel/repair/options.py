@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 
 from rocwheel.audit.settings import AuditSettings
+from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.repair.toolkit import ToolkitOption
 
 __all__ = ["Mismatch", "Pin", "RepairOptions"]
 
@@ -36,7 +36,7 @@ class RepairOptions(msgspec.Struct, frozen=True):
     mismatch: Mismatch = "fail"
     """What that module does when the SDK has another version."""
     toolkit: ToolkitOption = "auto"
-    """Whose ROCm the wheels' libraries are taken from (`rocwheel.repair.toolkit`)."""
+    """Whose ROCm the wheels' libraries are taken from (`rocwheel.audit.wheel_toolkits`)."""
     keep: bool = False
     """Whether run paths keep every folder that may have libraries (`Toolkit.keeps`)."""
     settings: AuditSettings = AuditSettings()

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.audit.subject import Process
     from rocwheel.audit.undeclared_uses import UndeclaredUse
+    from rocwheel.audit.wheel_toolkits import Toolkit
     from rocwheel.installed.tree import Distribution, InstalledFile
     from rocwheel.linking.run_path_choice import SetRunpath
-    from rocwheel.repair.toolkit import Toolkit
 
 __all__ = ["Leftover", "RepairedTree"]
 

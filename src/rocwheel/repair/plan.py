@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import glob
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.audit.wheel_toolkits import Opens, choose_toolkit
 from rocwheel.core.messages import count
 from rocwheel.installed.platform_tags import misplaced_code, repaired_platforms
 from rocwheel.installed.tree import Distribution, Tree
@@ -41,7 +42,6 @@ from rocwheel.repair.refusals import check_repairable
 from rocwheel.repair.run_paths.edits import OpenedByFile, milder_edits, opened_by_files, run_path_edits
 from rocwheel.repair.run_paths.kept_entries import kept_entries_note
 from rocwheel.repair.run_paths.safe_edits import SafeEdits, safe_edits
-from rocwheel.repair.toolkit import Opens, choose_toolkit
 from rocwheel.wheels.names import split_wheel_file_name
 from rocwheel.wheels.requirements import parse_requirement
 from rocwheel.wheels.tags import expand_tags, split_tags
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 __all__ = ["RepairPlan", "RepairPlanner"]
 
 _T = TypeVar("_T")
-_GLOB = re.compile(r"[*?[]")
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +147,7 @@ def _with_opened(options: RepairOptions, tree: Tree, opened: Mapping[str, Opened
     dlopen = dict(options.settings.dlopen)
     for source, one in opened.items():
         if one.names:
-            pattern = _GLOB.sub("[\\g<0>]", tree.by_source[source].path)
+            pattern = glob.escape(tree.by_source[source].path)
             dlopen[pattern] = (*dict.fromkeys((*dlopen.get(pattern, ()), *one.names)),)
     return msgspec.structs.replace(options, settings=msgspec.structs.replace(options.settings, dlopen=dlopen))
 

@@ -192,7 +192,7 @@ def read_parts(item: Item, unpack: Unpack = open_content) -> FileParts:
     except WorkError:
         raise
     except InputError as e:
-        return FileParts(problem=f"{e.found}; expected {e.expected}" if e.expected else e.found)
+        return FileParts(problem=e.fault)
     return FileParts(_as_parts(item, sizes))
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.audit.wheel_toolkits import sdk_library_folders
+from rocwheel.audit.wheel_toolkits import Toolkit, sdk_library_folders
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.build.job import BuildJob, PlanJob
@@ -19,7 +19,6 @@ from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from rocwheel.repair.run_paths.edits import run_path_edits
-from rocwheel.repair.toolkit import Toolkit
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, program, tree

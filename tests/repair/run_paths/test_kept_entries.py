@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rocwheel.audit.wheel_toolkits import Toolkit
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.installed.environments import split_environments
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from rocwheel.repair.run_paths.kept_entries import entries_to_keep
-from rocwheel.repair.toolkit import Toolkit
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, tree
 from tests.support.wheels import make_wheel, members

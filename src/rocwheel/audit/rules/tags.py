@@ -7,9 +7,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.binary.pe.header import AMD64, machine_name
+from rocwheel.binary.pe.header import X86, machine_name
 from rocwheel.core.messages import count, first_of
-from rocwheel.installed.platform_tags import misplaced_code, repaired_platforms
+from rocwheel.installed.platform_tags import WINDOWS_TAGS, misplaced_code, repaired_platforms
 from rocwheel.linking.known.system_libraries import stable_abi
 from rocwheel.wheels.names import wheel_platforms
 from rocwheel.wheels.platform_floor import host_machines, next_policy, platform_floor
@@ -139,7 +139,7 @@ def _windows_machines(subject: Subject, owner: Distribution) -> Iterator[Evidenc
             continue
         if machines and report.machine not in machines:
             # Windows runs programs of 32 bits, too, but no process loads their DLLs.
-            is_harmless = report.machine == _X86 and not report.is_dll
+            is_harmless = report.machine == X86 and not report.is_dll
             found = f"is for {machine_name(report.machine)}, but {owner.label} is for {tags}"
             severity = Severity.WARNING if is_harmless else None
             yield Evidence(file.source, found, facts=(machine_name(report.machine), tags), severity=severity)
@@ -309,8 +309,7 @@ _BUILD_MODULE = "Build the module with the Python of the wheel's tag, and clear 
 _GLIBC = "libc.so.6"
 _LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
 _PYTHON_DLL = re.compile(r"python(3\d+)t?(?:_d)?\.dll", re.IGNORECASE)
-_X86 = 0x14C
-_COFF_MACHINES = {"win_amd64": AMD64, "win32": _X86, "win_arm64": 0xAA64}
+_COFF_MACHINES = {tag: machine for machine, tag in WINDOWS_TAGS.items()}
 _MACHINE = "Put the code for each machine into its own wheel, and tag that by its files."
 _TAG = "Tag it by its files, as 'rocwheel repair' does."
 _BY_HAND = (

@@ -38,8 +38,10 @@ class PeBytes(BoundedBytes):
     whole = "a whole PE file"
 
 
+X86: Final = 0x14C
 AMD64: Final = 0x8664
-MACHINES: Final = {0x14C: "x86 (32 bits)", 0x1C4: "ARM (32 bits)", AMD64: "x86-64", 0xAA64: "ARM64", 0x200: "Itanium"}
+ARM64: Final = 0xAA64
+MACHINES: Final = {X86: "x86 (32 bits)", 0x1C4: "ARM (32 bits)", AMD64: "x86-64", ARM64: "ARM64", 0x200: "Itanium"}
 """Names of machine types, for messages."""
 
 _PE_POINTER: Final = Struct("<I")

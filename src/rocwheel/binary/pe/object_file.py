@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.pe.header import SECTION_LAYOUT, PeBytes, PeError, section_name
+from rocwheel.binary.pe.header import AMD64, ARM64, SECTION_LAYOUT, PeBytes, PeError, section_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,7 +23,7 @@ _RELOCATION: Final = Struct("<IIH")
 _SYMBOL: Final = Struct("<8sIhHBB")
 _POINTER: Final = Struct("<Q")
 _COUNT: Final = Struct("<I")
-_IS_ADDRESS: Final = {0x8664: 1, 0xAA64: 14}
+_IS_ADDRESS: Final = {AMD64: 1, ARM64: 14}
 """Of each machine, the kind of relocation that makes a 64-bit address (``ADDR64``)."""
 _HAS_MORE_RELOCATIONS: Final = 0x0100_0000
 _MOST_RELOCATIONS: Final = 0xFFFF

@@ -70,8 +70,7 @@ def with_binary_facts(
     except WorkError:
         raise
     except InputError as e:
-        found = f"{e.found}; expected {e.expected}" if e.expected else e.found
-        return msgspec.structs.replace(file, problem=found)
+        return msgspec.structs.replace(file, problem=e.fault)
 
 
 def _read_host_facts(data: Data, name: str) -> tuple[Elf | None, ElfTraits | None]:

@@ -137,7 +137,7 @@ def _with_devel_paths(file: InstalledFile) -> InstalledFile:
     except WorkError:
         raise
     except InputError as e:
-        return msgspec.structs.replace(file, problem=f"{e.found}; expected {e.expected}" if e.expected else e.found)
+        return msgspec.structs.replace(file, problem=e.fault)
     return msgspec.structs.replace(file, devel_paths=paths)
 
 

@@ -109,10 +109,9 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
 def _refused(archive: Archive) -> tuple[MetadataProblem, ...]:
     """Return what installers refuse in the headers, each by the member's name if only one has it."""
     return tuple(
-        MetadataProblem(f"{member}: {text}" if member else text, (member, error.found))
+        MetadataProblem(f"{member}: {error.fault}" if member else error.fault, (member, error.found))
         for error in archive.refused
         for member in [str(error.source).partition("!")[2]]
-        for text in [f"{error.found}; expected {error.expected}"]
     )
 
 
@@ -161,8 +160,7 @@ def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFil
     except WorkError:
         raise
     except InputError as e:
-        found = f"{e.found}; expected {e.expected}" if e.expected else e.found
-        return msgspec.structs.replace(file, problem=found)
+        return msgspec.structs.replace(file, problem=e.fault)
 
 
 def _check_wheel_name(path: Path) -> None:

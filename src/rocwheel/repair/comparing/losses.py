@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.subject import Process, Subject
+from rocwheel.audit.wheel_toolkits import Opens, Toolkit
 from rocwheel.linking.known.sdk_layout import find_sdk_library
 from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.tree_disk import SITE, place_of
@@ -16,7 +17,6 @@ from rocwheel.repair.comparing.comparison import Comparison, Loss, ProcessPair, 
 from rocwheel.repair.comparing.own_folders import has_nothing_to_open
 from rocwheel.repair.comparing.replaced import dropped_losses, replaced_losses
 from rocwheel.repair.comparing.ways import find_ways, inheritable_folders, opened_folders
-from rocwheel.repair.toolkit import Opens, Toolkit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

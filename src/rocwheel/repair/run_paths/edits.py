@@ -1,7 +1,8 @@
 """The run paths that the files of one wheel get: right where they are wrong, of one kind as far as that is safe.
 
 Which folders they name is decided in `rocwheel.linking.run_path_choice`, which entries to what is not at hand stay in
-`rocwheel.repair.run_paths.kept_entries`, whether they may lead to the SDK's packages in `rocwheel.repair.toolkit`.
+`rocwheel.repair.run_paths.kept_entries`, whether they may lead to the SDK's packages in
+`rocwheel.audit.wheel_toolkits`.
 A run path stays under its tag unless the options name one: an RPATH may be there to come before ``LD_LIBRARY_PATH``.
 """
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.audit.wheel_toolkits import sdk_library_folders
+from rocwheel.audit.wheel_toolkits import Opens, sdk_library_folders
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.library_places import (
     assumed_package_folders,
@@ -23,15 +24,14 @@ from rocwheel.linking.entries import leads_nowhere, split_run_path
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
 from rocwheel.repair.run_paths.kept_entries import entries_to_keep, opened_names, what_it_opens
-from rocwheel.repair.toolkit import Opens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rocwheel.audit.wheel_toolkits import Toolkit
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
     from rocwheel.linking.tree_disk import InstalledLayout
     from rocwheel.repair.options import RepairOptions
-    from rocwheel.repair.toolkit import Toolkit
 
 __all__ = ["OpenedByFile", "milder_edits", "opened_by_files", "run_path_edits"]
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.wheel_toolkits import Opens
 from rocwheel.core.messages import count
 from rocwheel.installed.library_places import assumed_package_folders
 from rocwheel.installed.requirements import packages_elsewhere
@@ -22,15 +23,14 @@ from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_pat
 from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.known.system_libraries import is_glibc_library
 from rocwheel.linking.run_path_choice import KeptEntries
-from rocwheel.repair.toolkit import Opens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rocwheel.audit.wheel_toolkits import Toolkit
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
     from rocwheel.linking.loader import SystemLibraries
     from rocwheel.linking.run_path_choice import LibraryPlaces
-    from rocwheel.repair.toolkit import Toolkit
 
 __all__ = ["entries_to_keep", "kept_entries_note", "opened_names", "what_it_opens"]
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.subject import Subject
+from rocwheel.audit.wheel_toolkits import Opens
 from rocwheel.installed.requirements import surely_installed
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.comparing.losses import GivenUp, find_losses
 from rocwheel.repair.outcome import RepairedTree
-from rocwheel.repair.toolkit import Opens
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from rocwheel.audit.settings import AuditSettings
+    from rocwheel.audit.wheel_toolkits import Toolkit
     from rocwheel.installed.tree import Distribution, Tree
     from rocwheel.repair.comparing.comparison import Loss
-    from rocwheel.repair.toolkit import Toolkit
 
 __all__ = ["SafeEdits", "safe_edits"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.repair.toolkit import Toolkit, ToolkitOption, choose_toolkit
+from rocwheel.audit.wheel_toolkits import Toolkit, ToolkitOption, choose_toolkit
 from tests.support.trees import library, package, tree
 
 CORE_6 = (package("rocm-sdk-core", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.6")])
