@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from rocwheel import api
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.index.pages import FRONT_PAGE
 from tests.support.chromium import open_page
 

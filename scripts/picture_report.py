@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from rocwheel import api
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.report.make_report import make_report
 from rocwheel.report.page import write_page
 from tests.support.chromium import open_page

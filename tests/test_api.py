@@ -17,7 +17,7 @@ import pytest
 
 import rocwheel
 from rocwheel import api
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.places import FIXTURES, ROOT
 from tests.support.wheels import make_wheel
 

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from faults.forked import run
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 

@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.build.job import BuildJob, PlanJob
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.wheels import make_wheel
 

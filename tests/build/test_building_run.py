@@ -27,7 +27,7 @@ from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.cache import CachePlace
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.core.progress import Silent
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

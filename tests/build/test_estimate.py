@@ -13,7 +13,7 @@ from rocwheel.build.job import PlanJob
 from rocwheel.build.plan import FileMember, Plan, PlannedSdist, PlannedWheel
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import FileRange
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.wheels.metadata import CoreMetadata
 from rocwheel.wheels.writing import WheelName
 

@@ -18,7 +18,7 @@ import pytest
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.build import members
 from rocwheel.core.cache import read_contents
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.command_line import Run, as_user, needs_setpriv, rocwheel
 from tests.support.small_disks import needs_disks, run_on_disk
 

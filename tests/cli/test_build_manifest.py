@@ -15,7 +15,7 @@ import pytest
 
 from rocwheel import __version__
 from rocwheel.artifacts.transfer import extract_archives
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.stores.open import open_store
 from tests.support.artifacts import artifact
 from tests.support.command_line import rocwheel

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.changing_files import CHANGES, changed_at_read, kept_changing
 from tests.support.command_line import rocwheel
 from tests.support.libraries import needs_compiler

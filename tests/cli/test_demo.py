@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rocwheel.build.building import BuildResult
-from rocwheel.demo.demo import DemoReport
+from rocwheel.demo import DemoReport
 
 if TYPE_CHECKING:
     from tests.support.command_line import Run

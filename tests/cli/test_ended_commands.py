@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.kpack.archive import Scheme
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
 from tests.support.core_prefix import make_core_prefix
 from tests.support.debs import write_deb

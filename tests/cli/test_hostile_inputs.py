@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.hostile_files import HOSTILE_FILES, NAMES
 from tests.support.hostile_wheels import HOSTILE_WHEELS, WHEEL_NAME
 from tests.support.places import FIXTURES

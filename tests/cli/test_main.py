@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
 
 pytestmark = pytest.mark.slow

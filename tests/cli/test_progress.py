@@ -11,7 +11,7 @@ import pytest
 
 import rocwheel.cli
 from rocwheel.cli import progress
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.index.write_index import write_index
 from tests.support.commands import COMMANDS
 from tests.support.places import ROOT

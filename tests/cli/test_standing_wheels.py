@@ -19,7 +19,7 @@ from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.build import building
 from rocwheel.core.cache import read_contents
 from rocwheel.core.hashing import is_intact
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

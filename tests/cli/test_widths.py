@@ -15,7 +15,7 @@ import pytest
 import rocwheel.cli
 from rocwheel.cli import tables
 from rocwheel.cli.terminal import new_console
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.index.write_index import write_index
 from tests.support.places import ROOT
 from tests.support.two_versions import make_two_versions

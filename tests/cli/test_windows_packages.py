@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.stubs import make_exec_stub
-from rocwheel.demo.demo import SAMPLE_WINDOWS
+from rocwheel.demo import SAMPLE_WINDOWS
 from tests.support.artifacts import artifact
 from tests.support.pe_files import pe_file
 from tests.support.windows_trees import DLL, write_windows_sdk

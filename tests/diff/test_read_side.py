@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.diff.sides import open_side, read_entry_points
 from rocwheel.index.write_index import write_index
 from tests.support.wheels import make_wheel

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rocwheel.build.job import BuildJob, PlanJob
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.sdk.installed import BIN, Installed, run
 
 EVERYTHING = "rocm[libraries,devel,profiler,device-gfx906]"

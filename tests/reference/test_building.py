@@ -14,7 +14,7 @@ import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.core.errors import RocwheelError
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.reference.conftest import build, write_artifact
 from tests.support.command_line import as_user, rocwheel
 from tests.support.places import ELF_FIXTURES

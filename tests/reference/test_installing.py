@@ -14,7 +14,7 @@ from installer.destinations import SchemeDictionaryDestination
 from installer.sources import WheelFile
 
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.reference.conftest import EVERYTHING, build, uninstall
 from tests.sdk.installed import BIN, run
 from tests.support.sdists import unpack_tar

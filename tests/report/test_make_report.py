@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.report.make_report import make_report
 from rocwheel.report.values import Kind, Part
 from rocwheel.wheels.zip_reader import iter_member

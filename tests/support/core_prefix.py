@@ -13,7 +13,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 
 if TYPE_CHECKING:
     from pathlib import Path

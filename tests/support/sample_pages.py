@@ -7,7 +7,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from rocwheel.build.job import BuildJob, PlanJob
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.index.families import write_indexes
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel

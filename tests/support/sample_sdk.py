@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.build.job import BuildJob, PlanJob
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.index.write_index import write_index
 
 __all__ = ["installed_sample", "installed_windows_sample", "sample_dist"]

@@ -14,7 +14,7 @@ from rocwheel.cli.output import messages, print_json, setup_logging
 from rocwheel.cli.plan import print_distributions
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line, print_text
-from rocwheel.demo.demo import DemoReport, run_demo
+from rocwheel.demo import DemoReport, run_demo
 
 __all__ = ["demo"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import WorkError
-from rocwheel.demo.demo import SAMPLE_SDK, SAMPLE_WINDOWS
+from rocwheel.demo import SAMPLE_SDK, SAMPLE_WINDOWS
 from rocwheel.stores.open import open_store
 from tests.support.artifacts import artifact
 from tests.support.command_line import rocwheel

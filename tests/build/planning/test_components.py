@@ -17,7 +17,7 @@ from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.plan import PlannedComponent
 from rocwheel.build.planning.components import Component, component_of, license_files, upstream_of, vendor_of
 from rocwheel.build.recipe import load_recipe
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.build.trees import file_entry
 
 if TYPE_CHECKING:

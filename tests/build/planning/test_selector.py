@@ -16,7 +16,7 @@ from rocwheel.build.plan import TextMember
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.recipe import load_recipe
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.build.selectors import BLAS, CORE, build_info, literals, plan
 from tests.build.trees import file_entry, make_catalog, make_facts
 

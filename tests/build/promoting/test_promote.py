@@ -15,7 +15,7 @@ from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.promoting.promote import PromoteJob
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
 from tests.support.environments import make_venv, pip_for
 from tests.support.wheels import make_wheel, members, write_wheel

@@ -15,7 +15,7 @@ import pytest
 
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.environments import make_venv, pip_for
 from tests.support.sdists import unpack_tar
 from tests.support.wheels import members, write_wheel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import pytest
 
 from rocwheel.build.job import BuildJob, PlanJob
-from rocwheel.demo.demo import SAMPLE_WINDOWS
+from rocwheel.demo import SAMPLE_WINDOWS
 from tests.support.command_line import rocwheel
 from tests.support.loopback import served
 from tests.support.pe_files import ARM64, pe_file

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.build.job import BuildJob, PlanJob
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 
 pytestmark = pytest.mark.slow
 

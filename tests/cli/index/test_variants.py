@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.build.variants import add_variants
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.support.loopback import served
 from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
 from tests.support.wheels import make_wheel

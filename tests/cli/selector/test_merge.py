@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from tests.build.merging.selectors import facts_of, windows, write_plan, write_selector
 from tests.support.loopback import served
 

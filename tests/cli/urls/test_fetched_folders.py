@@ -11,7 +11,7 @@ import pytest
 from rocwheel.artifacts.archives import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
 from rocwheel.core import cache_folders
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.wheels.sdist import SourceDate
 from tests.support.loopback import served
 from tests.support.wheels import make_wheel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 
 if TYPE_CHECKING:

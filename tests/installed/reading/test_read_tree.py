@@ -19,7 +19,7 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.remote_placeholders import registered
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.reading.read_tree import read_environments, read_tree
 from rocwheel.linking.known.system_libraries import allowed_libraries

@@ -13,7 +13,7 @@ from rocwheel.audit.wheel_toolkits import Toolkit, sdk_library_folders
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.build.job import BuildJob, PlanJob
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.installed.environments import split_environments
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.options import RepairOptions

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SAMPLE_SDK", "SAMPLE_WINDOWS", "DemoReport", "Runner", "run_command", "run_demo"]
 
-SAMPLE_SDK = Path(__file__).parents[1] / "sample"
+SAMPLE_SDK = Path(__file__).parent / "sample"
 """Artifact archives of a small SDK: real ELF files, written for rocwheel."""
 
 SAMPLE_WINDOWS = SAMPLE_SDK / "windows"

@@ -14,7 +14,7 @@ import pytest
 from rocwheel.binary.platform import Platform
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.python import module_command
-from rocwheel.demo.demo import run_command, run_demo
+from rocwheel.demo import run_command, run_demo
 from tests.support import quick_venv
 
 if TYPE_CHECKING:
