@@ -117,7 +117,7 @@ def _check_imports(paths: list[Path], platform: Windows) -> Iterator[Diagnosis]:
 
 
 def _installed_dlls(platform: Windows) -> list[Path]:
-    """Return the DLLs that are there; `files` reports those that are not, by RECORD."""
+    """Return the DLLs that are there; `check_files` reports those that are not, by RECORD."""
     places = ((find_root(info["package"]), info) for info in _build_info.LIBRARIES.values())
     paths = (root / info["directory"] / info["pattern"] for root, info in places if root)
     return [path for path in paths if platform.extended(path).is_file()]
