@@ -45,7 +45,7 @@ def test_a_gpu_gets_the_package_whose_code_it_runs(
     environment = new_environment(tmp_path / "environment", dist, tool)
     environment.install("rocm[libraries,device]", ROCM_SDK_TARGET_FAMILY=gpu)
     assert [name for name in environment.dists() if "device" in name] == [package]
-    done = rocwheel("targets", "runs-on", gpu, environment.site)
+    done = rocwheel("targets", "runs-on", gpu, environment.site, "--rocm", "7.14")
     assert done.returncode == 0, done.stdout
     [line] = [line for line in done.stdout.splitlines() if "librocsparse.so.1: " in line and "a stock runtime" in line]
     assert uses in line
