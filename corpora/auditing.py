@@ -12,7 +12,7 @@ from corpora.wheels import local_wheels
 from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.installed.reading.read_tree import read_environments
+from rocwheel.environment.read_tree import read_environments
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,7 +32,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.device.edit_bundles import device_patch
 from rocwheel.device.trim import require_trimmable
 from rocwheel.device.trim_static import is_object_file
-from rocwheel.targets.spelling.target_set import parse_known_target, parse_target_set
+from rocwheel.targets.target_set import parse_known_target, parse_target_set
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import by_hand, make_kpack, toc
 

@@ -22,7 +22,7 @@ from rocwheel.binary.platform import LINUX_HOSTS, Platform
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.build.facts import glance_platform
 from rocwheel.core.reading import FileRange, join_data
-from rocwheel.linking.obstacles import find_obstacle
+from rocwheel.environment.loader import find_obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,13 +8,13 @@ from contextlib import suppress
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
 from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.environment.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 from rocwheel.frameworks.jax.settings import read_settings
 from rocwheel.frameworks.jax.starlark import read_rule_call
 from rocwheel.frameworks.jax.translate import read_old_calls, translate, translate_calls
 from rocwheel.frameworks.jax.words import mark_variables
 from rocwheel.frameworks.wheel_draft import read_runfiles_manifest, read_source_list
 from rocwheel.frameworks.wheel_spec import make_spec, read_spec
-from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 from rocwheel.wheels.requirements import read_build_requires
 from tests.support.places import ROOT
 

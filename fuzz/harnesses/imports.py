@@ -19,9 +19,9 @@ from rocwheel.artifacts.from_prefix import Sign, check_one_release, library_sign
 from rocwheel.artifacts.import_table import TextEdit, edited_bytes, load_table
 from rocwheel.artifacts.importer import checked_files
 from rocwheel.core.errors import InputError
-from rocwheel.installed.coherence.deb_facts import parse_gpu_field
-from rocwheel.targets.spelling.linux_distributions import debian_field
-from rocwheel.targets.spelling.target_set import GPU_FIELD, TargetSet
+from rocwheel.environment.coherence import parse_gpu_field
+from rocwheel.targets.spelling import debian_field
+from rocwheel.targets.target_set import GPU_FIELD, TargetSet
 
 if TYPE_CHECKING:
     from rocwheel.binary.code_objects import TargetId

@@ -13,9 +13,7 @@ import msgspec
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
 from rocwheel.binary.kernel_databases import database_processors, image_processors, table_processors
-from rocwheel.targets.kernel_files.check import check_kernel_file
-from rocwheel.targets.kernel_files.classify import classify_path
-from rocwheel.targets.kernel_files.names import targets_in_path
+from rocwheel.targets.kernel_files import check_kernel_file, classify_path, targets_in_path
 from tests.support.code_objects import code_object_header
 
 _TABLE = msgspec.msgpack.encode({"a": [{"type": "Processor", "value": "gfx942"}, {"Processor": 1, "value": "gfx90a"}]})

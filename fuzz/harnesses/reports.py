@@ -14,12 +14,10 @@ from fuzz.harnesses.device_code import file_seeds, kpack_seeds
 from fuzz.seeds.files import fixtures
 from rocwheel.core.compression import zstd
 from rocwheel.device.facts import Look, read_device_facts
+from rocwheel.environment.devel_paths import read_archive_paths, read_manifest_paths
+from rocwheel.environment.dist_info import find_script_problems, mentioned_in_binary, mentioned_in_source
+from rocwheel.environment.file_reports import read_device_report, read_pe_report
 from rocwheel.index.entry import describe, read_requires_txt
-from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
-from rocwheel.installed.device_report import read_device_report
-from rocwheel.installed.pe_report import read_pe_report
-from rocwheel.installed.reading.check_scripts import find_script_problems
-from rocwheel.installed.reading.mentions import mentioned_in_binary, mentioned_in_source
 from rocwheel.wheels.build_manifest import parse_manifest, render_manifest
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from tests.support.pe_files import pe_file, with_certificate

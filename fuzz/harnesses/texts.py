@@ -17,7 +17,7 @@ from rocwheel.artifacts.deb import compare_versions, parse_choices
 from rocwheel.artifacts.fetching import parse_checksums
 from rocwheel.artifacts.import_table import load_table
 from rocwheel.artifacts.sdk_files import SdkManifest, declared_targets, with_declared_targets
-from rocwheel.audit.baseline import read_baseline
+from rocwheel.audit.report_files import read_baseline
 from rocwheel.build.cluster.exchange import Exchange
 from rocwheel.build.members import PlacedMember
 from rocwheel.build.merging.selectors import read_plan
@@ -27,7 +27,7 @@ from rocwheel.core.cache import DamagedEntryError, parse_entry, parse_size, rend
 from rocwheel.core.part_file import Expected, receive
 from rocwheel.device.merging.shards import unite_maps
 from rocwheel.targets.declaration import decode_declaration
-from rocwheel.targets.spelling.gentoo import parse_desc
+from rocwheel.targets.spelling import parse_desc
 from tests.support.places import ROOT
 
 _NESTED = b"a = " + b"[" * 60000

@@ -32,7 +32,7 @@ from fuzz.seeds.wheels import (
 from rocwheel.build.promoting.candidates import read_build_info
 from rocwheel.core.errors import RocwheelError
 from rocwheel.diff.sides import read_entry_points
-from rocwheel.installed.reading.read_dist_info import read_distribution
+from rocwheel.environment.dist_info import read_distribution
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.names import parse_file_name
 from rocwheel.wheels.record import RecordRow, find_record_gaps, parse_record, render_record

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Literal
 
 from rocwheel.audit.audit import AuditReport
 from rocwheel.audit.audit import audit as audit_environments
-from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.finding import Finding, Severity
+from rocwheel.audit.report_files import read_baseline
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
 from rocwheel.binary.elf.dynamic import RunpathTag
@@ -46,6 +46,7 @@ from rocwheel.device.split.split_tree import SplitOrder, SplitReport, split_tree
 from rocwheel.device.split.split_wheel import WheelSplit
 from rocwheel.device.split.split_wheel import split_wheel as split_this
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
+from rocwheel.environment.read_tree import read_environments
 from rocwheel.index.extra_files import no_extras
 from rocwheel.index.families import write_indexes
 from rocwheel.index.front_content import front_page as make_extras
@@ -53,12 +54,11 @@ from rocwheel.index.pages import choose_upload_time
 from rocwheel.index.placing import FilePlacement
 from rocwheel.index.write_index import IndexOptions, IndexReport, choose_output
 from rocwheel.index.yanked import Yanking
-from rocwheel.installed.reading.read_tree import read_environments
-from rocwheel.repair.job import RepairJob, RepairResult
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
+from rocwheel.repair.write import RepairJob, RepairResult
 from rocwheel.targets.machine import native_targets
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 from rocwheel.wheels.sdist import SourceDate
 from rocwheel.wheels.writing import DEFAULT_LEVEL as WHEEL_LEVEL
 

@@ -26,7 +26,7 @@ from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.stores.open import open_store
 from rocwheel.stores.store import BrokenTransferError, StoredFile
 from rocwheel.targets.serving import serves
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

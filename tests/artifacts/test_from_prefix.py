@@ -19,7 +19,7 @@ from rocwheel.artifacts.import_table import load_table
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
-from rocwheel.targets.kernel_files.names import kernel_targets
+from rocwheel.targets.kernel_files import kernel_targets
 from tests.support.core_prefix import make_core_prefix, make_rocm_folder
 from tests.support.damage import unless_refused
 from tests.support.example_counts import examples

@@ -10,7 +10,7 @@ from tests.support.breaches import one
 from tests.support.trees import find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import Tree
+    from rocwheel.environment.tree import Tree
 
 RULE = "unresolved-library"
 NVIDIA = ("nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12", "nvidia-nccl-cu12; extra == 'x'", "numpy")

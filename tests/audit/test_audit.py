@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rocwheel.audit.finding import fingerprint
-from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+from rocwheel.environment.tree import Distribution, InstalledFile, Tree
 from rocwheel.wheels.record import RecordEntry
 from tests.support.breaches import one
 from tests.support.trees import code, data, find, library, package, tree

@@ -9,8 +9,8 @@ import pytest
 
 from rocwheel.audit.dll_uses import DllUse, Where, find_dll_uses
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.installed.reading.read_tree import read_tree
-from rocwheel.installed.windows_files import WindowsFiles
+from rocwheel.environment.read_tree import read_tree
+from rocwheel.environment.windows_files import WindowsFiles
 from tests.support.pe_files import pe_file
 from tests.support.places import ROOT
 from tests.support.wine import windows_path

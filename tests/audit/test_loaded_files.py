@@ -15,7 +15,7 @@ from tests.support.breaches import one
 from tests.support.trees import data, library, package, program, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 MODULE = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
 B, C = library("demo/libb.so"), library("demo/libc1.so.1")

@@ -12,7 +12,7 @@ import pytest
 from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Finding, Severity
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.installed.reading.read_tree import read_environments
+from rocwheel.environment.read_tree import read_environments
 from tests.support.command_line import rocwheel
 from tests.support.libraries import needs_compiler
 from tests.support.published_wheels import good_wheel, jax_wheel

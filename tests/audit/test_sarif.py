@@ -10,11 +10,10 @@ import msgspec
 import pytest
 
 from rocwheel.audit.audit import audit
+from rocwheel.audit.report_files import to_sarif
 from rocwheel.audit.rules import ALL_RULES
-from rocwheel.audit.sarif import to_sarif
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.installed.environments import split_environments
-from rocwheel.installed.tree import Tree
+from rocwheel.environment.tree import Tree, split_environments
 from tests.audit.all_breaches import ALL_BREACHES
 from tests.support.places import CACHE
 from tests.support.trees import library, package, tree

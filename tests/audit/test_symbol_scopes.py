@@ -14,14 +14,14 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scopes
 from rocwheel.binary.elf.symbols import Linkage, SymbolReference
-from rocwheel.installed.reading.read_tree import read_environments
+from rocwheel.environment.read_tree import read_environments
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, find, library, package, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 
 class CountingLinkages(dict[str, Linkage]):

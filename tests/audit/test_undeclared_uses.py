@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.audit.undeclared_uses import undeclared_uses
+from rocwheel.audit.unresolved import undeclared_uses
 from tests.support.trees import library, package, tree
 
 OTHER = (package("other"), [library("other/libo.so"), library("other/libp.so")])

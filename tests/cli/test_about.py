@@ -15,7 +15,7 @@ from rocwheel import __version__
 from rocwheel.cli import load_commands
 from rocwheel.cli.about import text_lines
 from rocwheel.cli.app import app
-from rocwheel.installed.about import read_about
+from rocwheel.environment.about import read_about
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.device.edit_bundles import bundle_parts
 from rocwheel.device.extract import MatchRule, extract_code
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 from tests.support.damage import damaged
 from tests.support.kpack_files import by_hand, make_kpack, split_two, toc
 from tests.support.libraries import needs_compiler

@@ -20,7 +20,7 @@ from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import bundle_parts
 from rocwheel.device.runs_on import FileVerdict, Use, judge_file, judge_files
-from rocwheel.targets.catalog.catalog import Generic, load_catalog
+from rocwheel.targets.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, settings_of
 from tests.support.bundles import bundle_of
 from tests.support.comgr import load_later_comgr

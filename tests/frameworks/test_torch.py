@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from rocwheel.core.errors import InputError
+from rocwheel.environment.read_tree import read_tree
 from rocwheel.frameworks.torch import (
     initializer,
     initializer_for,
@@ -21,9 +22,8 @@ from rocwheel.frameworks.torch import (
     search_folders,
     torch_folder,
 )
-from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.targets.errors import UnknownTargetError
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,11 +18,11 @@ from installer.sources import WheelFile
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import FileRange
+from rocwheel.environment.read_tree import read_environments
+from rocwheel.environment.sdk_layout import sdk_search_folders
 from rocwheel.frameworks.jax.starlark import jax_wheel_description
 from rocwheel.frameworks.wheel import FaultyWheelError, IntendedEntries, repair_run_paths
 from rocwheel.frameworks.wheel_draft import DraftMember, WheelDraft
-from rocwheel.installed.reading.read_tree import read_environments
-from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from rocwheel.wheels.content import FileContent

@@ -14,7 +14,7 @@ from rocwheel.frameworks.jax.shell import end_of_expansion
 from rocwheel.sdk.rocm_sdk import _doctor_device_code
 from rocwheel.sdk.rocm_sdk._gpus import LISTED
 from rocwheel.stores.urls import without_secrets
-from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.targets.serving import split_overlay_path
 from rocwheel.wheels.binaries import installed_place
 
 if TYPE_CHECKING:

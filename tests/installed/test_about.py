@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.installed.about import Prefix, read_about
+from rocwheel.environment.about import Prefix, read_about
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,15 +16,15 @@ import pytest
 from rocwheel.core import compression
 from rocwheel.core.compression import zstd
 from rocwheel.core.errors import InputError
-from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
-from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.environment.devel_paths import read_archive_paths, read_manifest_paths
+from rocwheel.environment.read_tree import read_tree
 from tests.support.bombs import tar_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".xz": lzma.compress, ".zst": zstd.compress}
 PATHS = ("_rocm_sdk_devel/include/a.h", f"_rocm_sdk_devel/{'d' * 120}/{'e' * 150}")

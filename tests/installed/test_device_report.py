@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rocwheel.installed.device_report import DeviceReport, read_device_report
+from rocwheel.environment.file_reports import DeviceReport, read_device_report
 
 if TYPE_CHECKING:
     from pathlib import Path

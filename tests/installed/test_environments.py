@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rocwheel.installed.environments import split_environments
-from rocwheel.installed.tree import Distribution, Tree
+from rocwheel.environment.tree import Distribution, Tree, split_environments
 from tests.support.trees import data, find, library, package, program, tree
 
 X86, ARM = "manylinux_2_17_x86_64", "manylinux_2_17_aarch64"

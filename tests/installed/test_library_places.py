@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
-from rocwheel.linking.known.sdk_layout import SdkFolder, sdk_folders
-from rocwheel.linking.known.system_libraries import AllowedLibraries
-from rocwheel.linking.run_path_choice import LibraryPlaces
+from rocwheel.environment.known_libraries import AllowedLibraries
+from rocwheel.environment.run_path_advice import assumed_sdk_folders, missing_libraries, places_for_machine
+from rocwheel.environment.run_paths import LibraryPlaces
+from rocwheel.environment.sdk_layout import SdkFolder, sdk_folders
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.linking.hwcaps import CpuLevel
+    from rocwheel.environment.run_path_entries import CpuLevel
 
 
 def sdk_folders_of(distribution: str) -> list[SdkFolder]:

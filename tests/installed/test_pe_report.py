@@ -9,8 +9,8 @@ from zipfile import ZipFile
 import pytest
 
 from rocwheel.binary.pe.header import PeError
-from rocwheel.installed.pe_report import read_pe_report
-from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.environment.file_reports import read_pe_report
+from rocwheel.environment.read_tree import read_tree
 from tests.binary.pe.test_facts import MADE, path_of
 
 if TYPE_CHECKING:

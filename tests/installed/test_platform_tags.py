@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.installed.environments import split_environments
-from rocwheel.installed.platform_tags import repaired_platforms
+from rocwheel.environment.platform_tags import repaired_platforms
+from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.support.libraries import Lib, build_tree, needs_compiler
@@ -18,7 +18,7 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
     from tests.support.command_line import Run
 
 X86 = library("demo/a.so", "libc.so.6", versions=("GLIBC_2.28",))

@@ -7,8 +7,8 @@ import sys
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from rocwheel.installed.environments import split_environments
-from rocwheel.installed.requirements import required_distributions, surely_installed
+from rocwheel.environment.requirements import required_distributions, surely_installed
+from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.support.trees import find, library, package, tree

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError
-from rocwheel.installed.run_path_advice import RunPathEntry, advise_run_path, normalized_place
-from rocwheel.linking.known.system_libraries import AllowedLibraries
-from rocwheel.linking.run_path_choice import LibraryPlaces
+from rocwheel.environment.known_libraries import AllowedLibraries
+from rocwheel.environment.run_path_advice import RunPathEntry, advise_run_path, normalized_place
+from rocwheel.environment.run_paths import LibraryPlaces
 from tests.support.trees import library
 
 if TYPE_CHECKING:

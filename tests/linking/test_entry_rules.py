@@ -8,7 +8,7 @@ from rocwheel.audit.finding import Severity
 from rocwheel.audit.rules.run_paths import RULES
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.linking.entry_rules import ENTRY_RULES, doubtful_entries, entry_problems
+from rocwheel.environment.run_path_entries import ENTRY_RULES, doubtful_entries, entry_problems
 from tests.support.breaches import one
 from tests.support.trees import library
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.linking.hwcaps import searched_folders
+from rocwheel.environment.run_path_entries import searched_folders
 
 
 def test_run_paths_lead_to_what_serves_every_processor_first() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.linking.import_libraries import GnuImportLibrary, gnu_import_libraries
+from rocwheel.environment.known_libraries import GnuImportLibrary, gnu_import_libraries
 
 
 @pytest.mark.parametrize(

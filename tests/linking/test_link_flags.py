@@ -14,8 +14,8 @@ import pytest
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.core.errors import InputError
-from rocwheel.installed.reading.read_tree import read_tree
-from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
+from rocwheel.environment.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
+from rocwheel.environment.read_tree import read_tree
 from tests.support.bazel import STARTUP
 
 if TYPE_CHECKING:

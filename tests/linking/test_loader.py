@@ -19,9 +19,9 @@ from elftools.elf.sections import SymbolTableSection
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.installed.reading.read_tree import read_tree
-from rocwheel.linking.hwcaps import CpuLevel
-from rocwheel.linking.loader import How, Loader
+from rocwheel.environment.loader import How, Loader
+from rocwheel.environment.read_tree import read_tree
+from rocwheel.environment.run_path_entries import CpuLevel
 from tests.support.host import FileSystem, HostLibraries, read_loader_cache
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.reality import (

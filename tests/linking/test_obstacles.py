@@ -12,7 +12,7 @@ import pytest
 from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.installed.reading.read_tree import read_environments, read_tree
+from rocwheel.environment.read_tree import read_environments, read_tree
 from tests.support.host import FileSystem, HostLibraries
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.reality import LOADER, audited_libraries, list_libraries, loaded_libraries, model_libraries

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.linking.entries import goes_back
-from rocwheel.linking.run_path_choice import (
+from rocwheel.environment.run_path_entries import goes_back
+from rocwheel.environment.run_paths import (
     KeptEntries,
     LibraryPlaces,
     SetRunpath,

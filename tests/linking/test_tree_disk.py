@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.installed.library_places import places_for_machine
-from rocwheel.installed.reading.read_tree import read_environments, read_tree
-from rocwheel.linking.entries import resolve_entry
-from rocwheel.linking.loader import Library
-from rocwheel.linking.tree_disk import SITE, InstalledLayout, TreeDisk
+from rocwheel.environment.loader import SITE, InstalledLayout, Library, TreeDisk
+from rocwheel.environment.read_tree import read_environments, read_tree
+from rocwheel.environment.run_path_advice import places_for_machine
+from rocwheel.environment.run_path_entries import resolve_entry
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.reality import LOADER, list_libraries
 from tests.support.trees import data, find, library, package, tree

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from rocwheel.installed.environments import split_environments
+from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from tests.support.trees import library, package, tree
 
 if TYPE_CHECKING:
     from rocwheel.audit.wheel_toolkits import ToolkitOption
-    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.environment.tree import Distribution, InstalledFile
 
 __all__ = ["SDK", "Part", "plan", "run_paths"]
 

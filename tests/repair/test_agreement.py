@@ -13,7 +13,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.installed.environments import split_environments
+from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.repair.comparing.test_loss_properties import OPENERS, wheels
@@ -22,7 +22,7 @@ from tests.support.trees import data, dll, find, library, package, tree, with_ru
 
 if TYPE_CHECKING:
     from rocwheel.audit.finding import Finding
-    from rocwheel.installed.tree import InstalledFile, Tree
+    from rocwheel.environment.tree import InstalledFile, Tree
     from rocwheel.repair.plan import RepairPlan
 
 MENTIONS = ("librccl.so.1", "libamdhip64.so.7", "libx.so.1", "libcudart.so.12", "lib%s.so", ".so")

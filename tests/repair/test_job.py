@@ -9,10 +9,10 @@ import pytest
 
 from rocwheel.binary.bundles import sequence
 from rocwheel.core.reading import ChangedFileError
-from rocwheel.repair import job
-from rocwheel.repair.job import RepairJob
+from rocwheel.repair import write
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan_wheels import plan_repairs
+from rocwheel.repair.plan import plan_repairs
+from rocwheel.repair.write import RepairJob
 from rocwheel.wheels import zip_reader
 from tests.repair.wheels import with_members
 from tests.support.places import FIXTURES
@@ -30,7 +30,7 @@ def test_a_wheel_that_has_changed_since_it_was_read_is_not_written(
         make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b"more = 1"}, tag="py3-none-any")
         return plans
 
-    monkeypatch.setattr(job, "plan_repairs", plan_then_write)
+    monkeypatch.setattr(write, "plan_repairs", plan_then_write)
     given = (wheel.parent if is_folder else wheel,)
     with pytest.raises(ChangedFileError):
         RepairJob(given, (), tmp_path / "out", RepairOptions()).run()

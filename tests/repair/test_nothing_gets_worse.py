@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.installed.environments import split_environments
-from rocwheel.repair.comparing.finds import Found
+from rocwheel.environment.tree import split_environments
+from rocwheel.repair.comparison import Found
 from rocwheel.repair.options import Pin, RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.repair.plans import SDK, Part, plan, run_paths
@@ -15,7 +15,7 @@ from tests.support.trees import library, package, tree
 
 if TYPE_CHECKING:
     from rocwheel.audit.wheel_toolkits import ToolkitOption
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 
 ROCM_6 = "/opt/rocm-6.0.0/lib"

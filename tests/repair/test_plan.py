@@ -14,7 +14,7 @@ from rocwheel.audit.audit import check
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.installed.environments import split_environments
+from rocwheel.environment.tree import split_environments
 from rocwheel.repair import outcome
 from rocwheel.repair.changes import Change
 from rocwheel.repair.options import RepairOptions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.audit.finding import Finding
-    from rocwheel.installed.tree import Distribution, Tree
+    from rocwheel.environment.tree import Distribution, Tree
     from tests.support.command_line import Run
 
 

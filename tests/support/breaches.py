@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rocwheel.audit.finding import Finding
-    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.environment.tree import Distribution, InstalledFile, Tree
 
 __all__ = ["CORE", "HIP", "TAG", "TO_CORE", "USES_CORE", "Breach", "brief", "check_breach", "one", "with_core"]
 

@@ -10,7 +10,7 @@ from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.core.reading import join_data
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import choose, settings_of
 from tests.support.kpack_reader import ARCH_NOT_FOUND, ARCHIVE_NOT_FOUND, load_unit, units_of
 from tests.support.places import FIXTURES

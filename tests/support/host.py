@@ -9,8 +9,7 @@ from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import FileRange
-from rocwheel.linking.loader import Library, LoaderStop
-from rocwheel.linking.obstacles import FOLDER, Obstacle, find_obstacle
+from rocwheel.environment.loader import FOLDER, Library, LoaderStop, Obstacle, find_obstacle
 
 __all__ = ["FileSystem", "HostLibraries", "read_loader_cache"]
 

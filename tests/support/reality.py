@@ -14,10 +14,9 @@ from rocwheel.audit.subject import Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scope, unmet_references
 from rocwheel.binary.elf.facts import ElfKind, read_elf_traits
 from rocwheel.core.reading import FileRange
-from rocwheel.installed.reading.read_tree import read_tree
-from rocwheel.linking.hwcaps import CpuLevel, hwcaps_folders
-from rocwheel.linking.loader import Loader, SystemLibraries
-from rocwheel.linking.tree_disk import SITE
+from rocwheel.environment.loader import SITE, Loader, SystemLibraries
+from rocwheel.environment.read_tree import read_tree
+from rocwheel.environment.run_path_entries import CpuLevel, hwcaps_folders
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf.symbols import Linkage

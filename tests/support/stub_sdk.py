@@ -12,8 +12,8 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from rocwheel.linking.known.sdk_layout import sdk_folders
-from rocwheel.linking.known.system_libraries import allowed_libraries
+from rocwheel.environment.known_libraries import allowed_libraries
+from rocwheel.environment.sdk_layout import sdk_folders
 from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_reader import open_unpacked
 from tests.support.wheels import make_wheel

@@ -16,17 +16,15 @@ from rocwheel.binary.elf.symbols import Linkage, VersionNeed
 from rocwheel.binary.pe.facts import Certificate, Pe
 from rocwheel.binary.pe.header import AMD64, PeHeader
 from rocwheel.binary.pe.linkage import Exports, ImportedDll
-from rocwheel.installed.device_report import BundleReport, DeviceReport
-from rocwheel.installed.environments import split_environments
-from rocwheel.installed.pe_report import PeReport
-from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+from rocwheel.environment.file_reports import BundleReport, DeviceReport, PeReport
+from rocwheel.environment.tree import Distribution, InstalledFile, Tree, split_environments
 from rocwheel.wheels.record import RecordRow, parse_record, render_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rocwheel.audit.finding import Finding
-    from rocwheel.linking.run_path_choice import SetRunpath
+    from rocwheel.environment.run_paths import SetRunpath
 
 __all__ = [
     "MISALIGNED",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import Choice, Fit, Runtime, choose, covers, explain, fit, settings_of
 
 SPECIFIC = st.sampled_from([target.name for target in load_catalog().targets])

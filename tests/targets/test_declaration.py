@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.installed.coherence.check import Carrier, check_coherence
+from rocwheel.environment.coherence import Carrier, check_coherence
 from rocwheel.targets.declaration import decode_declaration, encode_declaration
 
 

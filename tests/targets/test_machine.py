@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.sdk.rocm_sdk._gpus import target_name
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.machine import DetectedGpu, System, find_gpus, native_targets, survey_machine
 
 NODES = "/sys/class/kfd/kfd/topology/nodes"

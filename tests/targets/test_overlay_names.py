@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.targets.overlay_names import overlay_path, split_overlay_path
+from rocwheel.targets.serving import overlay_path, split_overlay_path
 
 
 @pytest.mark.parametrize("target", ["gfx906", "gfx90a", "gfx9-4-generic", "gfx1250-strict"])

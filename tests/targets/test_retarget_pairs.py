@@ -12,7 +12,7 @@ from rocwheel.binary.code_objects import Place, machine_of, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.device.edit_bundles import bundle_parts
 from rocwheel.device.retarget import same_code
-from rocwheel.targets.catalog.similar_code import find_relabelling, load_rules, loads_when_patched, relabelled_agents
+from rocwheel.targets.catalog import find_relabelling, load_rules, loads_when_patched, relabelled_agents
 from rocwheel.targets.retarget_pairs import TargetPair, extended_pairs, parse_pairs
 from tests.support.places import HIP_FIXTURES as FIXTURES
 

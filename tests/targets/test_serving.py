@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.targets.serving import label_of_project, serves
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 
 @pytest.mark.parametrize(

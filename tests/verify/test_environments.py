@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.progress import SILENT
-from rocwheel.installed.reading.read_folders import find_site_packages
+from rocwheel.environment.read_tree import find_site_packages
 from rocwheel.verify.environments import verify_environment
 from rocwheel.verify.files import Fault, Verified
 from rocwheel.verify.verify import verify

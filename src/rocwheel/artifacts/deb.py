@@ -26,7 +26,7 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count, first_of, quoted
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import open_unchanged
-from rocwheel.targets.spelling.target_set import GPU_FIELD
+from rocwheel.targets.target_set import GPU_FIELD
 from rocwheel.wheels.tar import TAR_ERRORS, SparseMemberError, open_tar_stream, tar_members
 
 if TYPE_CHECKING:

@@ -12,15 +12,14 @@ from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.subject import Subject
 from rocwheel.core.errors import InputError
 from rocwheel.core.remote_placeholders import shown
-from rocwheel.installed.windows_files import WindowsFiles
+from rocwheel.environment.windows_files import WindowsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from rocwheel.audit.finding import Evidence, Rule
     from rocwheel.audit.settings import AuditSettings
-    from rocwheel.installed.environments import Environments
-    from rocwheel.installed.tree import Distribution, Tree
+    from rocwheel.environment.tree import Distribution, Environments, Tree
 
 __all__ = ["AuditReport", "audit", "check", "check_patterns"]
 

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.installed.requirements import required_distributions
-from rocwheel.installed.tree import InstalledFile
-from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.windows_libraries import DllKind, SdkDlls, find_sdk_dll, kind_of_dll
+from rocwheel.artifacts.sdk_names import is_sdk_package
+from rocwheel.environment.known_libraries import DllKind, SdkDlls, find_sdk_dll, kind_of_dll
+from rocwheel.environment.requirements import required_distributions
+from rocwheel.environment.tree import InstalledFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.settings import AuditSettings
-    from rocwheel.installed.pe_report import PeReport
-    from rocwheel.installed.tree import Tree
-    from rocwheel.installed.windows_files import WindowsFiles
+    from rocwheel.environment.file_reports import PeReport
+    from rocwheel.environment.tree import Tree
+    from rocwheel.environment.windows_files import WindowsFiles
 
 __all__ = ["DllUse", "When", "Where", "find_dll_uses"]
 

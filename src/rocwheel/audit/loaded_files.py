@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.audit.symbol_scopes import has_init_function
 from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.linking.known.sdk_names import is_sdk_package
 
 if TYPE_CHECKING:
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.installed.tree import InstalledFile, Tree
+    from rocwheel.environment.tree import InstalledFile, Tree
 
 __all__ = ["UNLOADED", "loaded_paths"]
 

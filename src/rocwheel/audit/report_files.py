@@ -1,23 +1,138 @@
-"""The files that an audit writes: a baseline and SARIF, never over what it reads."""
+"""The files that an audit writes: a baseline of known findings, and SARIF 2.1.0 (OASIS)."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 
-from rocwheel.audit.baseline import is_baseline, write_baseline
-from rocwheel.audit.sarif import to_sarif
-from rocwheel.core.errors import InputError
+import rocwheel
+from rocwheel.audit.finding import as_unicode
+from rocwheel.audit.rules import ALL_RULES
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.reading import read_regular
+from rocwheel.core.remote_placeholders import place_of
 from rocwheel.core.writing import atomic_file, check_other
+from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.audit.audit import AuditReport
+    from rocwheel.audit.finding import Finding, Rule
 
-__all__ = ["ReportFiles"]
+
+_SCHEMAS = "rocwheel.audit-baseline/"
+_SCHEMA = f"{_SCHEMAS}4"
+"""Its number grows when fingerprints change, such as with the facts that they are made of."""
+
+
+class _Known(msgspec.Struct, frozen=True):
+    fingerprint: str
+    rule: str = ""
+    found: str = ""
+
+
+class _Baseline(msgspec.Struct, frozen=True):
+    schema: str
+    findings: tuple[_Known, ...]
+
+
+def read_baseline(path: Path) -> frozenset[str]:
+    """Return the fingerprints in a baseline.
+
+    Raises `InputError` for a file that is not a baseline, and for a baseline of another version.
+    """
+    try:
+        baseline = decode_json(read_regular(path), _Baseline)
+    except OSError as e:
+        raise read_error(path, e, remedy="Use --update-baseline to make one.") from e
+    except msgspec.DecodeError as e:
+        raise InputError(path, f"is not a baseline ({e})", remedy=_remedy(path)) from e
+    if baseline.schema != _SCHEMA:
+        found = f"is a baseline of schema {baseline.schema!r}"
+        raise InputError(path, found, expected=_SCHEMA, remedy=_remedy(path))
+    return frozenset(known.fingerprint for known in baseline.findings)
+
+
+def _remedy(path: Path) -> str:
+    return "Use --update-baseline to make " + ("a new one." if is_baseline(path) else "one in another file.")
+
+
+def is_baseline(path: Path) -> bool:
+    """Return whether a file is empty, or a baseline of any version, even a damaged one.
+
+    Raises `InputError` for one that can't be read.
+    """
+    try:
+        data = read_regular(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    return not data.strip() or (data.startswith(b"{") and f'"{_SCHEMAS}'.encode() in data)
+
+
+def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
+    """Write a baseline of all ``findings``; their rules and texts are there only for people to read."""
+    known = {
+        finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found))
+        for finding in findings
+    }
+    ordered = sorted(known.values(), key=lambda entry: (entry.rule, entry.found, entry.fingerprint))
+    with atomic_file(path) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(_Baseline(_SCHEMA, tuple(ordered)))) + b"\n")
+
+
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_PAGE = "https://rocwheel.readthedocs.io/audit/"
+
+
+def to_sarif(report: AuditReport) -> dict[str, Any]:
+    """Return one run with the checked rules and a result for each finding; places are URLs, relative URIs, or paths."""
+    rules = [rule for rule in ALL_RULES if rule.name in report.rules]
+    index = {rule.name: number for number, rule in enumerate(rules)}
+    driver = {
+        "name": "rocwheel",
+        "version": rocwheel.__version__,
+        "informationUri": _PAGE,
+        "rules": [_rule(rule) for rule in rules],
+    }
+    results = [_result(finding, index[finding.rule]) for finding in report.findings]
+    return {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.name,
+        "shortDescription": {"text": rule.demand},
+        "help": {"text": rule.remedy},
+        "helpUri": f"{_PAGE}#{rule.name}",
+        "defaultConfiguration": {"level": rule.severity.value},
+    }
+
+
+def _split(file: str) -> tuple[str, str]:
+    """Return a wheel and its member, or a path alone: folders may have any name."""
+    stem, mark, member = file.partition(".whl!")
+    return (f"{stem}.whl", member) if mark else (file, "")
+
+
+def _result(finding: Finding, index: int) -> dict[str, Any]:
+    archive, member = _split(finding.file)
+    logical = [{"fullyQualifiedName": as_unicode(member), "kind": "member"}] if member else []
+    place = place_of(archive)
+    uri = place if is_url(place) else quote(place, errors="surrogateescape")
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": finding.severity.value,
+        "message": {"text": as_unicode(f"{member or archive} {finding.found}. {finding.remedy}")},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}}, "logicalLocations": logical}],
+        "partialFingerprints": {"rocwheel/3": finding.fingerprint},
+    }
+
 
 _HEAD = 1 << 10
 _MARKS = (b'"schema": "rocwheel.audit-baseline/', b'"name": "rocwheel"')

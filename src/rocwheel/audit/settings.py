@@ -11,7 +11,7 @@ import msgspec
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import read_regular
-from rocwheel.linking.hwcaps import CpuLevel
+from rocwheel.environment.run_path_entries import CpuLevel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

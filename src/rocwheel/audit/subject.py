@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.sdk_names import is_divided
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
 from rocwheel.audit.wheel_toolkits import Toolkit, judge_toolkit, sdk_library_folders
 from rocwheel.binary.code_objects import parse_target_id
-from rocwheel.installed.library_code import CodeTree, FileCode
-from rocwheel.installed.library_places import assumed_package_folders, assumed_sdk_folders
-from rocwheel.installed.requirements import required_distributions
-from rocwheel.installed.tree import InstalledFile
-from rocwheel.installed.windows_files import WindowsFiles
-from rocwheel.linking.hwcaps import hwcaps_folders
-from rocwheel.linking.known.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
-from rocwheel.linking.known.sdk_names import is_divided
-from rocwheel.linking.known.system_libraries import allowed_libraries
-from rocwheel.linking.known.toolkits import is_shared_by_toolkits
-from rocwheel.linking.loader import Library, Loader
-from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
+from rocwheel.environment.known_libraries import allowed_libraries, is_shared_by_toolkits
+from rocwheel.environment.library_code import CodeTree, FileCode
+from rocwheel.environment.loader import SITE, Library, Loader, TreeDisk, place_of
+from rocwheel.environment.requirements import required_distributions
+from rocwheel.environment.run_path_advice import assumed_package_folders, assumed_sdk_folders
+from rocwheel.environment.run_path_entries import hwcaps_folders
+from rocwheel.environment.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
+from rocwheel.environment.tree import InstalledFile
+from rocwheel.environment.windows_files import WindowsFiles
 from rocwheel.targets.kernel_folders import opener_of
 
 if TYPE_CHECKING:
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.binary.code_objects import TargetId
-    from rocwheel.installed.tree import Distribution, Tree
-    from rocwheel.linking.loader import Search
+    from rocwheel.environment.loader import Search
+    from rocwheel.environment.tree import Distribution, Tree
 
 __all__ = ["Process", "Subject"]
 

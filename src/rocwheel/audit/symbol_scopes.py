@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.symbols import SymbolReference
-from rocwheel.installed.tree import InstalledFile
-from rocwheel.linking.known.sdk_layout import is_rocm_library
-from rocwheel.linking.known.system_libraries import (
+from rocwheel.environment.known_libraries import (
     defines_by_default,
     interpreter_symbols,
     plugin_symbols,
     unversioned_symbols,
 )
+from rocwheel.environment.sdk_layout import is_rocm_library
+from rocwheel.environment.tree import InstalledFile
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

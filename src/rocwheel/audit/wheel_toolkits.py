@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.core.messages import first_of
-from rocwheel.installed.requirements import required_distributions
-from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_folders, sdk_selector
-from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.toolkits import (
+from rocwheel.environment.known_libraries import (
     is_beside_sdk,
     is_cuda_library,
     is_rocm_folder,
@@ -23,12 +21,14 @@ from rocwheel.linking.known.toolkits import (
     is_toolkit_folder,
     is_versioned_by_rocm,
 )
+from rocwheel.environment.requirements import required_distributions
+from rocwheel.environment.sdk_layout import find_sdk_library, other_versions, sdk_folders, sdk_selector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from rocwheel.audit.settings import AuditSettings
-    from rocwheel.installed.tree import Distribution, Tree
+    from rocwheel.environment.tree import Distribution, Tree
 
 __all__ = ["Opens", "Toolkit", "ToolkitOption", "choose_toolkit", "judge_toolkit", "sdk_library_folders"]
 

@@ -33,7 +33,7 @@ from rocwheel.binary.platform import LINUX_HOSTS, Platform, platform_of
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import map_waiting
-from rocwheel.targets.kernel_files.names import kpack_target
+from rocwheel.targets.kernel_files import kpack_target
 from rocwheel.wheels.content import FileContent, digest_content
 
 if TYPE_CHECKING:

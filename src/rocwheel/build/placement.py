@@ -14,9 +14,8 @@ from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.build.plan import Dropped
 from rocwheel.build.recipe import Layout
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.targets.catalog.catalog import load_catalog
-from rocwheel.targets.catalog.families import expand_families, is_family, is_target
-from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.targets.catalog import expand_families, is_family, is_target, load_catalog
+from rocwheel.targets.serving import split_overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -40,7 +40,7 @@ from rocwheel.device.retarget_tree import RetargetOrder, retarget_files
 from rocwheel.device.split.archives import write_archives
 from rocwheel.device.split.files import NamedFile, SplitChoice, plan_split
 from rocwheel.device.split.overlays import OverlayChoice, Writing, plan_overlays, write_library
-from rocwheel.targets.catalog.families import is_family
+from rocwheel.targets.catalog import is_family
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.wheels.content import FileContent, digest_content
 

@@ -13,13 +13,13 @@ import msgspec
 from packaging.metadata import ExceptionGroup
 from packaging.utils import InvalidName, canonicalize_name
 
+from rocwheel.artifacts.sdk_names import family_module
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.platform import Platform
 from rocwheel.binary.stubs import make_relay
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import read_regular
-from rocwheel.linking.known.sdk_names import family_module
 from rocwheel.wheels.metadata import CoreMetadata, expression_fault, render_metadata
 
 if TYPE_CHECKING:

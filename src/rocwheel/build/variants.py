@@ -17,10 +17,9 @@ from rocwheel.build.sdk_source import sdk_license
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.scratch import remove_abandoned
 from rocwheel.core.workers import convert_all, raise_all
-from rocwheel.targets.catalog.catalog import load_catalog, sort_key
+from rocwheel.targets.catalog import load_catalog, sort_key
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
-from rocwheel.targets.kernel_files.classify import find_family
-from rocwheel.targets.kernel_files.table import load_table
+from rocwheel.targets.kernel_files import find_family, load_table
 from rocwheel.wheels.metadata import CoreMetadata, CoreMetadataError, metadata_files, parse_core_metadata
 from rocwheel.wheels.names import is_wheel_file_name, name_and_version, split_wheel_file_name
 from rocwheel.wheels.sdist import SourceDate

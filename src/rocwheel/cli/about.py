@@ -10,12 +10,12 @@ from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.output import print_json, setup_logging
 from rocwheel.cli.text import print_text
 from rocwheel.core.messages import count
-from rocwheel.installed.about import read_about
+from rocwheel.environment.about import read_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rocwheel.installed.about import About
+    from rocwheel.environment.about import About
 
 __all__ = ["about", "text_lines"]
 

@@ -49,10 +49,10 @@ from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merg
 from rocwheel.device.merging.shards import MergeReport
 from rocwheel.stores.open import open_store
 from rocwheel.stores.store import Store, StoredFile
-from rocwheel.targets.kernel_files.names import kernel_targets
+from rocwheel.targets.kernel_files import kernel_targets
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import serves
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 _ALL = "all"
 _SHOWN = {"sha256": "its checksum", "size": "its size alone", "nothing": "nothing"}

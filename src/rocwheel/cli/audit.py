@@ -23,9 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rocwheel.audit.audit import AuditReport, audit, check_patterns
-from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.finding import Severity
-from rocwheel.audit.report_files import ReportFiles
+from rocwheel.audit.report_files import ReportFiles, read_baseline
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.build.cluster.readers import reading, shared_paths
@@ -39,9 +38,8 @@ from rocwheel.core.messages import count, in_one_line
 from rocwheel.core.python import module_command
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import raise_all
-from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
-from rocwheel.installed.reading.wheel_reading import WheelReading
-from rocwheel.linking.hwcaps import CpuLevel
+from rocwheel.environment.read_tree import UNREADABLE, WheelReading, read_environments, real_paths
+from rocwheel.environment.run_path_entries import CpuLevel
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.names import is_wheel_file_name, name_and_version, split_wheel_file_name, wheel_platforms
 from rocwheel.wheels.requirements import applies, is_refusing, readable_requirements
@@ -56,7 +54,7 @@ if TYPE_CHECKING:
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.progress import Progress
     from rocwheel.core.workers import Readers
-    from rocwheel.installed.environments import Environments
+    from rocwheel.environment.tree import Environments
 
 
 _OPTION = "--with-requirements"

@@ -37,7 +37,7 @@ from rocwheel.index.pages import choose_upload_time
 from rocwheel.index.placing import FilePlacement
 from rocwheel.index.write_index import IndexOptions, IndexReport, choose_output
 from rocwheel.index.yanked import Yanking
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 from rocwheel.wheels.variants import drafts, load_draft
 
 if TYPE_CHECKING:

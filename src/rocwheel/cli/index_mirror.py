@@ -53,7 +53,7 @@ from rocwheel.index.source import IndexSource
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import label_of_project, serves
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 
 def read_machines(

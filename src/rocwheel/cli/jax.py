@@ -19,7 +19,7 @@ from rocwheel.frameworks.jax.commands import BuildOptions, render_makefile, spel
 from rocwheel.frameworks.jax.settings import SettingsError, read_settings
 from rocwheel.frameworks.jax.starlark import starlark_package, wheel_rule_commands
 from rocwheel.targets.machine import native_targets
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 jax_app = CommandApp("jax", help="JAX for ROCm: Bazel settings, build commands, wheels.")
 app.add_typer(jax_app)

@@ -42,7 +42,7 @@ from rocwheel.stores.web import stream_file
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.serving import label_of_project, serves
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
 from rocwheel.wheels.requirements import RequirementError, read_build_requires, read_requirement
 

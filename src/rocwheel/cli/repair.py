@@ -22,14 +22,14 @@ from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.messages import count, in_one_line
 from rocwheel.core.workers import raise_all
-from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import Mismatch, RepairOptions
+from rocwheel.repair.write import RepairJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.repair.changes import Change
-    from rocwheel.repair.comparing.finds import Found
+    from rocwheel.repair.comparison import Found
     from rocwheel.repair.plan import RepairPlan
 
 

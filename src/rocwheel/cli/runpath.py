@@ -22,13 +22,10 @@ from rocwheel.cli.text import print_line, print_text
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.progress import step
 from rocwheel.core.workers import raise_all
-from rocwheel.installed.run_path_advice import RunPathAdvice, advise
-from rocwheel.linking.entries import split_run_path
-from rocwheel.linking.entry_rules import doubtful_entries, entry_problems
-from rocwheel.linking.hwcaps import CpuLevel
-from rocwheel.linking.link_flags import TOOLS, spell_run_path
-from rocwheel.linking.run_path_choice import SetRunpath
-from rocwheel.linking.run_path_files import FileRunPath, read_run_paths, write_run_paths
+from rocwheel.environment.link_flags import TOOLS, spell_run_path
+from rocwheel.environment.run_path_advice import RunPathAdvice, advise
+from rocwheel.environment.run_path_entries import CpuLevel, doubtful_entries, entry_problems, split_run_path
+from rocwheel.environment.run_paths import FileRunPath, SetRunpath, read_run_paths, write_run_paths
 
 runpath_app = CommandApp("runpath", help="Show and set the run paths of ELF files.")
 app.add_typer(runpath_app)

@@ -12,7 +12,7 @@ from rocwheel.cli.app import CommandApp, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import print_json, setup_logging
 from rocwheel.cli.text import print_line
-from rocwheel.targets.spelling.products import target_of_product
+from rocwheel.targets.target_set import target_of_product
 
 selector_app = CommandApp("selector", help="The rocm distribution, which chooses packages for a machine.")
 app.add_typer(selector_app)

@@ -21,10 +21,8 @@ from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import raise_all
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
 from rocwheel.targets.machine import System, native_targets
-from rocwheel.targets.spelling.gentoo import parse_desc
-from rocwheel.targets.spelling.shorten import fold_to_families, fold_to_generics
-from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting
-from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for
+from rocwheel.targets.spelling import WITH_OPTIONAL, Tool, flags_for, parse_desc
+from rocwheel.targets.target_set import TargetSet, fold_to_families, fold_to_generics, parse_target_set, strip_setting
 
 targets_app = CommandApp(
     "targets", help="GPU targets: which exist, how each tool spells them, which code runs on which."

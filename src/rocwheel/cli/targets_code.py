@@ -24,17 +24,24 @@ from rocwheel.core.progress import tracked
 from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.runs_on import FileVerdict, FolderLack, judge_files, opened_verdicts
 from rocwheel.device.surroundings import NamedRelease, find_release
-from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of, find_code_gaps
-from rocwheel.installed.coherence.check import Carrier, CoherenceReport, Gap, check_coherence
-from rocwheel.installed.coherence.deb_carriers import deb_carriers
-from rocwheel.installed.coherence.deb_facts import DebFacts, read_deb_facts
-from rocwheel.installed.coherence.selector_facts import find_selectors, read_selector_facts
-from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
-from rocwheel.installed.library_code import CodeGap, Reach
-from rocwheel.targets.catalog.catalog import is_specific
+from rocwheel.environment.coherence import (
+    Carrier,
+    CoherenceReport,
+    DebFacts,
+    Gap,
+    WheelFacts,
+    carriers_of,
+    check_coherence,
+    deb_carriers,
+    find_code_gaps,
+    read_deb_facts,
+)
+from rocwheel.environment.library_code import CodeGap, Reach
+from rocwheel.environment.package_targets import find_selectors, read_selector_facts, read_wheel_facts
+from rocwheel.targets.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime, covers
-from rocwheel.targets.kernel_files.names import targets_in_path
-from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
+from rocwheel.targets.kernel_files import targets_in_path
+from rocwheel.targets.target_set import TargetSet, parse_target_set
 from rocwheel.wheels.binaries import find_places
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from rocwheel.core.messages import in_one_line, printable
-from rocwheel.targets.kernel_files.names import is_kernel_file
+from rocwheel.targets.kernel_files import is_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable

@@ -11,6 +11,8 @@ import typer
 from rocwheel.cli.app import CommandApp, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, complete_tools, shared
 from rocwheel.cli.output import print_result, setup_logging
+from rocwheel.environment.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
+from rocwheel.environment.read_tree import read_tree
 from rocwheel.frameworks.torch import (
     initializer,
     initializer_for,
@@ -19,10 +21,8 @@ from rocwheel.frameworks.torch import (
     search_folders,
     torch_folder,
 )
-from rocwheel.installed.reading.read_tree import read_tree
-from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 from rocwheel.repair.options import Mismatch
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 torch_app = CommandApp("torch", help="PyTorch for ROCm: initialiser, requirements, run path.")
 app.add_typer(torch_app)

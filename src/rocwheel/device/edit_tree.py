@@ -32,7 +32,7 @@ from rocwheel.device.edit_file import (
     signed_warning,
 )
 from rocwheel.device.kpack_code import GivenArchives, is_named_archive, open_kpack_code
-from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
+from rocwheel.targets.kernel_files import is_kernel_file, targets_in_path
 from rocwheel.wheels.binaries import Binary, find_binaries, inner_wheel_warnings, read_found
 from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked

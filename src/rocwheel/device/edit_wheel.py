@@ -32,9 +32,9 @@ from rocwheel.device.edit_tree import (
     read_file_code,
 )
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration, encode_declaration
-from rocwheel.targets.kernel_files.classify import processors_of_name
+from rocwheel.targets.kernel_files import processors_of_name
 from rocwheel.targets.serving import serves
-from rocwheel.targets.spelling.target_set import id_sort_key
+from rocwheel.targets.target_set import id_sort_key
 from rocwheel.wheels.content import FileContent
 from rocwheel.wheels.names import split_label
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill

@@ -31,7 +31,7 @@ from rocwheel.core.workers import attempt_all, convert_all, raise_all
 from rocwheel.core.writing import atomic_file
 from rocwheel.device.kpack_code import GivenArchives, each_once, is_named_archive, open_kpack_code
 from rocwheel.targets.compatibility import Runtime, choose
-from rocwheel.targets.spelling.spellings import file_name_spelling
+from rocwheel.targets.spelling import file_name_spelling
 from rocwheel.wheels.binaries import Binary, find_all_binaries, is_wheel
 from rocwheel.wheels.zip_directory import outside_reason
 

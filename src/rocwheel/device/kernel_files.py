@@ -19,8 +19,7 @@ from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange, iter_pieces, join_data, load
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder
 from rocwheel.device.retarget import retarget_code_object
-from rocwheel.targets.kernel_files.classify import processors_of_name
-from rocwheel.targets.kernel_files.table import Difference
+from rocwheel.targets.kernel_files import Difference, processors_of_name
 from rocwheel.targets.retarget_pairs import TargetPair
 from rocwheel.wheels.zip_directory import read_directory
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.core.reading import Data
-    from rocwheel.targets.kernel_files.table import Shared
+    from rocwheel.targets.kernel_files import Shared
 
 
 class NotRelabelledError(InputError):

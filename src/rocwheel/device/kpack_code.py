@@ -38,7 +38,7 @@ from rocwheel.binary.kpack.archive import (
 from rocwheel.binary.kpack.markers import SplitUnit, find_archives, match_units, read_split_library, target_at
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.wheels.binaries import Binary, installed_place
 
 if TYPE_CHECKING:

@@ -43,8 +43,14 @@ from rocwheel.device.kernel_files import (
     write_kernel_file,
 )
 from rocwheel.device.retarget import Retarget, bundles_without, retarget_code_object
-from rocwheel.targets.kernel_files.classify import classify_path, fixed_reason, processors_of_name, shared_row
-from rocwheel.targets.kernel_files.names import targets_in_path, without_targets
+from rocwheel.targets.kernel_files import (
+    classify_path,
+    fixed_reason,
+    processors_of_name,
+    shared_row,
+    targets_in_path,
+    without_targets,
+)
 from rocwheel.targets.retarget_pairs import TargetPair
 from rocwheel.wheels.binaries import is_wheel
 
@@ -54,7 +60,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
     from rocwheel.binary.kpack.write import Sink
     from rocwheel.core.reading import Data
-    from rocwheel.targets.kernel_files.classify import KernelFile
+    from rocwheel.targets.kernel_files import KernelFile
 
 
 def retarget_archive(data: Data, file: Sink, pair: TargetPair, *, name: str) -> None:

@@ -46,10 +46,9 @@ from rocwheel.device.kpack_code import GivenArchives, Lookup, SearchedArchive, o
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
 from rocwheel.device.use import BundleCode, EntryCode, Use, load_use, look_up_use
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
-from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
-from rocwheel.targets.kernel_files.table import Without
+from rocwheel.targets.kernel_files import Without, is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
-from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.targets.serving import split_overlay_path
 from rocwheel.wheels.binaries import Binary, find_all_binaries, find_places, installed_place, tracked_binaries
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import Data
     from rocwheel.device.kpack_code import CodeUnit, KpackCode
     from rocwheel.device.surroundings import GivenDeb
-    from rocwheel.targets.kernel_files.table import Opener
+    from rocwheel.targets.kernel_files import Opener
 
 __all__ = [
     "FileVerdict",
@@ -381,7 +380,7 @@ def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
 
     Names above a folder or a wheel with the library's files say nothing. With an
     extended runtime, a library opens a file for a similar GPU, unless there is the same for the GPU itself.
-    A library for one target alone takes the place of the one for all GPUs (`rocwheel.targets.overlay_names`).
+    A library for one target alone takes the place of the one for all GPUs (`rocwheel.targets.serving`).
     """
     verdicts = _chosen(verdicts)
     named = {v.place: _named_targets(v.place) for v in verdicts}

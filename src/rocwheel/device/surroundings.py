@@ -15,12 +15,12 @@ from rocwheel.artifacts.deb import DebError, open_deb
 from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.artifacts.from_prefix import stated_signs
 from rocwheel.artifacts.import_table import ImportRules, load_table
+from rocwheel.artifacts.sdk_names import is_divided
 from rocwheel.binary.bundles.runtimes import parse_rocm, releases
 from rocwheel.binary.kind import HEAD_SIZE, is_binary
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import read_if_readable
 from rocwheel.core.scratch import no_room, require_room, write_all
-from rocwheel.linking.known.sdk_names import is_divided
 from rocwheel.wheels.binaries import Binary
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.names import name_and_version

@@ -15,7 +15,7 @@ from rocwheel.binary.bundles.runtimes import (
     releases,
 )
 from rocwheel.binary.code_objects import TargetId
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
 
 if TYPE_CHECKING:

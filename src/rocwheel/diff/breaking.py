@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.core.messages import first_of
 from rocwheel.diff.changes import Comparison, FileChange, PackageChange, Status
-from rocwheel.targets.kernel_files.names import kernel_targets
+from rocwheel.targets.kernel_files import kernel_targets
 from rocwheel.wheels.requirements import read_specifier, readable_requirements
 from rocwheel.wheels.tags import lowest_glibc, parse_platforms
 

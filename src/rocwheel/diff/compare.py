@@ -28,7 +28,7 @@ from rocwheel.diff.facts import FactsOfItems, find_archived_code, lost_symbols
 from rocwheel.diff.pairs import pair_items, pair_packages, plain_path, with_moves
 from rocwheel.diff.sides import Item, Package, Side
 from rocwheel.targets.compatibility import covers
-from rocwheel.targets.kernel_files.names import kernel_targets, library_of
+from rocwheel.targets.kernel_files import kernel_targets, library_of
 from rocwheel.wheels.tags import split_tags
 from rocwheel.wheels.zip_reader import ZipMember
 

@@ -23,7 +23,7 @@ from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.device.facts import read_device_facts
-from rocwheel.targets.kernel_files.names import kernel_targets
+from rocwheel.targets.kernel_files import kernel_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,7 +16,7 @@ from rocwheel.core.workers import raise_all
 from rocwheel.diff.changes import FileChange, PackageChange, Status
 from rocwheel.diff.facts import ArchivedCode
 from rocwheel.diff.sides import Item
-from rocwheel.targets.kernel_files.names import kernel_targets, library_of
+from rocwheel.targets.kernel_files import kernel_targets, library_of
 from rocwheel.wheels.names import split_wheel_file_name
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import attempt_all, convert_all, raise_all
+from rocwheel.environment.dist_info import installed_path, read_distribution
+from rocwheel.environment.read_tree import find_prefix, find_site_packages, is_artifact_folder
 from rocwheel.index.entry import find_distributions
 from rocwheel.index.source import files_of_local_index
-from rocwheel.installed.reading.member_paths import installed_path
-from rocwheel.installed.reading.read_dist_info import read_distribution
-from rocwheel.installed.reading.read_folders import find_prefix, find_site_packages, is_artifact_folder
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.wheels.build_manifest import BUILT_FOLDER
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata, parse_entry_points
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.reading import Data
-    from rocwheel.installed.tree import Distribution
+    from rocwheel.environment.tree import Distribution
 
 __all__ = ["Item", "Metadata", "Package", "Side", "Unpack", "open_side", "read_entry_points"]
 

@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import Version
 
+from rocwheel.artifacts.sdk_names import device_extra, is_family
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError
-from rocwheel.linking.known.sdk_layout import sdk_search_folders
-from rocwheel.linking.known.sdk_names import device_extra, is_family
-from rocwheel.linking.run_path_choice import origin_relative
+from rocwheel.environment.run_paths import origin_relative
+from rocwheel.environment.sdk_layout import sdk_search_folders
 from rocwheel.repair.initializer import VersionCheck, preload_names, render_initializer
-from rocwheel.targets.catalog.catalog import load_catalog
-from rocwheel.targets.catalog.families import check_family
+from rocwheel.targets.catalog import check_family, load_catalog
 from rocwheel.wheels.requirements import release_match
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
     from rocwheel.repair.options import Mismatch
-    from rocwheel.targets.spelling.target_set import TargetSet
+    from rocwheel.targets.target_set import TargetSet
 
 __all__ = [
     "VersionLock",

@@ -21,17 +21,15 @@ from rocwheel.core.errors import InputError, ProblemsError, write_error
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import check_destination
+from rocwheel.environment.read_tree import read_tree
+from rocwheel.environment.requirements import release_folders
+from rocwheel.environment.run_path_advice import assumed_sdk_folders, places_for_machine
+from rocwheel.environment.run_path_entries import entry_problems, folders_beyond, resolve_entry, split_run_path
+from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath, run_path_edit
+from rocwheel.environment.sdk_layout import is_newer_than_layout, sdk_search_folders
+from rocwheel.environment.tree import Distribution, InstalledFile, Tree, split_environments
 from rocwheel.frameworks.wheel_draft import InputFiles, draft_wheel, read_runfiles_manifest, write_draft
 from rocwheel.frameworks.wheel_spec import make_spec
-from rocwheel.installed.environments import split_environments
-from rocwheel.installed.library_places import assumed_sdk_folders, places_for_machine
-from rocwheel.installed.reading.read_tree import read_tree
-from rocwheel.installed.requirements import release_folders
-from rocwheel.installed.tree import Distribution, InstalledFile, Tree
-from rocwheel.linking.entries import folders_beyond, resolve_entry, split_run_path
-from rocwheel.linking.entry_rules import entry_problems
-from rocwheel.linking.known.sdk_layout import is_newer_than_layout, sdk_search_folders
-from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.wheels.content import FileContent, PatchedContent
 from rocwheel.wheels.names import name_and_version
 from rocwheel.wheels.sdist import SourceDate

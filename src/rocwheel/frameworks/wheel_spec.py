@@ -14,7 +14,7 @@ from packaging.version import Version
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import read_regular
-from rocwheel.linking.entry_rules import entry_problems
+from rocwheel.environment.run_path_entries import entry_problems
 from rocwheel.wheels.requirements import read_specifier, release_match
 
 if TYPE_CHECKING:

@@ -38,8 +38,7 @@ from rocwheel.index.front_page import (
     read_rows,
 )
 from rocwheel.index.pages import FRONT_PAGE, render_time
-from rocwheel.targets.catalog.catalog import load_catalog
-from rocwheel.targets.catalog.families import families_of
+from rocwheel.targets.catalog import families_of, load_catalog
 from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
 from rocwheel.wheels.requirements import follow_requirements
 

@@ -1,20 +1,26 @@
-"""What a repair changes in a wheel, one by one, for people to read."""
+"""What a repair changes in a wheel, one by one: run paths, requirements and their pins, modes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.version import Version
 
-from rocwheel.installed.check_record import wheel_record_problems
+from rocwheel.artifacts.sdk_names import is_sdk_package
+from rocwheel.core.errors import InputError
+from rocwheel.core.writing import PERMISSIONS, UNSAFE, safe_mode
+from rocwheel.environment.check_record import wheel_record_problems
+from rocwheel.environment.sdk_layout import layout_releases
+from rocwheel.wheels.requirements import prefix_match
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.installed.tree import Distribution, InstalledFile
-    from rocwheel.linking.run_path_choice import SetRunpath
+    from rocwheel.environment.run_paths import SetRunpath
+    from rocwheel.environment.tree import Distribution, InstalledFile, Tree
+    from rocwheel.repair.options import Pin
 
-__all__ = ["Change", "header_changes", "metadata_changes", "record_changes", "run_path_changes", "signature_changes"]
 
 _VOID = "dropped, since it signs another RECORD: sign the repaired wheel"
 _AGAIN = "written again"
@@ -88,3 +94,84 @@ def header_changes(owner: Distribution) -> list[Change]:
 def signature_changes(dropped: Sequence[str]) -> list[Change]:
     """Return the changes for members that are dropped since they sign another RECORD."""
     return [Change(name, _VOID, "a signature of RECORD", "") for name in dropped]
+
+
+def mode_changes(files: Iterable[InstalledFile]) -> list[Change]:
+    """Return the changes to the modes of files that are unsafe.
+
+    A file that only its group may write to is no reason to write a wheel again, but loses that, too, when it is.
+    """
+    return [
+        Change(file.member, "mode", f"{file.mode & PERMISSIONS:04o}", f"{safe_mode(file.mode):04o}")
+        for file in files
+        if file.mode & UNSAFE
+    ]
+
+
+_MINOR = 2
+_SDK = ("rocm-sdk-core", "rocm-sdk-libraries")
+"""The packages by one of which ``_rocm_init.py`` checks the SDK's version."""
+
+
+def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> str:
+    """Return the requirement of a distribution that ``owner`` uses, with the version that ``pin`` asks for.
+
+    With ``release``, a package of the SDK that is not at hand is one of the release whose layout is assumed. A
+    pre-release at hand is named as the oldest one: installers pass over pre-releases that no requirement names.
+    Raises `InputError` where ``pin`` asks for the version of a package that is not at hand or has no valid one.
+    """
+    is_given = any(other.name == name for other in tree.distributions)
+    if pin == "release":
+        pin = "minor"
+        if not is_given:
+            return f"{name}{_assumed_release(tree, owner)}" if is_sdk_package(name) else name
+    if pin != "none" and not is_given:
+        raise _absent_error(owner, name, pin)
+    matched = _version_to_match(tree, name, pin)
+    if not matched:
+        return name
+    version = _version(tree, name)
+    is_early = pin == "minor" and version is not None and version.is_prerelease
+    return f"{name}=={matched},>={version.public}" if version and is_early else f"{name}=={matched}"
+
+
+def _assumed_release(tree: Tree, owner: Distribution) -> str:
+    """Return the specifier of the releases of ROCm that have, by the known layout, what a wheel needs of the SDK."""
+    needed = {name for file in tree.files_of[owner.source] if file.elf for name in file.elf.wanted}
+    releases = layout_releases(needed) or layout_releases()
+    return f"=={releases[0]}.*" if len(releases) == 1 else f">={releases[0]},<{releases[-1] + 1}"
+
+
+def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed: bool) -> str:
+    """Return what the SDK's version has to match; empty where ``pin`` asks for none, or for a release only.
+
+    Raises `InputError` for an SDK at hand with an invalid version, and for none at hand though one ``is_needed``.
+    """
+    if pin == "release":
+        return ""
+    version = next(filter(None, (_version_to_match(tree, name, pin) for name in _SDK)), "")
+    if pin != "none" and not version and is_needed:
+        raise _absent_error(owner, _SDK[0], pin)
+    return version
+
+
+def _absent_error(owner: Distribution, name: str, pin: Pin) -> InputError:
+    found = f"uses {name}, but that package is not at hand for --pin {pin} to take a version from"
+    return InputError(owner.source, found, expected="it among the packages given with --with")
+
+
+def _version_to_match(tree: Tree, name: str, pin: Pin) -> str:
+    version = None if pin == "none" else _version(tree, name)
+    if version is None:
+        return ""
+    return prefix_match(version, _MINOR) if pin == "minor" else str(version)
+
+
+def _version(tree: Tree, name: str) -> Version | None:
+    found = next((other for other in tree.distributions if other.name == name), None)
+    if found is None or not found.version:
+        return None
+    try:
+        return Version(found.version)
+    except ValueError as e:
+        raise InputError(found.source, f"has the version {found.version!r}", expected="one that follows PEP 440") from e

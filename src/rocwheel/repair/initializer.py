@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.core.errors import InputError
-from rocwheel.linking.known.sdk_layout import find_sdk_library, short_name
+from rocwheel.environment.sdk_layout import find_sdk_library, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.environment.tree import Distribution, InstalledFile
 
 __all__ = ["VersionCheck", "initializer_member", "preload_names", "render_initializer"]
 

@@ -1,28 +1,70 @@
-"""What users should know of a repaired wheel before they publish it: what is assumed, and whose ROCm it uses."""
+"""What a repair refuses, and what users should know of a repaired wheel before they publish it.
+
+These are wheels that it can't make installable, with damaged binaries or metadata or bad members.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
+from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
-from rocwheel.linking.entries import is_build_folder, is_origin_relative, split_run_path
-from rocwheel.linking.known.package_libraries import known_package_folders
-from rocwheel.linking.known.sdk_layout import layout_releases
+from rocwheel.core.workers import raise_all
+from rocwheel.environment.known_libraries import known_package_folders
+from rocwheel.environment.run_path_entries import is_build_folder, is_origin_relative, split_run_path
+from rocwheel.environment.sdk_layout import layout_releases
+from rocwheel.environment.tree import find_conflicts
+from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.zip_directory import outside_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.environment.tree import Distribution, InstalledFile
     from rocwheel.repair.outcome import RepairedTree
 
-__all__ = [
-    "assumed_version_note",
-    "build_folders_note",
-    "musl_note",
-    "toolkit_note",
-    "unknown_names_note",
-    "windows_note",
-]
+
+_AGAIN = "Build the wheel again."
+# What a repair writes again, and what installers do without.
+_REPAIRABLE = ("RECORD", "WHEEL has no Tag", "WHEEL has no Root-Is-Purelib")
+
+
+def check_repairable(owner: Distribution, files: Sequence[InstalledFile]) -> None:
+    """Raise `InputError` for a wheel that no repair makes installable, or `ProblemsError` for several problems.
+
+    These are metadata that installers refuse, symlinks, binaries that can't be read, members that are installed outside
+    of the environment, and several files at one path.
+    """
+    problems = [*_metadata_problems(owner), *_problems(files)]
+    raise_all("wheels that can't be repaired", problems)
+
+
+def _metadata_problems(owner: Distribution) -> Iterator[InputError]:
+    for problem in owner.problems:
+        text = problem.found.removeprefix(f"{owner.dist_info} has no ")
+        if not text.startswith((*_REPAIRABLE, DECLARATION_NAME)):
+            yield InputError(owner.source, problem.found, remedy=_AGAIN)
+    (folder, version), (name, _) = name_and_version(owner.dist_info), name_and_version(owner.label)
+    if not version or canonicalize_name(folder) != canonicalize_name(name):
+        expected = "a .dist-info folder of the wheel's own name"
+        yield InputError(owner.source, f"has the metadata folder {owner.dist_info}", expected=expected, remedy=_AGAIN)
+
+
+def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:
+    for file in files:
+        if file.link is not None:
+            yield InputError(file.source, "a symlink", expected="only files", remedy="Build the wheel without it.")
+        elif file.problem:
+            yield InputError(file.source, file.problem, remedy=_AGAIN)
+        elif reason := outside_reason(file.member):
+            yield InputError(file.source, reason, expected="a place inside the environment", remedy=_AGAIN)
+    for conflict in find_conflicts(files):
+        expected = "one file at each path"
+        yield InputError(conflict.files[0].source, conflict.found, expected=expected, remedy=_AGAIN)
+
 
 _OPEN = (
     "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of {1}: give {0} with --with"

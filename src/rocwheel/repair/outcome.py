@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.audit.audit import check
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
-from rocwheel.audit.undeclared_uses import undeclared_uses
-from rocwheel.audit.unresolved import folders_with
-from rocwheel.installed.reading.member_paths import path_in_package
-from rocwheel.installed.tree import Tree
-from rocwheel.linking.known.sdk_layout import is_newer_than_layout, is_rocm_library
-from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.toolkits import is_cuda_library, is_toolkit_folder
-from rocwheel.repair.comparing.finds import Found, what_files_find, what_is_found
+from rocwheel.audit.unresolved import folders_with, undeclared_uses
+from rocwheel.environment.dist_info import path_in_package
+from rocwheel.environment.known_libraries import is_cuda_library, is_toolkit_folder
+from rocwheel.environment.sdk_layout import is_newer_than_layout, is_rocm_library
+from rocwheel.environment.tree import Tree
+from rocwheel.repair.comparison import Found, what_files_find, what_is_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
     from rocwheel.audit.finding import Finding
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.audit.subject import Process
-    from rocwheel.audit.undeclared_uses import UndeclaredUse
+    from rocwheel.audit.unresolved import UndeclaredUse
     from rocwheel.audit.wheel_toolkits import Toolkit
-    from rocwheel.installed.tree import Distribution, InstalledFile
-    from rocwheel.linking.run_path_choice import SetRunpath
+    from rocwheel.environment.run_paths import SetRunpath
+    from rocwheel.environment.tree import Distribution, InstalledFile
 
 __all__ = ["Leftover", "RepairedTree"]
 

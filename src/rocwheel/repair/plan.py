@@ -1,4 +1,4 @@
-"""What has to change in a wheel so that it loads: run paths, requirements, tags. Nothing is written here."""
+"""What has to change in a wheel so that it loads: run paths, requirements, tags. Nothing is written."""
 
 from __future__ import annotations
 
@@ -10,38 +10,48 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.audit.wheel_toolkits import Opens, choose_toolkit
-from rocwheel.core.messages import count
-from rocwheel.installed.platform_tags import misplaced_code, repaired_platforms
-from rocwheel.installed.tree import Distribution, Tree
-from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
-from rocwheel.linking.known.sdk_layout import sdk_folders
-from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, find_below
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import convert_good
+from rocwheel.environment.platform_tags import misplaced_code, repaired_platforms
+from rocwheel.environment.read_tree import WheelReading, read_environments
+from rocwheel.environment.run_path_entries import leads_nowhere, resolve_entry, split_run_path
+from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.sdk_layout import sdk_folders
+from rocwheel.environment.tree import Distribution, Tree
 from rocwheel.repair.changes import (
     Change,
     header_changes,
+    locked_requirement,
     metadata_changes,
+    mode_changes,
     record_changes,
     run_path_changes,
+    sdk_version_to_match,
     signature_changes,
 )
-from rocwheel.repair.comparing.finds import Found
-from rocwheel.repair.comparing.losses import GivenUp
+from rocwheel.repair.comparison import Found, GivenUp
 from rocwheel.repair.initializer import VersionCheck, initializer_member, preload_names
-from rocwheel.repair.metadata.modes import mode_changes
-from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
 from rocwheel.repair.notes import (
     assumed_version_note,
     build_folders_note,
+    check_repairable,
     musl_note,
     toolkit_note,
     unknown_names_note,
     windows_note,
 )
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.refusals import check_repairable
-from rocwheel.repair.run_paths.edits import OpenedByFile, milder_edits, opened_by_files, run_path_edits
-from rocwheel.repair.run_paths.kept_entries import kept_entries_note
-from rocwheel.repair.run_paths.safe_edits import SafeEdits, safe_edits
+from rocwheel.repair.run_paths import (
+    OpenedByFile,
+    SafeEdits,
+    kept_entries_note,
+    milder_edits,
+    opened_by_files,
+    run_path_edits,
+    safe_edits,
+)
 from rocwheel.wheels.names import split_wheel_file_name
 from rocwheel.wheels.requirements import parse_requirement
 from rocwheel.wheels.tags import expand_tags, split_tags
@@ -49,12 +59,13 @@ from rocwheel.wheels.zip_directory import SIGNATURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from rocwheel.installed.environments import Environments
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.environment.tree import Environments, InstalledFile
     from rocwheel.repair.outcome import Leftover, RepairedTree
+    from rocwheel.wheels.zip_reader import UnpackedMembers
 
-__all__ = ["RepairPlan", "RepairPlanner"]
 
 _T = TypeVar("_T")
 
@@ -108,7 +119,7 @@ class RepairPlanner:
         Unless the options say otherwise, run paths stay of their kind, and files without one get a RUNPATH; an RPATH
         where all run paths of the wheel are RPATHs.
 
-        No edit takes anything away that a file may find before (`rocwheel.repair.run_paths.safe_edits`).
+        No edit takes anything away that a file may find before (`rocwheel.repair.run_paths`).
 
         Raises `InputError`, or `ProblemsError` for several, for wheels that no repair makes installable: bad metadata,
         damaged binaries, symlinks, members outside of the wheel, several files at one path. Raises `InputError` as
@@ -316,3 +327,42 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     asked = ((text, parse_requirement(text)) for text in requires)
     absent = [(text, one) for text, one in asked if canonicalize_name(one.name) not in given]
     return (*(assumed_version_note(text, is_open=not one.specifier) for text, one in absent), *filter(None, found))
+
+
+def plan_repairs(
+    wheels: Sequence[Path],
+    with_packages: Sequence[Path],
+    options: RepairOptions,
+    problems: list[RocwheelError],
+    unpacked: UnpackedMembers | None = None,
+    progress: Progress = SILENT,
+) -> list[RepairPlan]:
+    """Read wheels and the packages that they are installed with, and return the plan for each wheel.
+
+    A folder stands for its wheels. What is read of members stays in ``unpacked``. Device code is not decompressed, as a
+    repair does not change it. The errors about wheels that can't be read, and about those that no repair makes
+    installable (`RepairPlanner.plan`), are appended to ``problems`` if there are other wheels, else raised. Raises
+    `InputError` for a path that is neither a wheel nor a folder of wheels.
+    """
+    for path in wheels:
+        _check(path)
+    environments = read_environments(wheels, with_packages, unread=problems, how=_reading(unpacked), progress=progress)
+    planner = RepairPlanner(environments, options)
+    return convert_good("wheels", planner.plan, environments.everything.audited_distributions, problems)
+
+
+def _reading(unpacked: UnpackedMembers | None) -> WheelReading:
+    if unpacked is None:
+        return WheelReading(headers_only=True)
+    return WheelReading(unpack=unpacked.open, digest=unpacked.digest, headers_only=True)
+
+
+def _check(path: Path) -> None:
+    """Raise `InputError` for a path that is neither a wheel nor a folder of wheels."""
+    if path.is_dir():
+        if not any(path.glob("*.whl")):
+            below = find_below(path, lambda found: found.suffix == ".whl")
+            remedy = f"There are wheels in {below}." if below else ""
+            raise InputError(path, "a folder without wheels", expected="a wheel, or a folder of wheels", remedy=remedy)
+    elif path.suffix != ".whl":
+        raise InputError(path, "not a wheel", expected="a file whose name ends with .whl, or a folder of wheels")

@@ -1,24 +1,32 @@
-"""Writes repaired wheels. Members that stay are copied as they are packed, changed ones are packed again."""
+"""Writes repaired wheels; members that stay are copied as they are packed."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import os
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import msgspec
+
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.reading import open_unchanged
-from rocwheel.core.writing import atomic_file, safe_mode
+from rocwheel.core.reading import FileStamp, open_unchanged
+from rocwheel.core.workers import open_workers, raise_all
+from rocwheel.core.writing import atomic_file, check_destination, safe_mode
+from rocwheel.environment.read_tree import real_paths
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlan, plan_repairs
 from rocwheel.wheels.content import BytesContent, PatchedContent
 from rocwheel.wheels.metadata import add_requirements, set_wheel_fields
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
+from rocwheel.wheels.sdist import SourceDate
 from rocwheel.wheels.writing import write_wheels
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
-from rocwheel.wheels.zip_reader import ZipMember, open_unpacked, read_member
+from rocwheel.wheels.zip_reader import UnpackedMembers, ZipMember, open_unpacked, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,16 +34,15 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
-    from rocwheel.core.reading import FileRange, FileStamp
-    from rocwheel.linking.run_path_choice import SetRunpath
-    from rocwheel.repair.plan import RepairPlan
-    from rocwheel.wheels.sdist import SourceDate
+    from rocwheel.core.reading import FileRange
+    from rocwheel.environment.run_paths import SetRunpath
     from rocwheel.wheels.writing import WheelPacker
-    from rocwheel.wheels.zip_reader import UnpackedMembers
 
     Packing: TypeAlias = Callable[[], AbstractContextManager[WheelPacker]]
+    from collections.abc import Collection
 
-__all__ = ["KnownWheels", "write_repairs"]
+    from rocwheel.core.errors import RocwheelError
+
 
 _COPY_STEP = 4 << 20
 _MOST_OPEN = 64
@@ -191,3 +198,51 @@ def _notes(plan: RepairPlan) -> str:
     metadata = {"METADATA": bool(plan.requires), "WHEEL": bool(plan.tags) or plan.is_platlib}
     changed = [*plan.edits, *(name for name, has_changed in metadata.items() if has_changed)]
     return change_notes("rocwheel repair", {"changed": changed, "added": [*plan.added], "left out": plan.dropped})
+
+
+class RepairResult(msgspec.Struct, frozen=True):
+    """What a repair found, and what it wrote."""
+
+    wheels: tuple[RepairPlan, ...]
+    """For each wheel what changes, and what no repair can fix."""
+    written: tuple[str, ...]
+    """The paths of the repaired wheels; empty when nothing was to be written."""
+
+
+class RepairJob(msgspec.Struct, frozen=True):
+    """What is repaired, and where it goes."""
+
+    wheels: tuple[Path, ...]
+    with_packages: tuple[Path, ...]
+    """The packages that the wheels are installed with."""
+    dest_dir: Path | None
+    """The folder for the repaired wheels; none to write nothing."""
+    options: RepairOptions
+
+    def run(self, *, progress: Progress = SILENT, problems: list[RocwheelError] | None = None) -> RepairResult:
+        """Plan the repair of each wheel, and write the repaired ones with the date of ``SOURCE_DATE_EPOCH``.
+
+        Raises what `check_destination`, `plan_repairs` and `write_repairs` raise. With a list ``problems``, the errors
+        about single wheels are appended to it, and all others are repaired, if there are any.
+        """
+        if self.dest_dir is not None:
+            check_destination(self.dest_dir)
+        stamps = _stamps(self.wheels)
+        found: list[RocwheelError] = [] if problems is None else problems
+        with closing(UnpackedMembers()) as unpacked:
+            kept = None if self.dest_dir is None else unpacked
+            plans = plan_repairs(self.wheels, self.with_packages, self.options, found, kept, progress)
+            if problems is None:
+                raise_all("wheels", found)
+            if self.dest_dir is None:
+                return RepairResult(tuple(plans), ())
+            date, known = SourceDate.from_environment(os.environ), KnownWheels(stamps, unpacked)
+            with open_workers() as executor:
+                written = write_repairs(plans, self.dest_dir, executor, date, known=known, progress=progress)
+        return RepairResult(tuple(plans), tuple(map(str, written)))
+
+
+def _stamps(wheels: Collection[Path]) -> dict[str, FileStamp]:
+    """Return the stamps of wheels, and of those in folders, by path; raise `InputError` for one that is not there."""
+    # What can't be read in a folder is for the reader to report, with all else that is wrong there.
+    return {str(path): FileStamp.at(path) for path in real_paths(wheels).values() if path in wheels or path.exists()}

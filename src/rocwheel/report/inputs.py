@@ -20,12 +20,11 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import map_sized, open_workers, raise_all, serialised
 from rocwheel.device.facts import Look, read_device_facts
 from rocwheel.diff.sides import Item, Package, open_side
-from rocwheel.installed.reading.member_paths import path_in_package
-from rocwheel.installed.reading.read_file import begin_large
-from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
+from rocwheel.environment.dist_info import path_in_package
+from rocwheel.environment.read_tree import begin_large, find_site_packages, is_artifact_folder
 from rocwheel.report.savings import divide
 from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Part, Totals
-from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
+from rocwheel.targets.kernel_files import is_kernel_file, targets_in_path
 from rocwheel.wheels.zip_reader import open_content
 
 if TYPE_CHECKING:

@@ -19,12 +19,11 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_wor
 from rocwheel.core.progress import SILENT, Progress, step, tracked
 from rocwheel.core.reading import iter_pieces
 from rocwheel.core.workers import map_sized, open_workers
-from rocwheel.installed.library_code import without_lost
-from rocwheel.installed.reading.member_paths import path_in_package
-from rocwheel.installed.reading.read_tree import read_environments
-from rocwheel.installed.reading.wheel_reading import WheelReading
-from rocwheel.linking.known.windows_libraries import find_sdk_dll
-from rocwheel.linking.tree_disk import place_of
+from rocwheel.environment.dist_info import path_in_package
+from rocwheel.environment.known_libraries import find_sdk_dll
+from rocwheel.environment.library_code import without_lost
+from rocwheel.environment.loader import place_of
+from rocwheel.environment.read_tree import WheelReading, read_environments
 from rocwheel.report.against import compare_with
 from rocwheel.report.inputs import read_files
 from rocwheel.report.savings import find_savings, measure_files
@@ -44,9 +43,9 @@ from rocwheel.report.values import (
     MatrixRow,
     Report,
 )
-from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
+from rocwheel.targets.catalog import SPIRV, Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, covers, fit
-from rocwheel.targets.kernel_files.names import library_of
+from rocwheel.targets.kernel_files import library_of
 from rocwheel.wheels.zip_reader import UnpackedMembers, ZipMember
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from rocwheel.audit.finding import Finding
     from rocwheel.audit.subject import Process
     from rocwheel.diff.sides import Item
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
     from rocwheel.report.inputs import Holding, ReadFiles
     from rocwheel.report.values import FileFacts, PackageFacts
 

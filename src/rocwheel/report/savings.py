@@ -21,7 +21,7 @@ from rocwheel.binary.kind import has_facts
 from rocwheel.binary.kpack.write import KernelMeter
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.workers import open_workers
-from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.environment.read_tree import begin_large
 from rocwheel.report.values import HOST, Action, Saving, Savings
 from rocwheel.targets.compatibility import Fit, fit
 from rocwheel.wheels.zip_reader import open_content

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects import FEATURES, TargetId
-from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
-from rocwheel.targets.catalog.similar_code import find_relabelling, loads_when_patched
+from rocwheel.targets.catalog import SPIRV, Generic, find_relabelling, load_catalog, loads_when_patched
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -14,7 +14,7 @@ from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
-from rocwheel.targets.spelling.target_set import id_sort_key
+from rocwheel.targets.target_set import id_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

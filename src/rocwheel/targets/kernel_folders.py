@@ -15,12 +15,17 @@ import msgspec
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.messages import first_of
-from rocwheel.targets.catalog.catalog import Generic, load_catalog
+from rocwheel.targets.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, fit
-from rocwheel.targets.kernel_files.classify import find_family
-from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
-from rocwheel.targets.kernel_files.patterns import PathPattern, compile_patterns
-from rocwheel.targets.kernel_files.table import Opener, load_table
+from rocwheel.targets.kernel_files import (
+    Opener,
+    PathPattern,
+    compile_patterns,
+    find_family,
+    is_kernel_file,
+    load_table,
+    targets_in_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

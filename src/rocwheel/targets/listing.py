@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects import processor_of
-from rocwheel.targets.catalog.catalog import Generic, load_catalog, sort_key
-from rocwheel.targets.catalog.families import families_of, targets_of
-from rocwheel.targets.catalog.releases import official_span, release_for
-from rocwheel.targets.spelling.target_set import parse_known_target
+from rocwheel.targets.catalog import (
+    Generic,
+    families_of,
+    load_catalog,
+    official_span,
+    release_for,
+    sort_key,
+    targets_of,
+)
+from rocwheel.targets.target_set import parse_known_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.targets.spelling.target_set import TargetSet
+    from rocwheel.targets.target_set import TargetSet
 
 __all__ = ["TargetRow", "filter_rows", "list_targets"]
 

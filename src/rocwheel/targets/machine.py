@@ -13,7 +13,7 @@ from rocwheel.core.workers import raise_all
 from rocwheel.sdk.rocm_sdk._gpu_access import ERROR, Diagnosis, survey_access
 from rocwheel.sdk.rocm_sdk._gpus import replacing_variable, survey_gpus
 from rocwheel.sdk.rocm_sdk._system import System
-from rocwheel.targets.catalog.catalog import Target, load_catalog
+from rocwheel.targets.catalog import Target, load_catalog
 from rocwheel.targets.errors import IllegalFeatureError, NoGpuError
 
 if TYPE_CHECKING:

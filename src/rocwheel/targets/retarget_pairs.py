@@ -8,10 +8,9 @@ import msgspec
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.targets.catalog.similar_code import find_relabelling, relabelled_agents, unnamed_features
+from rocwheel.targets.catalog import find_relabelling, relabelled_agents, unnamed_features
 from rocwheel.targets.errors import UnknownTargetError
-from rocwheel.targets.spelling.products import target_of_product
-from rocwheel.targets.spelling.target_set import parse_known_target, parse_target_set
+from rocwheel.targets.target_set import parse_known_target, parse_target_set, target_of_product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""Whether a file, artifact or distribution that is labelled with a target or family serves given GPUs.
+"""Whether a file, artifact or distribution that is labeled with a target or family serves given GPUs.
+
+``lib/librocblas.so.5.gfx906`` stands in for ``lib/librocblas.so.5``, whose SONAME it has. It lies in the same folder as
+libraries look for their kernels beside the file that they were loaded from, some of them by the beginning of its name.
 
 Labels are those of artifacts and of the names of distributions: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
 ``gfx9-4-generic``, ``generic``. Normalised names have families in lower case and without underscores.
@@ -12,14 +15,29 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
-from rocwheel.targets.catalog.catalog import SPIRV, load_catalog
+from rocwheel.targets.catalog import SPIRV, load_catalog
 from rocwheel.targets.compatibility import GENERIC
-from rocwheel.targets.kernel_files.table import load_table
+from rocwheel.targets.kernel_files import load_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["label_of_project", "serves"]
+
+_TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*")
+
+
+def overlay_path(library: str, target: str) -> str:
+    """Return the path of the library for ``target`` that stands in for ``library``, which is called by its SONAME."""
+    return f"{library}.{target}"
+
+
+def split_overlay_path(path: str) -> tuple[str, str] | None:
+    """Return the library that the one at ``path`` stands in for, and its target; none for any other file."""
+    library, _, target = path.rpartition(".")
+    name = library.rpartition("/")[2]
+    is_library = ".so." in f"{name[1:]}."
+    return (library, target) if is_library and _TARGET.fullmatch(target) else None
+
 
 _LABEL = re.compile(r"(?:^|-)(gfx[0-9a-f][0-9a-z]*(?:-[0-9a-z]+)*)$")
 """What the normalised name of a distribution for some GPUs ends with."""

@@ -13,9 +13,9 @@ from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.scratch import is_scratch
 from rocwheel.core.workers import raise_all, serialised
 from rocwheel.core.writing import atomic_file
+from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.notes import NOTES
 from rocwheel.index.pages import FRONT_PAGE, PAGES
-from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 from rocwheel.wheels.build_manifest import (
     ATTESTATIONS,

@@ -14,8 +14,7 @@ from rocwheel.core.decoding import decode_json
 from rocwheel.core.hashing import hash_rest
 from rocwheel.core.reading import open_unchanged, read_regular
 from rocwheel.core.workers import serialised
-from rocwheel.installed.reading.read_file import begin_large
-from rocwheel.installed.reading.read_folders import find_prefix
+from rocwheel.environment.read_tree import begin_large, find_prefix
 from rocwheel.verify.files import Fault, Verified, reading_faults, row_fault
 from rocwheel.wheels.record import RecordEntry, parse_record
 

@@ -21,7 +21,7 @@ from rocwheel.core.messages import count
 from rocwheel.core.reading import open_unchanged, read_small
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.workers import serialised
-from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.environment.read_tree import begin_large
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.names import check_identity, parse_path
 from rocwheel.wheels.record import find_record_gaps, parse_record

@@ -14,9 +14,9 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import serialised
+from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.reading import RawPage, UnreadablePageError, check_file, check_variants_list, trusted_projects
 from rocwheel.index.source import local_pages, read_local_page
-from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import read_member

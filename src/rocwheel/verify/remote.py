@@ -13,8 +13,8 @@ import msgspec
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import serialised
+from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.source import IndexSource, read_text, stream_file
-from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
 from rocwheel.stores.urls import shown_url, url_below

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.progress import SILENT, Progress
+from rocwheel.environment.read_tree import find_all_site_packages
 from rocwheel.index.entry import find_distributions
 from rocwheel.index.source import indexes_below, is_local_index, is_project_folder
 from rocwheel.index.write_index import default_output
-from rocwheel.installed.reading.read_folders import find_all_site_packages
 from rocwheel.verify.builds import verify_build
 from rocwheel.verify.environments import verify_environment
 from rocwheel.verify.files import find_checksums, verify_checksums, verify_sdist, verify_wheel

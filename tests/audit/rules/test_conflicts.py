@@ -11,7 +11,7 @@ from tests.support.breaches import CORE, HIP, TO_CORE, Breach, check_breach, one
 from tests.support.trees import find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import InstalledFile, Tree
+    from rocwheel.environment.tree import InstalledFile, Tree
 
 BREACHES = {
     "two-hip-runtimes": Breach(

@@ -11,7 +11,7 @@ from tests.support.breaches import CORE, TO_CORE, USES_CORE
 from tests.support.trees import data, find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 FIRST, SECOND = package("first", is_context=True), package("second", is_context=True)
 LLVM = [

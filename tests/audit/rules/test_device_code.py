@@ -9,12 +9,12 @@ import pytest
 
 from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry, Scheme
 from rocwheel.binary.kpack.markers import Marker, SplitUnit
-from rocwheel.installed.device_report import DeviceReport, MetadataFault
+from rocwheel.environment.file_reports import DeviceReport, MetadataFault
 from tests.support.breaches import CORE, USES_CORE, Breach, check_breach, one
 from tests.support.trees import code, data, find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.environment.tree import Distribution, InstalledFile
 
 NO_MAP = MetadataFault("has a metadata note that is not a map", ("map",))
 NO_TARGET = MetadataFault("has a metadata note without amdhsa.target", ("amdhsa.target",))

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rocwheel.audit.finding import Severity
-from rocwheel.installed.tree import Tree
+from rocwheel.environment.tree import Tree
 from tests.support.breaches import TAG, Breach, check_breach, one
 from tests.support.trees import data, find, library, package, program, tree
 

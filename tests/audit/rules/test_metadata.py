@@ -8,7 +8,7 @@ import hashlib
 import msgspec
 import pytest
 
-from rocwheel.installed.tree import InstalledFile, MetadataProblem, Tree
+from rocwheel.environment.tree import InstalledFile, MetadataProblem, Tree
 from rocwheel.wheels.record import RecordEntry
 from tests.support.breaches import HIP, TAG, Breach, brief, check_breach, one, with_core
 from tests.support.trees import data, find, library, package, tree

@@ -11,7 +11,7 @@ from tests.support.breaches import CORE, HIP, TO_CORE, USES_CORE, Breach, brief,
 from tests.support.trees import find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 BREACHES = {
     "undeclared-requirement": Breach(

@@ -13,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.installed.reading.read_tree import read_environments
+from rocwheel.environment.read_tree import read_environments
 from rocwheel.wheels.sbom import SBOM_NAME, BillItem, BillOfMaterials, render_bill
 from tests.audit.rules.windows.real_cases import REAL_CASES
 from tests.support.libraries import Lib, needs_compiler

@@ -10,7 +10,7 @@ from tests.support.breaches import CORE, HIP, TO_CORE, USES_CORE, Breach, brief,
 from tests.support.trees import find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 BREACHES = {
     "run-path-relative": Breach(

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.elf.symbols import SymbolReference
-from rocwheel.installed.pe_report import PeReport
-from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.environment.file_reports import PeReport
+from rocwheel.environment.read_tree import read_tree
 from tests.support.breaches import Breach, check_breach, one
 from tests.support.places import ELF_FIXTURES
 from tests.support.trees import data, dll, exe, find, library, package, windows_package
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 if TYPE_CHECKING:
     from pathlib import Path

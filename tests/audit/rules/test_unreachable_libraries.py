@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rocwheel.binary.elf.symbols import SymbolReference
-from rocwheel.installed.tree import Tree
+from rocwheel.environment.tree import Tree
 from tests.support.breaches import TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
 from tests.support.trees import data, find, library, package, program, tree
 

@@ -12,7 +12,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.header import ElfError
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.patch import patched_view
-from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.environment.run_paths import SetRunpath
 from tests.support.places import ELF_FIXTURES
 
 if TYPE_CHECKING:

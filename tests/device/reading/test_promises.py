@@ -19,7 +19,7 @@ from rocwheel.binary.kpack.markers import Marker
 from rocwheel.device.runs_on import FileVerdict, judge_files
 from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import Runtime
 from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle

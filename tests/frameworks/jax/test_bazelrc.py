@@ -10,7 +10,7 @@ import pytest
 from rocwheel.core.errors import ProblemsError
 from rocwheel.frameworks.jax.bazelrc import GeneratedFile, HandEditedError, python_config, render_bazelrc, spell_rc_word
 from rocwheel.frameworks.jax.settings import BazelSettings, SettingsError, read_settings
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from pathlib import Path

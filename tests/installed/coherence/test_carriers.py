@@ -12,9 +12,8 @@ import pytest
 
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
-from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
-from rocwheel.installed.coherence.check import Carrier, check_coherence
-from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
+from rocwheel.environment.coherence import Carrier, WheelFacts, carriers_of, check_coherence
+from rocwheel.environment.package_targets import read_wheel_facts
 from rocwheel.targets.declaration import encode_declaration
 from tests.support import wheels
 from tests.support.bundles import bundle_of

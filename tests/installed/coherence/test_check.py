@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
-from rocwheel.installed.coherence.check import Carrier, Gap, check_coherence, largest_coherent_set
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.environment.coherence import Carrier, Gap, check_coherence, largest_coherent_set
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import covers
-from rocwheel.targets.spelling.target_set import TargetSet
+from rocwheel.targets.target_set import TargetSet
 
 
 def _carrier(name: str, targets: str = "", requires: str = "", part_of: str = "") -> Carrier:

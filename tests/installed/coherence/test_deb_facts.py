@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.installed.coherence.deb_facts import read_deb_facts
-from rocwheel.targets.spelling.linux_distributions import debian_field
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.environment.coherence import read_deb_facts
+from rocwheel.targets.spelling import debian_field
+from rocwheel.targets.target_set import parse_target_set
 from tests.support.bundles import bundle_of
 from tests.support.damage import damaged, unless_refused
 from tests.support.debs import write_deb

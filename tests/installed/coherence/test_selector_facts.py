@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
-from rocwheel.installed.coherence.selector_facts import parse_literals, read_selector_facts
+from rocwheel.environment.package_targets import parse_literals, read_selector_facts
 from tests.support.damage import unless_refused
 from tests.support.example_counts import examples
 
 if TYPE_CHECKING:
-    from rocwheel.installed.coherence.carriers import WheelFacts
+    from rocwheel.environment.coherence import WheelFacts
 
 BUILD_INFO = """\
 VERSION = '7.0.0'

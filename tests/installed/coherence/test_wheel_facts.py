@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
+from rocwheel.environment.package_targets import read_wheel_facts
 from rocwheel.targets.declaration import encode_declaration
 from tests.support.bundles import bundle_of
 from tests.support.damage import damaged, unless_refused

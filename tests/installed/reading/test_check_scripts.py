@@ -7,8 +7,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from rocwheel.installed.reading.check_scripts import find_script_problems
-from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.environment.dist_info import find_script_problems
+from rocwheel.environment.read_tree import read_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rocwheel.installed.reading.mentions import mentioned_in_binary, mentioned_in_source
-from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.environment.dist_info import mentioned_in_binary, mentioned_in_source
+from rocwheel.environment.read_tree import read_tree
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_whatever_the_bytes_are_names_are_parts_of_them(data: bytes) -> None:
 
 
 LONG_RUNS = """
-from rocwheel.installed.reading.mentions import mentioned_in_source
+from rocwheel.environment.dist_info import mentioned_in_source
 data = b"0123456789abcdef" * 65536
 for text in (data, b"lib" * 300_000, b"-lib" * 300_000, b"a" * 1_000_000 + b".so.1", b".so" * 300_000):
     mentioned_in_source(text)

@@ -20,10 +20,10 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.remote_placeholders import registered
 from rocwheel.demo import SAMPLE_SDK
-from rocwheel.installed.device_report import read_device_report
-from rocwheel.installed.reading.read_tree import read_environments, read_tree
-from rocwheel.linking.known.system_libraries import allowed_libraries
-from rocwheel.linking.tree_disk import SITE, TreeDisk
+from rocwheel.environment.file_reports import read_device_report
+from rocwheel.environment.known_libraries import allowed_libraries
+from rocwheel.environment.loader import SITE, TreeDisk
+from rocwheel.environment.read_tree import read_environments, read_tree
 from rocwheel.stores.open import RemoteFile, open_store
 from rocwheel.targets.declaration import DECLARATION_NAME
 from tests.support.code_objects import code_object_header

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.linking.known.package_libraries import known_package_folders, package_of_library
+from rocwheel.environment.known_libraries import known_package_folders, package_of_library
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.build.recipe import load_recipe
-from rocwheel.installed.reading.read_tree import read_tree
-from rocwheel.linking.known.sdk_layout import (
+from rocwheel.environment.read_tree import read_tree
+from rocwheel.environment.sdk_layout import (
     find_sdk_library,
     is_rocm_library,
     other_versions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.linking.known.sdk_names import (
+from rocwheel.artifacts.sdk_names import (
     device_extra,
     device_target,
     family_module,

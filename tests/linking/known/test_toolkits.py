@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.linking.known.toolkits import (
+from rocwheel.environment.known_libraries import (
     driver_of_library,
     is_cuda_library,
     is_shared_by_toolkits,

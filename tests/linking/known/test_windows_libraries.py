@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.linking.known.windows_libraries import (
-    DllKind,
-    comes_with_python,
-    find_sdk_dll,
-    is_driver_dll,
-    kind_of_dll,
-)
+from rocwheel.environment.known_libraries import DllKind, comes_with_python, find_sdk_dll, is_driver_dll, kind_of_dll
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.repair.comparing.finds import Found
+from rocwheel.repair.comparison import Found
 from tests.repair.plans import SDK, plan
 from tests.support.trees import library
 

@@ -13,16 +13,13 @@ from hypothesis import strategies as st
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.installed.environments import split_environments
-from rocwheel.linking.entries import expand_entry, leads_nowhere, split_run_path
-from rocwheel.linking.known.sdk_layout import find_sdk_library
-from rocwheel.linking.known.system_libraries import allowed_libraries
-from rocwheel.linking.known.toolkits import is_toolkit_folder
-from rocwheel.linking.loader import How, Library, Loader
-from rocwheel.linking.run_path_choice import SetRunpath
-from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
-from rocwheel.repair.comparing.losses import find_losses
-from rocwheel.repair.comparing.own_folders import is_own_folder
+from rocwheel.environment.known_libraries import allowed_libraries, is_toolkit_folder
+from rocwheel.environment.loader import SITE, How, Library, Loader, TreeDisk, place_of
+from rocwheel.environment.run_path_entries import expand_entry, leads_nowhere, split_run_path
+from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.sdk_layout import find_sdk_library
+from rocwheel.environment.tree import split_environments
+from rocwheel.repair.comparison import find_losses, is_own_folder
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.support.example_counts import examples
@@ -32,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.binary.elf.facts import Elf
-    from rocwheel.installed.tree import InstalledFile, Tree
-    from rocwheel.linking.loader import Search
+    from rocwheel.environment.loader import Search
+    from rocwheel.environment.tree import InstalledFile, Tree
     from rocwheel.repair.plan import RepairPlan
 
 ENTRIES = (
@@ -238,7 +235,7 @@ def test_the_property_notices_a_rule_that_is_not_asked(
     made = tree((package(), [first, user, *copies, data("demo/__init__.py", size=9)]))
     edits = {"demo/m.so": SetRunpath("$ORIGIN/w:$ORIGIN/v:$ORIGIN", RunpathTag.RUNPATH)}
     _require_told(made, edits)
-    monkeypatch.setattr(f"rocwheel.repair.comparing.losses.{rule}", lambda *_: iter(()))
+    monkeypatch.setattr(f"rocwheel.repair.comparison.{rule}", lambda *_: iter(()))
     with pytest.raises(AssertionError):
         _require_told(made, edits)
 

@@ -9,15 +9,14 @@ import pytest
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.linking.run_path_choice import SetRunpath
-from rocwheel.repair.comparing.comparison import Loss
-from rocwheel.repair.comparing.losses import find_losses
+from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.repair.comparison import Loss, find_losses
 from tests.support.trees import data, library, package, tree, with_run_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rocwheel.installed.tree import InstalledFile, Tree
+    from rocwheel.environment.tree import InstalledFile, Tree
 
 SDK = (package("rocm-sdk-core", version="7.1.2", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.7")])
 

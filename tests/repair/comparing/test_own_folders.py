@@ -8,12 +8,12 @@ import pytest
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.linking.tree_disk import SITE
-from rocwheel.repair.comparing.own_folders import has_nothing_to_open, is_own_folder
+from rocwheel.environment.loader import SITE
+from rocwheel.repair.comparison import has_nothing_to_open, is_own_folder
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.environment.tree import Distribution, InstalledFile
 
 MODULE = data("demo/__init__.py", size=9)
 MORE = (package("more", is_context=True), [data("demo/more.py")])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import zipfile
 from typing import TYPE_CHECKING
 
-from rocwheel.repair.changes import Change
-from rocwheel.repair.metadata.modes import mode_changes
+from rocwheel.repair.changes import Change, mode_changes
 from tests.support.trees import data
 from tests.support.wheels import make_wheel
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.requirements import Requirement
 
-from rocwheel.installed.environments import split_environments
+from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import Pin, RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.support.libraries import needs_compiler

@@ -8,11 +8,11 @@ import pytest
 
 from rocwheel.audit.wheel_toolkits import Toolkit
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.installed.environments import split_environments
-from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces
+from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces
+from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
-from rocwheel.repair.run_paths.kept_entries import entries_to_keep
+from rocwheel.repair.run_paths import entries_to_keep
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, tree
 from tests.support.wheels import make_wheel, members
@@ -20,7 +20,7 @@ from tests.support.wheels import make_wheel, members
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
     from rocwheel.repair.plan import RepairPlan
     from tests.support.command_line import Run
 

@@ -6,11 +6,11 @@ import pytest
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.installed.environments import split_environments
-from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
-from rocwheel.repair.run_paths.safe_edits import safe_edits
+from rocwheel.repair.run_paths import safe_edits
 from tests.repair.plans import Part, plan, run_paths
 from tests.support.trees import data, library, package, tree
 

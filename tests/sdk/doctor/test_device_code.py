@@ -14,7 +14,7 @@ from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_wheel import split_wheel
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.sdk.rocm_sdk._gpus import GENERIC_TARGETS
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.wheels.sdist import SourceDate
 from tests.sdk.installed import FROM_INDEX
 from tests.support.fat_libraries import build_fat_library, make_bundle

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocwheel.sdk.rocm_sdk._gpus import INTEGRATED, DetectionError, base_target, detect_gpus, target_name
 from rocwheel.sdk.rocm_sdk._system import System
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.linking.known.sdk_layout import sdk_folders
+from rocwheel.environment.sdk_layout import sdk_folders
 from tests.support.repair_proof.chroot import SITE
 
 if TYPE_CHECKING:

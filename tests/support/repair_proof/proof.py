@@ -22,8 +22,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.linking.known.sdk_layout import sdk_folders, sdk_selector
-from rocwheel.linking.known.system_libraries import allowed_libraries
+from rocwheel.environment.known_libraries import allowed_libraries
+from rocwheel.environment.sdk_layout import sdk_folders, sdk_selector
 from tests.support.repair_proof.chroot import SITE, Answer, Chroot
 from tests.support.repair_proof.places import Places, find_places, sdk_libraries, sdk_places
 from tests.support.repair_proof.stubs import INHERITED

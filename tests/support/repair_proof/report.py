@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.linking.known.toolkits import is_toolkit_folder
+from rocwheel.environment.known_libraries import is_toolkit_folder
 from tests.support.repair_proof.chroot import SITE
 from tests.support.repair_proof.proof import Proof
 

@@ -11,9 +11,9 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from rocwheel.binary.code_objects import machine_of_number
-from rocwheel.targets.catalog.catalog import SPIRV, Target, load_catalog, sort_key
+from rocwheel.targets.catalog import SPIRV, Target, load_catalog, sort_key
 from rocwheel.targets.errors import IllegalFeatureError
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 CATALOG = load_catalog()
 TABLES = (

@@ -7,13 +7,7 @@ import re
 import pytest
 
 from rocwheel.core.errors import ProblemsError
-from rocwheel.targets.catalog.families import (
-    expand_families,
-    families_of,
-    is_family,
-    is_target,
-    targets_of,
-)
+from rocwheel.targets.catalog import expand_families, families_of, is_family, is_target, targets_of
 from rocwheel.targets.errors import UnknownTargetError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.targets.catalog.owned_targets import owned_targets
+from rocwheel.targets.catalog import owned_targets
 
 
 def test_they_have_a_product_and_somebody_builds_rocm_for_them() -> None:

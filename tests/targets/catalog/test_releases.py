@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from rocwheel.core.errors import InputError
-from rocwheel.targets.catalog.releases import matrix_for, official_span, release_for
+from rocwheel.targets.catalog import matrix_for, official_span, release_for
 from rocwheel.targets.errors import UnknownReleaseError
 
 CDNA = ("gfx906", "gfx908", "gfx90a")

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
-from rocwheel.targets.kernel_files.check import MismatchError, check_kernel_file, processors_in
+from rocwheel.targets.kernel_files import MismatchError, check_kernel_file, processors_in
 from tests.support.code_objects import code_object_header
 from tests.support.damage import damaged
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.targets.catalog.catalog import load_catalog
-from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file, shared_row
+from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.kernel_files import classify_path, is_unknown_kernel_file, shared_row
 
 TENSILE = "TensileLibrary_Type_HH_Contraction_l_Ailk_Bjlk_Cijk_Dijk"
 DIGEST = "0123456789abcdef" * 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.targets.kernel_files.names import is_kernel_file, kernel_targets, library_of, targets_in_path
+from rocwheel.targets.kernel_files import is_kernel_file, kernel_targets, library_of, targets_in_path
 
 
 @pytest.mark.parametrize(

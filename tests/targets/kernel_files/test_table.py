@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwheel.binary.code_objects import known_processors
-from rocwheel.targets.kernel_files.table import load_table
+from rocwheel.targets.kernel_files import load_table
 
 
 def test_every_row_names_sources_that_are_explained_and_every_source_is_used() -> None:

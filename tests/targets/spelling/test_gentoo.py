@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import ProblemsError, RocwheelError
-from rocwheel.targets.catalog.catalog import is_specific, load_catalog
-from rocwheel.targets.catalog.releases import release_for
+from rocwheel.targets.catalog import is_specific, load_catalog, release_for
 from rocwheel.targets.errors import NoFlagError
-from rocwheel.targets.spelling.gentoo import ebuild_fragment, gentoo_variables, parse_desc, spell_desc
-from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
+from rocwheel.targets.spelling import ebuild_fragment, gentoo_variables, parse_desc, spell_desc
+from rocwheel.targets.target_set import TargetSet, parse_target_set
 
 ECLASS = r"""
 set -e

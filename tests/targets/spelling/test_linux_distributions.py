@@ -8,11 +8,10 @@ import subprocess
 
 import pytest
 
-from rocwheel.targets.catalog.releases import release_for
+from rocwheel.targets.catalog import release_for
 from rocwheel.targets.errors import NoFlagError
-from rocwheel.targets.spelling.gentoo import gentoo_variables
-from rocwheel.targets.spelling.linux_distributions import spack_variant
-from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
+from rocwheel.targets.spelling import gentoo_variables, spack_variant
+from rocwheel.targets.target_set import TargetSet, parse_target_set
 
 LOOP = r"""
 official=($1); unofficial=($2)

@@ -6,10 +6,9 @@ import re
 
 import pytest
 
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.errors import AmbiguousProductError, UnknownTargetError
-from rocwheel.targets.spelling.products import product_words, target_of_product
-from rocwheel.targets.spelling.target_set import parse_target_set, target_words
+from rocwheel.targets.target_set import parse_target_set, product_words, target_of_product, target_words
 
 
 def test_a_mistyped_product_has_its_nearest_name() -> None:

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import TargetId
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import covers
-from rocwheel.targets.spelling.shorten import fold_to_families, fold_to_generics
-from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
+from rocwheel.targets.target_set import TargetSet, fold_to_families, fold_to_generics, parse_target_set
 
 NAMES = st.lists(st.sampled_from([target.name for target in load_catalog().targets]), min_size=1, max_size=20)
 

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import RocwheelError
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.errors import ConflictError, NoFlagError
-from rocwheel.targets.kernel_files.names import targets_in_path
-from rocwheel.targets.spelling.spellings import file_name_spelling, spell_lines
-from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
-from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for
+from rocwheel.targets.kernel_files import targets_in_path
+from rocwheel.targets.spelling import WITH_OPTIONAL, Tool, file_name_spelling, flags_for, spell_lines
+from rocwheel.targets.target_set import TargetSet, parse_target_set
 from tests.support.bazel import STARTUP
 from tests.support.example_counts import examples
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeatureError, UnknownTargetError
-from rocwheel.targets.spelling.spellings import spell_cmake, spell_commas, spell_offload_arch, spell_spaces
-from rocwheel.targets.spelling.target_set import TargetSet, parse_known_target, parse_target_set
+from rocwheel.targets.spelling import spell_cmake, spell_commas, spell_offload_arch, spell_spaces
+from rocwheel.targets.target_set import TargetSet, parse_known_target, parse_target_set
 
 
 def _known_ids() -> st.SearchStrategy[TargetId]:

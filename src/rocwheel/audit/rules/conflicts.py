@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
 from rocwheel.core.messages import count, first_of
-from rocwheel.linking.tree_disk import SITE, place_of
+from rocwheel.environment.loader import SITE, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.installed.tree import InstalledFile
-    from rocwheel.linking.loader import Library
+    from rocwheel.environment.loader import Library
+    from rocwheel.environment.tree import InstalledFile
 
 __all__ = ["RULES"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from rocwheel.artifacts.sdk_names import device_target, is_sdk_package
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundles.runtimes import first_reader
 from rocwheel.binary.code_objects import parse_target_id, processor_of
@@ -14,9 +15,8 @@ from rocwheel.binary.elf.facts import is_linker
 from rocwheel.binary.kernel_metadata import TARGET_KEY
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
-from rocwheel.installed.library_code import Reach
-from rocwheel.linking.known.sdk_names import device_target, is_sdk_package
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.environment.library_code import Reach
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import covers
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
     from rocwheel.binary.code_objects import TargetId
-    from rocwheel.installed.device_report import DeviceReport
-    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.environment.file_reports import DeviceReport
+    from rocwheel.environment.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.installed.conflicts import find_conflicts
-from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.environment.tree import find_conflicts
+from rocwheel.targets.serving import split_overlay_path
 from rocwheel.wheels.zip_directory import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 __all__ = ["RULES"]
 

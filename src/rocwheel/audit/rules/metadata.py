@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.core.messages import quoted
-from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
+from rocwheel.environment.check_record import installed_record_problems, wheel_record_problems
 from rocwheel.wheels.metadata import is_license_name, license_places
 from rocwheel.wheels.requirements import applies, is_refusing, readable_requirements
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.environment.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]
 

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.absent_requirements import absent_requirements, absent_sibling, where_else
+from rocwheel.artifacts.sdk_names import is_family_variant
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
+from rocwheel.audit.unresolved import (
+    absent_requirements,
+    absent_sibling,
+    find_unresolved,
+    folders_with,
+    host_hint,
+    is_left_to_driver,
+    where_else,
+)
 from rocwheel.core.messages import count, first_of
-from rocwheel.linking.known.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
-from rocwheel.linking.known.sdk_names import is_family_variant
-from rocwheel.linking.known.toolkits import driver_of_library
+from rocwheel.environment.known_libraries import driver_of_library
+from rocwheel.environment.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.audit.absent_requirements import AbsentRequirement, WhereElse
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.unresolved import UnresolvedLibrary
+    from rocwheel.audit.unresolved import AbsentRequirement, UnresolvedLibrary, WhereElse
 
 __all__ = ["NOT_PROVIDED", "RULES", "SHIP"]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.undeclared_uses import undeclared_uses
-from rocwheel.linking.hwcaps import has_level
-from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.loader import How
+from rocwheel.audit.unresolved import undeclared_uses
+from rocwheel.environment.loader import How
+from rocwheel.environment.run_path_entries import has_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.undeclared_uses import UndeclaredUse
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.audit.unresolved import UndeclaredUse
+    from rocwheel.environment.tree import InstalledFile
 
 __all__ = ["RULES"]
 

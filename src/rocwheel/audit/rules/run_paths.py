@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.core.messages import count, first_of
-from rocwheel.installed.requirements import packages_elsewhere, release_folders
-from rocwheel.linking.entries import (
+from rocwheel.environment.loader import SITE
+from rocwheel.environment.requirements import packages_elsewhere, release_folders
+from rocwheel.environment.run_path_entries import (
+    BUILD_FOLDER,
+    EATEN_ORIGIN,
+    HOST_FOLDER,
+    RELATIVE,
+    EntryRule,
     expand_entry,
     folders_beyond,
     goes_back,
@@ -18,15 +24,13 @@ from rocwheel.linking.entries import (
     resolve_entry,
     split_run_path,
 )
-from rocwheel.linking.entry_rules import BUILD_FOLDER, EATEN_ORIGIN, HOST_FOLDER, RELATIVE, EntryRule
-from rocwheel.linking.known.sdk_layout import sdk_folders
-from rocwheel.linking.tree_disk import SITE
+from rocwheel.environment.sdk_layout import sdk_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 __all__ = ["RULES"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.header import X86, machine_name
 from rocwheel.core.messages import count, first_of
-from rocwheel.installed.platform_tags import WINDOWS_TAGS, misplaced_code, repaired_platforms
-from rocwheel.linking.known.system_libraries import stable_abi
+from rocwheel.environment.known_libraries import stable_abi
+from rocwheel.environment.platform_tags import WINDOWS_TAGS, misplaced_code, repaired_platforms
 from rocwheel.wheels.names import wheel_platforms
 from rocwheel.wheels.platform_floor import host_machines, next_policy, platform_floor
 from rocwheel.wheels.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform, split_tags
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.environment.tree import Distribution, InstalledFile
     from rocwheel.wheels.platform_floor import PlatformFloor
 
 __all__ = ["RULES"]

@@ -5,21 +5,20 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.absent_requirements import where_else
+from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.rules.missing_libraries import NOT_PROVIDED, SHIP
-from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
-from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.toolkits import driver_of_library
-from rocwheel.linking.tree_disk import SITE
+from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver, where_else
+from rocwheel.environment.known_libraries import driver_of_library
+from rocwheel.environment.loader import SITE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.unresolved import UnresolvedLibrary
-    from rocwheel.installed.tree import InstalledFile
-    from rocwheel.linking.loader import LoaderStop
+    from rocwheel.environment.loader import LoaderStop
+    from rocwheel.environment.tree import InstalledFile
 
 __all__ = ["RULES"]
 

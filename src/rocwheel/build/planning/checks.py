@@ -25,10 +25,8 @@ from rocwheel.core.names import (
     path_length,
     room_above,
 )
-from rocwheel.linking.import_libraries import gnu_import_libraries
-from rocwheel.linking.known.system_libraries import allowed_libraries
-from rocwheel.linking.known.windows_libraries import DllKind, kind_of_dll
-from rocwheel.targets.catalog.families import is_family, targets_of
+from rocwheel.environment.known_libraries import DllKind, allowed_libraries, gnu_import_libraries, kind_of_dll
+from rocwheel.targets.catalog import is_family, targets_of
 from rocwheel.wheels.names import wheel_platforms
 from rocwheel.wheels.sdist import sdist_name
 from rocwheel.wheels.tags import lowest_glibc

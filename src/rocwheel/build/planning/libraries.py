@@ -16,8 +16,8 @@ import msgspec
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.names import fold_case
 from rocwheel.device.edit_bundles import any_variant_runs
-from rocwheel.targets.catalog.owned_targets import owned_targets
-from rocwheel.targets.overlay_names import split_overlay_path
+from rocwheel.targets.catalog import owned_targets
+from rocwheel.targets.serving import split_overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

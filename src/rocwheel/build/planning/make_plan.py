@@ -21,8 +21,7 @@ from rocwheel.build.planning.selector_facts import make_selector_facts
 from rocwheel.build.planning.wheels import plan_device_wheel, plan_runtime_wheel
 from rocwheel.build.recipe import recipe_for
 from rocwheel.build.variants import plan_variants
-from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
-from rocwheel.installed.coherence.check import CoherenceReport, check_coherence
+from rocwheel.environment.coherence import CoherenceReport, WheelFacts, carriers_of, check_coherence
 from rocwheel.targets.declaration import encode_declaration
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.workers import convert_all
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import TargetPair, parse_pairs
-from rocwheel.targets.spelling.target_set import parse_target_set, target_words
+from rocwheel.targets.target_set import parse_target_set, target_words
 from rocwheel.wheels.tags import check_platform
 
 if TYPE_CHECKING:

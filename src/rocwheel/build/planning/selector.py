@@ -14,7 +14,7 @@ from rocwheel.build.plan import PlannedSdist, PlannedWheel, TextMember
 from rocwheel.build.planning.libraries import common_gpus, overlaid_libraries, windows_libraries
 from rocwheel.build.planning.selector_facts import find_machines
 from rocwheel.build.sdk_source import SDK_LICENSE, render_literals, sdk_component, sdk_license, sdk_module
-from rocwheel.targets.catalog.owned_targets import owned_targets
+from rocwheel.targets.catalog import owned_targets
 from rocwheel.wheels.metadata import CoreMetadata, render_metadata
 from rocwheel.wheels.requirements import refusing_requirement
 from rocwheel.wheels.writing import WheelName, normalized_file_part

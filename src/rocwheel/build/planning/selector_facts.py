@@ -11,12 +11,10 @@ from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.build.planning.packages import PlacedPackage, PlanBasis
 from rocwheel.build.recipe import is_per_variant
 from rocwheel.core.errors import InputError
-from rocwheel.targets.catalog.catalog import load_catalog
-from rocwheel.targets.catalog.families import is_family, is_target, targets_of
-from rocwheel.targets.catalog.owned_targets import owned_targets
+from rocwheel.targets.catalog import is_family, is_target, load_catalog, owned_targets, targets_of
 from rocwheel.targets.compatibility import Fit, choose
-from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
-from rocwheel.targets.spelling.products import target_of_product
+from rocwheel.targets.kernel_files import is_kernel_file, targets_in_path, without_targets
+from rocwheel.targets.target_set import target_of_product
 from rocwheel.wheels.platform_floor import host_machines
 from rocwheel.wheels.requirements import platforms_of_tag
 from rocwheel.wheels.tags import parse_platforms

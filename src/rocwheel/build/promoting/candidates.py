@@ -21,7 +21,7 @@ from rocwheel.artifacts.sdk_files import SDK_MANIFEST_PATH
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.workers import map_collecting, raise_all
-from rocwheel.installed.coherence.selector_facts import parse_literals
+from rocwheel.environment.package_targets import parse_literals
 from rocwheel.wheels.metadata import CoreMetadataError, edit_requirements, parse_core_metadata, set_version
 from rocwheel.wheels.names import FileName, parse_path
 from rocwheel.wheels.requirements import is_refusing, readable_requirements

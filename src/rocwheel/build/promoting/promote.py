@@ -21,8 +21,8 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import convert_all, open_workers, raise_all, worker_count
 from rocwheel.core.writing import check_destination, safe_mode
-from rocwheel.installed.check_record import wheel_record_problems
-from rocwheel.installed.tree import Distribution, InstalledFile
+from rocwheel.environment.check_record import wheel_record_problems
+from rocwheel.environment.tree import Distribution, InstalledFile
 from rocwheel.wheels.content import BytesContent
 from rocwheel.wheels.record import parse_record
 from rocwheel.wheels.sbom import SBOM_NAME

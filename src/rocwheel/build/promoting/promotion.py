@@ -19,8 +19,7 @@ from rocwheel.build.promoting.candidates import (
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
-from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
-from rocwheel.installed.coherence.check import check_coherence
+from rocwheel.environment.coherence import WheelFacts, carriers_of, check_coherence
 from rocwheel.targets.declaration import DECLARATION_NAME, Declaration, decode_declaration, encode_declaration
 from rocwheel.wheels.metadata import parse_core_metadata, set_values
 from rocwheel.wheels.requirements import RequirementError, is_refusing, read_requirement, readable_requirements

@@ -29,7 +29,7 @@ from rocwheel.device.merging.shards import (
     sort_shard,
     unite_device_files,
 )
-from rocwheel.targets.kernel_files.classify import is_unknown_kernel_file
+from rocwheel.targets.kernel_files import is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -21,11 +21,10 @@ from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.reading import have_same_bytes
 from rocwheel.device.merging.host_parts import HostDifference, compare_host_parts
-from rocwheel.targets.catalog.families import is_family
+from rocwheel.targets.catalog import is_family
 from rocwheel.targets.compatibility import GENERIC
-from rocwheel.targets.kernel_files.check import check_kernel_file
-from rocwheel.targets.kernel_files.classify import classify_path, shared_row
-from rocwheel.targets.kernel_files.table import Difference as SharedRule
+from rocwheel.targets.kernel_files import Difference as SharedRule
+from rocwheel.targets.kernel_files import check_kernel_file, classify_path, shared_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

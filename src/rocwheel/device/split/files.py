@@ -22,9 +22,14 @@ from rocwheel.device.edit_bundles import any_variant_runs
 from rocwheel.device.split.host import has_code_to_split, plan_host_file
 from rocwheel.device.split.host_layout import NotSplittableError
 from rocwheel.device.split.units import ARCHIVE_FOLDER, LibraryPlan, name_groups, plan_library
-from rocwheel.targets.catalog.catalog import load_catalog, sort_key
-from rocwheel.targets.kernel_files.check import check_kernel_file
-from rocwheel.targets.kernel_files.classify import KernelFile, classify_path, find_family, is_unknown_kernel_file
+from rocwheel.targets.catalog import load_catalog, sort_key
+from rocwheel.targets.kernel_files import (
+    KernelFile,
+    check_kernel_file,
+    classify_path,
+    find_family,
+    is_unknown_kernel_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

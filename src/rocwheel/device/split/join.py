@@ -33,8 +33,7 @@ from rocwheel.device.split.fat import plan_fat_file
 from rocwheel.device.split.files import NamedFile
 from rocwheel.device.split.host_layout import NoRoomForCodeError
 from rocwheel.device.split.units import code_keys, named_features
-from rocwheel.targets.kernel_files.check import check_kernel_file
-from rocwheel.targets.kernel_files.classify import classify_path
+from rocwheel.targets.kernel_files import check_kernel_file, classify_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -21,10 +21,9 @@ from rocwheel.device.edit_bundles import Prune, needed_code
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder
 from rocwheel.device.split.files import DeviceFile, find_kernels
 from rocwheel.device.trim import require_trimmable
-from rocwheel.targets.catalog.catalog import sort_key
-from rocwheel.targets.catalog.similar_code import relabelled_agents
-from rocwheel.targets.kernel_files.classify import find_family
-from rocwheel.targets.overlay_names import overlay_path
+from rocwheel.targets.catalog import relabelled_agents, sort_key
+from rocwheel.targets.kernel_files import find_family
+from rocwheel.targets.serving import overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -28,7 +28,7 @@ from rocwheel.device.split.files import LackingCode, NamedFile, SplitChoice, pla
 from rocwheel.device.split.host import plan_host_file
 from rocwheel.device.split.join import CheckedFiles, checked_files
 from rocwheel.device.split.units import is_archive_folder
-from rocwheel.targets.kernel_files.classify import classify_path
+from rocwheel.targets.kernel_files import classify_path
 from rocwheel.wheels.binaries import inner_wheel_warnings
 
 if TYPE_CHECKING:

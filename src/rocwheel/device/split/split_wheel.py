@@ -38,10 +38,9 @@ from rocwheel.device.split.wheel_metadata import (
     read_finished_wheel,
 )
 from rocwheel.device.split.wheel_names import DeviceNames
-from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
-from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
-from rocwheel.targets.kernel_files.names import kpack_target
+from rocwheel.targets.kernel_files import classify_path, is_unknown_kernel_file, kpack_target
 from rocwheel.wheels.compression import STORED
 from rocwheel.wheels.content import BytesContent, FileContent, PatchedContent
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill

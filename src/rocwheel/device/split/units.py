@@ -32,7 +32,7 @@ from rocwheel.core.messages import count
 from rocwheel.device.edit_bundles import needed_code
 from rocwheel.device.split.host import UnitLink
 from rocwheel.device.split.host_layout import NotSplittableError
-from rocwheel.targets.catalog.catalog import SPIRV, sort_key
+from rocwheel.targets.catalog import SPIRV, sort_key
 from rocwheel.targets.compatibility import choose, settings_of
 
 if TYPE_CHECKING:

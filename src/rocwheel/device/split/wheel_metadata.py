@@ -18,7 +18,7 @@ from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.wheel_names import check_prefix, is_device_extra, is_family
 from rocwheel.targets.declaration import DECLARATION_NAME
-from rocwheel.targets.kernel_files.classify import find_family
+from rocwheel.targets.kernel_files import find_family
 from rocwheel.wheels.metadata import (
     CoreMetadata,
     CoreMetadataError,

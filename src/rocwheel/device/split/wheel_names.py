@@ -10,7 +10,7 @@ from packaging.utils import InvalidName, canonicalize_name
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.names import is_file_name
-from rocwheel.targets.kernel_files.classify import find_family
+from rocwheel.targets.kernel_files import find_family
 from rocwheel.wheels.metadata import wheel_headers
 from rocwheel.wheels.names import is_distribution_name, without_label
 

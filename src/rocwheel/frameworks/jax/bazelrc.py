@@ -12,14 +12,14 @@ import msgspec
 from rocwheel.core.errors import WorkError, read_error
 from rocwheel.core.reading import read_regular
 from rocwheel.core.writing import atomic_file
-from rocwheel.targets.spelling.spellings import spell_commas
+from rocwheel.targets.spelling import spell_commas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from rocwheel.frameworks.jax.settings import BazelSettings
-    from rocwheel.targets.spelling.target_set import TargetSet
+    from rocwheel.targets.target_set import TargetSet
 
 
 _SEAL = re.compile(r"\A# (?P<note>.*) sha256 of what follows: (?P<digest>[0-9a-f]{64})\n")

@@ -13,10 +13,10 @@ import msgspec
 
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError
+from rocwheel.environment.run_path_entries import lost_origin
 from rocwheel.frameworks.jax.commands import require_values
 from rocwheel.frameworks.jax.settings import BazelSettings
 from rocwheel.frameworks.jax.words import Reference, bare, has_references, is_reference, pieces, reference, shown
-from rocwheel.linking.entries import lost_origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

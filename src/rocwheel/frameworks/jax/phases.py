@@ -36,7 +36,7 @@ from rocwheel.frameworks.jax.checkout import (
 )
 from rocwheel.frameworks.jax.editing import MARK, ask, text_patch, without_question
 from rocwheel.frameworks.jax.settings_draft import BUILDERS, plugin_modules, settings_text
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from rocwheel.frameworks.jax.bazel_files import RcLine, Splice

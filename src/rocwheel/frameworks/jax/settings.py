@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from rocwheel.artifacts.sdk_names import is_family
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import read_regular
-from rocwheel.linking.entries import lost_origin
-from rocwheel.linking.known.sdk_layout import sdk_search_folders
-from rocwheel.linking.known.sdk_names import is_family
-from rocwheel.targets.catalog.families import check_family
+from rocwheel.environment.run_path_entries import lost_origin
+from rocwheel.environment.sdk_layout import sdk_search_folders
+from rocwheel.targets.catalog import check_family
 from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:

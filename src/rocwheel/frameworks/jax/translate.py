@@ -39,7 +39,7 @@ from rocwheel.frameworks.jax.python_calls import read_python_calls
 from rocwheel.frameworks.jax.settings import BazelSettings, check_settings, settings_line
 from rocwheel.frameworks.jax.starlark import wheel_rule_commands
 from rocwheel.frameworks.jax.words import MARKS, spell_line
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.audit.finding import Severity
-from rocwheel.installed.tree import Distribution
+from rocwheel.environment.tree import Distribution
 from tests.support.breaches import Breach, brief, check_breach, one
 from tests.support.trees import data, dll, find, tree, windows_package
 

@@ -9,8 +9,8 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.pe.layout import FaultKind, LayoutFault
-from rocwheel.installed.environments import split_environments
-from rocwheel.installed.pe_report import PeReport
+from rocwheel.environment.file_reports import PeReport
+from rocwheel.environment.tree import split_environments
 from tests.support.breaches import Breach, brief, check_breach, one
 from tests.support.trees import data, dll, exe, find, library, package, windows_package
 

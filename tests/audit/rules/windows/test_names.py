@@ -11,7 +11,7 @@ from tests.support.breaches import Breach, brief, check_breach, one
 from tests.support.trees import data, dll, find, library, package, tree, windows_package
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.environment.tree import Distribution, InstalledFile, Tree
 
 LONG = f"_rocm_sdk_libraries/bin/{'x' * 160}.dat"
 """188 characters."""

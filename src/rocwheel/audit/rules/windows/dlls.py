@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.absent_requirements import where_else
+from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.audit.dll_uses import DllUse, When, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.unresolved import where_else
 from rocwheel.binary.pe.header import machine_name
 from rocwheel.core.messages import first_of
-from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.windows_libraries import DllKind, find_sdk_dll
+from rocwheel.environment.known_libraries import DllKind, find_sdk_dll
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

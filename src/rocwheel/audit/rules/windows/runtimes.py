@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.audit.dll_uses import DllUse, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.core.messages import first_of
-from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.windows_libraries import (
+from rocwheel.environment.known_libraries import (
     DllKind,
     comes_with_any_driver,
     comes_with_python,

@@ -11,13 +11,13 @@ from rocwheel.audit.dll_uses import When, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.core.messages import first_of
 from rocwheel.core.names import fold_case
-from rocwheel.linking.import_libraries import gnu_import_libraries
+from rocwheel.environment.known_libraries import gnu_import_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.environment.tree import InstalledFile
 
 __all__ = ["RULES", "find_circles"]
 

@@ -1,0 +1,135 @@
+"""What a bug report needs to know: this installation of rocwheel, its machine, and the ROCm that is installed there."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import zlib
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel import __version__
+from rocwheel.artifacts.sdk_names import is_sdk_package
+from rocwheel.core.compression import zstd
+from rocwheel.targets.machine import System, survey_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["About", "Prefix", "read_about"]
+
+_PACKAGES = ("msgspec", "packaging", "rich", "typer")
+_CODECS = ("deflate", "zlib-ng")
+_PREFIX_VARIABLES = ("ROCM_PATH", "ROCM_HOME", "HIP_PATH")
+_VARIABLES = ("CUDA_", "GPU_", "HIP_", "HSA_", "ROCM_", "ROCR_", "SOURCE_DATE_EPOCH")
+
+
+class Prefix(msgspec.Struct, frozen=True):
+    """A place where a ROCm installation is expected."""
+
+    named_by: str
+    """The variable or the convention that names it."""
+    path: str
+    exists: bool
+    version: str
+    """The text of ``.info/version``; empty when there is none."""
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about this installation of rocwheel and its machine: the document ``rocwheel.about/1``."""
+
+    rocwheel: str
+    folder: str
+    """Where rocwheel's modules are."""
+    python: str
+    executable: str
+    system: str
+    libc: str
+    cpus: int
+    """How many cores this process may use."""
+    codecs: dict[str, str]
+    packages: dict[str, str]
+    """Versions of the packages that rocwheel requires."""
+    prefixes: tuple[Prefix, ...]
+    rocm_packages: dict[str, str]
+    """Versions of the installed ``rocm`` packages, by name."""
+    environment: dict[str, str]
+    """The variables that are set and choose a ROCm, a GPU or the date of an archive."""
+    gpus: tuple[str, ...]
+    problems: tuple[str, ...]
+    """What of the machine's GPUs can't be understood."""
+
+
+def read_about(environ: Mapping[str, str], *, root: Path = Path("/")) -> About:
+    """Return the facts of this process, with those of the machine whose file system is at ``root``."""
+    detection = survey_machine(System(root))
+    return About(
+        rocwheel=__version__,
+        folder=str(Path(__file__).parent.parent),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        executable=sys.executable,
+        system=_platform_text(),
+        libc=" ".join(platform.libc_ver()).strip() or "not known",
+        cpus=len(os.sched_getaffinity(0)),
+        codecs=_codecs(),
+        packages={name: _version(name) for name in _PACKAGES},
+        prefixes=tuple(_prefixes(environ, root)),
+        rocm_packages=_rocm_packages(metadata.distributions()),
+        environment={name: value for name, value in sorted(environ.items()) if name.startswith(_VARIABLES)},
+        gpus=tuple(gpu.target for gpu in detection.gpus),
+        problems=tuple(map(str, detection.problems)),
+    )
+
+
+def _platform_text() -> str:
+    """Return the name of the distribution, the kernel and the processor."""
+    try:
+        distribution = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        distribution = platform.system()
+    return f"{distribution}, {platform.release()}, {platform.machine()}"
+
+
+def _codecs() -> dict[str, str]:
+    versions = {name: _version(name) for name in _CODECS}
+    return {**versions, "zlib": zlib.ZLIB_RUNTIME_VERSION, "zstd": zstd.zstd_version}
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _prefixes(environ: Mapping[str, str], root: Path) -> Iterator[Prefix]:
+    """Yield where ROCm is expected: where variables say, and in ``/opt/rocm``."""
+    for name in _PREFIX_VARIABLES:
+        if environ.get(name):
+            yield _prefix(name, Path(environ[name]))
+    yield _prefix("default", root / "opt/rocm")
+
+
+def _prefix(named_by: str, path: Path) -> Prefix:
+    exists, version = False, ""
+    with suppress(OSError):
+        exists = path.is_dir()
+        version = (path / ".info/version").read_text(errors="backslashreplace").strip()
+    return Prefix(named_by, str(path), exists, version)
+
+
+def _rocm_packages(installed: Iterable[metadata.Distribution]) -> dict[str, str]:
+    """Return the versions of the packages that ROCm's wheels come as: ``rocm`` and ``rocm-sdk-*``."""
+    found = {str(one.metadata["Name"]): one.version for one in installed if one.metadata["Name"]}
+    return {name: found[name] for name in sorted(found) if _is_rocm(name)}
+
+
+def _is_rocm(name: str) -> bool:
+    normalized = canonicalize_name(name)
+    return normalized == "rocm" or is_sdk_package(normalized) or normalized.startswith("rocm-profiler")

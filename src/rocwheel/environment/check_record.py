@@ -1,0 +1,128 @@
+"""RECORD compared with the files that it lists, in a wheel and in an environment (:pep:`376`, :pep:`427`)."""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.messages import count
+from rocwheel.wheels.record import find_record_gaps, spell_hash
+from rocwheel.wheels.zip_directory import SIGNATURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rocwheel.environment.tree import Distribution, InstalledFile, Tree
+    from rocwheel.wheels.record import RecordEntry
+
+__all__ = ["RecordProblem", "installed_record_problems", "wheel_record_problems"]
+
+_UNHASHED = ("RECORD", *SIGNATURES)
+_WEAK = ("md5", "sha1")
+
+
+class RecordProblem(msgspec.Struct, frozen=True):
+    """What is wrong with the entry of a path: the kind of fault, and a sentence about it."""
+
+    path: str
+    kind: str
+    found: str
+
+    @property
+    def facts(self) -> tuple[str, str]:
+        """What sets the problem apart from others of the same RECORD."""
+        return self.kind, self.path
+
+
+def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[RecordProblem]:
+    """Yield what is wrong with the RECORD of a wheel, whose members are ``files``."""
+    rows = {entry.path: entry for entry in owner.record}
+    members = {file.member: file for file in files}
+    gaps = find_record_gaps((entry.path for entry in owner.record), members, owner.dist_info)
+    for path, number in gaps.repeated.items():
+        yield RecordProblem(path, "repeated", f"RECORD lists {path} {number} times")
+    yield from map(_absent, gaps.absent)
+    for path in gaps.unlisted:
+        yield RecordProblem(path, "unlisted", f"RECORD doesn't list {path}")
+    unhashed = {f"{owner.dist_info}/{name}" for name in _UNHASHED}
+    for path, row in rows.items():
+        if path in members and path not in unhashed and (problem := _row_problem(row, members[path])):
+            yield problem
+
+
+def _absent(path: str) -> RecordProblem:
+    return RecordProblem(path, "absent", f"RECORD lists {path}, which is absent")
+
+
+def _wrong_hash(file: InstalledFile, row: RecordEntry) -> RecordProblem:
+    """Return the problem of a hash that is not the file's, or not spelled as installers read it."""
+    if file.sha256 is None or not (spelling := _other_spelling(row.hash.partition("=")[2], file.sha256)):
+        return RecordProblem(row.path, "hash", f"RECORD has a different hash for {row.path}")
+    found = f"RECORD has the hash of {row.path} {spelling}, not in URL-safe base64 without padding"
+    return RecordProblem(row.path, "spelling", found)
+
+
+def _other_spelling(digest: str, sha256: bytes) -> str:
+    """Return how a digest is spelled that is the right one, but not as :pep:`376` has it; empty for a wrong one."""
+    if digest.lower() == sha256.hex():
+        return "in hexadecimal"
+    padded = base64.urlsafe_b64encode(sha256).decode()
+    standard = base64.b64encode(sha256).decode()
+    if digest == padded:
+        return "in base64 with padding"
+    return "in base64 with '+' and '/'" if digest.rstrip("=") == standard.rstrip("=") else ""
+
+
+def _row_problem(row: RecordEntry, file: InstalledFile) -> RecordProblem | None:
+    if not _has_hash(file, row.hash):
+        return _wrong_hash(file, row)
+    if (algorithm := row.hash.partition("=")[0]) in _WEAK:
+        found = f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
+        return RecordProblem(row.path, "algorithm", found)
+    if row.size not in {"", str(file.size)}:
+        found = f"RECORD has the size {row.size} for {row.path}, which has {count(file.size, 'byte')}"
+        return RecordProblem(row.path, "size", found)
+    return None
+
+
+def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[RecordProblem]:
+    """Yield what is wrong with the RECORD of an installed distribution.
+
+    Bytecode is not compared, since interpreters write it. Files that no RECORD lists are not reported: nothing says
+    whose they are. A line may name a folder, which pip and uv then remove with all its content.
+    """
+    folders = _folders(tree)
+    for path, row in sorted({entry.path: entry for entry in owner.record}.items()):
+        if path.startswith(("/", "../")) or path.endswith(".pyc"):
+            continue
+        source = posixpath.join(posixpath.dirname(owner.source), path)
+        file = tree.by_source.get(source)
+        if file is not None and file.is_dangling:
+            yield RecordProblem(path, "absent", f"RECORD lists {path}, which is a link to nothing: {file.link}")
+        elif file is not None and not _has_hash(file, row.hash):
+            yield _wrong_hash(file, row)
+        is_folder = not row.hash and source in folders
+        if file is None and not is_folder and not any(path.startswith(f"{link}/") for link in tree.links):
+            yield _absent(path)
+
+
+def _folders(tree: Tree) -> set[str]:
+    """Return the folders that hold files, the higher ones too."""
+    folders: set[str] = set()
+    for source in tree.by_source:
+        folder = posixpath.dirname(source)
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = posixpath.dirname(folder)
+    return folders
+
+
+def _has_hash(file: InstalledFile, text: str) -> bool:
+    """Return whether a file has the hash that RECORD has for it, as ``algorithm=digest``."""
+    # A hash by another algorithm is not compared: both pip and uv write and read this one.
+    if file.sha256 is None or text.partition("=")[0] != "sha256":
+        return True
+    return text == spell_hash(file.sha256)

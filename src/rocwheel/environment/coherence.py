@@ -1,0 +1,589 @@
+"""Whether packages that use one another carry code for the same GPUs.
+
+The rule is that of Gentoo's rocm.eclass (``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``): at least one target is enabled,
+and each target that a package carries is carried by each of its dependencies. A dependency without device code, such as
+a compiler or headers, limits nothing; packages that all have none are coherent.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import IO, TYPE_CHECKING, Protocol
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.artifacts.deb import Choice, DebMember, ForeignCode, open_deb
+from rocwheel.artifacts.from_deb import architecture_problems
+from rocwheel.artifacts.import_table import ImportRules, load_table
+from rocwheel.artifacts.sdk_names import is_divided
+from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
+from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.environment.library_code import (
+    CodeGap,
+    CodeTree,
+    FileCode,
+    Reach,
+    named_code,
+    read_file_code,
+    without_lost,
+)
+from rocwheel.targets.catalog import families_of, load_catalog
+from rocwheel.targets.compatibility import covers, settings_of
+from rocwheel.targets.declaration import RecordedCoherence
+from rocwheel.targets.kernel_files import kpack_target
+from rocwheel.targets.target_set import GPU_FIELD, TargetSet, id_sort_key
+from rocwheel.wheels.requirements import RequirementError, applies, asked_for, follow_requirements, parse_requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from packaging.requirements import Requirement
+
+    from rocwheel.artifacts.deb import DebContent
+
+
+_FEATURE_CHOICES = ((), *((feature,) for feature in FEATURES), FEATURES)
+
+
+class Carrier(msgspec.Struct, frozen=True):
+    """A package, the targets its binaries carry, and the names of the packages it needs."""
+
+    name: str
+    targets: tuple[TargetId, ...] = ()
+    requires: tuple[str, ...] = ()
+    part_of: str = ""
+    """The package that this one completes, as kernels for one GPU complete host libraries; its code counts there."""
+    lost: tuple[TargetId, ...] = ()
+    """Targets for which one of its libraries finds no code, whatever the others carry."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A target that ``package`` lacks, although ``wanted_by`` (a package, or the list of required targets) has it."""
+
+    package: str
+    target: TargetId
+    wanted_by: str
+    carried: tuple[TargetId, ...]
+
+    def __str__(self) -> str:
+        carried = ", ".join(map(str, self.carried)) or "no device code"
+        return f"{self.package} lacks {self.target}, which {self.wanted_by} asks for; it carries {carried}"
+
+
+class Misdeclared(msgspec.Struct, frozen=True):
+    """A package whose control file declares other processors than its binaries carry; ``field`` declares them."""
+
+    package: str
+    field: str
+    declared: tuple[TargetId, ...]
+    carried: tuple[TargetId, ...]
+    holders: tuple[tuple[TargetId, str], ...]
+    """What is carried and not declared, each with the file that holds it."""
+
+    @property
+    def absent(self) -> tuple[TargetId, ...]:
+        """What is declared and not carried."""
+        found = {target.processor for target in self.carried}
+        return tuple(target for target in self.declared if target.processor not in found)
+
+    def __str__(self) -> str:
+        declared, carried, absent = (", ".join(map(str, ids)) for ids in (self.declared, self.carried, self.absent))
+        found = [f"{target} is in {holder}, and not declared" for target, holder in self.holders]
+        found += [f"no file carries {absent}"] if absent else []
+        lead = f"{self.package} declares {declared} in {self.field}, and carries {carried}"
+        return shortened(f"{lead}: {'; '.join(found)}")
+
+
+class CoherenceReport(msgspec.Struct, frozen=True):
+    """What `check_coherence` found."""
+
+    packages: tuple[str, ...]
+    common: tuple[TargetId, ...]
+    """The targets that every package with device code serves."""
+    gaps: tuple[Gap, ...]
+    has_device_code: bool
+    """Whether any of the packages has device code."""
+    absent: tuple[str, ...] = ()
+    """Packages that are needed but were not given, so that their code was not compared."""
+    unusable: tuple[CodeGap, ...] = ()
+    """What libraries carry and find no code for."""
+    leaves: tuple[Gap, ...] = ()
+    """Targets that packages which nobody needs lack, although those that others need all serve them."""
+    is_divided: bool = False
+    misdeclared: tuple[Misdeclared, ...] = ()
+
+    @property
+    def divided(self) -> bool:
+        """Whether no target is served by every package with device code that another one needs.
+
+        Where none needs another, all count.
+        """
+        return self.has_device_code and self.is_divided
+
+    @property
+    def recorded(self) -> RecordedCoherence:
+        """What a wheel that is built records of it."""
+        return RecordedCoherence(self.packages, tuple(map(str, self.common)), tuple(map(str, self.gaps)))
+
+    @property
+    def coherent(self) -> bool:
+        """Whether each package serves what it declares and its users carry, and all that are needed share a target."""
+        fails = any(gap.reach is Reach.FAILS for gap in self.unusable)
+        return not self.gaps and not fails and not self.divided and not self.misdeclared
+
+
+def check_coherence(
+    carriers: Sequence[Carrier],
+    required: Iterable[TargetId] = (),
+    unusable: Sequence[CodeGap] = (),
+    misdeclared: Iterable[Misdeclared] = (),
+) -> CoherenceReport:
+    """Compare each package with its dependencies, and each that has device code with ``required``.
+
+    When none has device code, each of them lacks what is required. A dependency that is not given is only named. What
+    is ``unusable`` doesn't count as served. Raises `InputError` for a package that is given twice.
+    """
+    lost: dict[str, list[TargetId]] = {}
+    for gap in unusable:
+        lost.setdefault(gap.file.package, []).extend(gap.targets if gap.is_lost else ())
+    carriers = [msgspec.structs.replace(one, lost=tuple(lost.get(one.name, ()))) for one in carriers]
+    groups = _Groups(carriers)
+    carrying = {carrier.name for carrier in carriers if carrier.targets}  # what is lost included
+    carrying |= {whole.name for whole in groups.wholes if whole.targets}
+    wanted = tuple(required)
+    gaps: list[Gap] = []
+    for carrier in (*groups.wholes, *groups.parts):
+        needed = [package for package in groups.dependencies(carrier) if package.targets]
+        gaps += [gap for package in needed for gap in _gaps(package, carrier.targets, carrier.name)]
+    for whole in groups.wholes:
+        gaps += _gaps(whole, wanted, "the list of required targets") if whole.name in carrying or not carrying else []
+    absent = {name for carrier in carriers for name in carrier.requires} - {carrier.name for carrier in carriers}
+    common = largest_coherent_set(carriers).ids
+    names = tuple(whole.name for whole in groups.wholes)
+    core = groups.needed or [whole for whole in groups.wholes if whole.targets]
+    in_core = _common(core)
+    named = ", ".join(whole.name for whole in core) if len(core) == 1 else "every package that others need"
+    leaves = [gap for leaf in groups.wholes if leaf.targets and leaf not in core for gap in _gaps(leaf, in_core, named)]
+    return CoherenceReport(
+        names,
+        common,
+        tuple(gaps),
+        bool(carrying),
+        tuple(sorted(absent)),
+        tuple(unusable),
+        tuple(leaves),
+        not in_core,
+        tuple(misdeclared),
+    )
+
+
+def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
+    """Return the targets that every package with device code serves: the set that all could be reduced to.
+
+    A set names the same features in each id of a processor; settings that only some packages distinguish are split.
+    """
+    return _common(whole for whole in _Groups(carriers).wholes if whole.targets)
+
+
+def _common(wholes: Iterable[Carrier]) -> TargetSet:
+    """Return the targets that each of some packages serves."""
+    loaded = [whole.targets for whole in wholes]
+    processors = {target.processor for targets in loaded for target in targets}
+    return TargetSet.of(target for processor in processors for target in _common_settings(TargetId(processor), loaded))
+
+
+def _common_settings(processor: TargetId, loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
+    """Return what every one of ``loaded`` serves of a processor, naming as few features as describe it fully."""
+    finest = _served(settings_of(processor, FEATURES), loaded)
+    choices = (_served(settings_of(processor, features), loaded) for features in _FEATURE_CHOICES)
+    return next(choice for choice in choices if all(covers(choice, target) for target in finest))
+
+
+def _served(targets: Iterable[TargetId], loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
+    return [target for target in targets if all(covers(carried, target) for carried in loaded)]
+
+
+def _gaps(package: Carrier, wanted: Iterable[TargetId], wanted_by: str) -> list[Gap]:
+    missing = [target for target in wanted if not covers(package.targets, target)]
+    return [Gap(package.name, target, wanted_by, package.targets) for target in missing]
+
+
+class _Groups:
+    """Packages with those that complete them, whose code counts as theirs."""
+
+    def __init__(self, carriers: Sequence[Carrier]) -> None:
+        self._by_name = {carrier.name: carrier for carrier in carriers}
+        if len(self._by_name) < len(carriers):
+            twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
+            raise InputError(twice, "is given twice, with different contents", expected="each package once")
+        self._roots = {name: self._root(name) for name in self._by_name}
+        self.parts = [carrier for carrier in carriers if self._roots[carrier.name] != carrier.name]
+        self.wholes = [
+            msgspec.structs.replace(carrier, targets=self._code(carrier.name, frozenset()))
+            for carrier in carriers
+            if self._roots[carrier.name] == carrier.name
+        ]
+
+    @property
+    def needed(self) -> list[Carrier]:
+        """The packages with device code that another one with device code needs."""
+        users = [whole for whole in (*self.wholes, *self.parts) if whole.targets]
+        names = {
+            self._roots.get(name) for user in users for name in user.requires if self._roots.get(name) != user.name
+        }
+        return [whole for whole in self.wholes if whole.targets and whole.name in names]
+
+    def dependencies(self, carrier: Carrier) -> list[Carrier]:
+        """Return the other packages that a package needs: of each, the parts needed by name, or else all."""
+        own = self._roots[carrier.name]
+        needed: dict[str, list[str]] = {}
+        for name in carrier.requires:
+            if self._roots.get(name, own) != own:
+                needed.setdefault(self._roots[name], []).append(name)
+        return [
+            Carrier(names[0] if len(names) == 1 else root, self._code(root, frozenset(names)))
+            for root, names in needed.items()
+        ]
+
+    def _root(self, name: str) -> str:
+        passed = [name]
+        while (whole := self._by_name[passed[-1]].part_of) in self._by_name:
+            if whole in passed:
+                raise InputError(name, f"and {passed[-1]} complete one another", expected="a part of a whole")
+            passed.append(whole)
+        return passed[-1]
+
+    def _code(self, name: str, needed: frozenset[str]) -> tuple[TargetId, ...]:
+        parts = [carrier.name for carrier in self._by_name.values() if carrier.part_of == name]
+        chosen = [part for part in parts if part in needed] or parts
+        targets = {target for part in chosen for target in self._code(part, needed)}
+        carried = targets.union(self._by_name[name].targets)
+        return tuple(sorted(without_lost(carried, self._by_name[name].lost), key=id_sort_key))
+
+
+class WheelFacts(msgspec.Struct, frozen=True):
+    """What coherence needs of one wheel, or of the sdist that chooses wheels."""
+
+    path: str
+    name: str
+    """The distribution's name, normalised."""
+    requirements: tuple[str, ...]
+    """As `read_requirements` reads them."""
+    targets: tuple[TargetId, ...]
+    roots: frozenset[str]
+    """Its top-level directories, without ``.dist-info`` and ``.data``."""
+    version: str = ""
+    """Empty when all packages have the same version, as in a build."""
+    alternatives: frozenset[str] = frozenset()
+    """Names of packages of which it installs those for the machine's GPUs; their code counts as that of one package."""
+    code: tuple[FileCode, ...] = ()
+    """Its files with code, and those that open a folder of kernels."""
+    places: tuple[str, ...] = ()
+    """Where its files are installed."""
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether device packages bring its kernels."""
+        return is_divided(self.name, self.requirements)
+
+
+def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
+    """Return the requirements of a package; raise `InputError`, led by its ``path``, for one that can't be read."""
+    try:
+        return [parse_requirement(text) for text in texts]
+    except RequirementError as e:
+        raise InputError(path, f"has {e}") from e
+
+
+class _Packed(Protocol):
+    """A package with its files."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def code(self) -> tuple[FileCode, ...]: ...
+    @property
+    def places(self) -> tuple[str, ...]: ...
+    @property
+    def is_divided(self) -> bool: ...
+
+
+def find_code_gaps(packages: Sequence[_Packed], unfinished: Collection[str] = ()) -> tuple[CodeGap, ...]:
+    """Return what libraries carry and find no code for, once all packages are installed together.
+
+    Of ``unfinished`` packages, some that bring their kernels may not be given.
+    """
+    files = {(package.name, file.place): file for package in packages for file in package.code}
+    places = ((place, package.name) for package in packages for place in package.places)
+    divided = {package.name for package in packages if package.is_divided}
+    return CodeTree(files.values(), places, divided=divided, unfinished=unfinished).gaps()
+
+
+def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
+    """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
+
+    A wheel completes another one when it is named for the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
+    requires the other one, which has all its directories; packages may share a directory without being parts of one
+    another. Wheels of one package that carry the same, such as those for several versions of Python, count once, with
+    what any of them needs. Raises `InputError` for wheels of one package that carry different code or have different
+    versions.
+    """
+    by_name = {wheel.name: wheel for wheel in wheels}
+    raise_all("wheels", [_difference(by_name[wheel.name], wheel) for wheel in wheels if _differ(by_name, wheel)])
+    ordered = sorted(wheels, key=lambda wheel: list(by_name).index(wheel.name))
+    return [_carrier(list(group), by_name) for _, group in groupby(ordered, attrgetter("name"))]
+
+
+def _differ(by_name: dict[str, WheelFacts], wheel: WheelFacts) -> bool:
+    last = by_name[wheel.name]
+    return (last.version, last.targets) != (wheel.version, wheel.targets)
+
+
+def _difference(one: WheelFacts, other: WheelFacts) -> InputError:
+    if one.version != other.version:
+        found = f"is version {other.version} of {other.name}, but {one.path} is version {one.version}"
+        return InputError(other.path, found, expected="one version of each package")
+    carried, others = (", ".join(map(str, wheel.targets)) or "no device code" for wheel in (other, one))
+    found = f"carries {carried}, but {one.path}, of the same package, carries {others}"
+    return InputError(other.path, found, expected="the same targets in all wheels of a package")
+
+
+def _carrier(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -> Carrier:
+    first = wheels[0]
+    needed = {name for wheel in wheels for name in _needed(wheel, by_name)}
+    return Carrier(first.name, first.targets, tuple(sorted(needed)), _completed_by(first, by_name))
+
+
+def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> set[str]:
+    """Return the names of all packages that a wheel needs, following requirements and extras through the given wheels.
+
+    A package that is needed in another version than the given one is named with that version.
+    """
+
+    def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
+        source = wheel if name == wheel.name else by_name.get(name)
+        for requirement in _requirements(source, extra, wheel.path) if source else ():
+            named = _name_of(requirement, by_name)
+            yield from ((named, asked) for _, asked in asked_for(requirement))
+
+    return {*follow_requirements(wheel.name, brought_by)} - {wheel.name}
+
+
+def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
+    name = canonicalize_name(requirement.name)
+    version = by_name[name].version if name in by_name else ""
+    try:
+        met = not version or requirement.specifier.contains(version, prereleases=True)
+    except ValueError:  # it can't be compared
+        met = True
+    return name if met else f"{name}{requirement.specifier}"
+
+
+def _requirements(wheel: WheelFacts, extra: str, path: str) -> list[Requirement]:
+    """Return what a wheel needs with an extra, or none for ``""``, wherever the wheel ``path`` can be installed."""
+    requirements = read_requirements(wheel.path, wheel.requirements)
+    return [requirement for requirement in requirements if applies(requirement, (extra,), path)]
+
+
+def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
+    chooser = next((other.name for other in by_name.values() if wheel.name in other.alternatives), "")
+    if chooser or not _is_named_for_its_gpus(wheel):
+        return chooser
+    names = {canonicalize_name(requirement.name) for requirement in _requirements(wheel, "", wheel.path)}
+    owners = [by_name[name] for name in sorted(names) if name in by_name and not _is_named_for_its_gpus(by_name[name])]
+    return next((owner.name for owner in owners if wheel.roots and wheel.roots <= owner.roots), "")
+
+
+def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
+    """Return whether a wheel's name holds, between dashes, each target that it carries, or a family of it.
+
+    Code for a generic target may also be there for one of its members, which has no other, and code for a target that
+    shares the package of another one is in that.
+    """
+    catalog = load_catalog()
+    members = {generic.name: generic.members for generic in catalog.generics}
+    names = [target.processor for target in wheel.targets]
+    groups = [(*families_of(name), *members.get(name, ()), catalog.package_of(name)) for name in names]
+    return bool(groups) and all(any(f"-{word.lower()}-" in f"-{wheel.name}-" for word in words) for words in groups)
+
+
+_HEAD, _PIECE = 64, 1 << 20
+
+
+class DebFacts(msgspec.Struct, frozen=True):
+    """What coherence needs of one Debian package."""
+
+    path: str
+    name: str
+    version: str
+    architecture: str
+    depends: tuple[Choice, ...] = ()
+    provides: tuple[Choice, ...] = ()
+    targets: tuple[TargetId, ...] = ()
+    """Those of its code; of a package without code, those that it declares, as Debian's own tool takes them."""
+    code: tuple[FileCode, ...] = ()
+    """Its files with code, and those that open a folder of kernels."""
+    places: tuple[str, ...] = ()
+    """Where its files are installed, without the leading slash."""
+    misdeclared: Misdeclared | None = None
+    """What it declares, where its code is for other processors."""
+    recommends: tuple[Choice, ...] = ()
+    """``Recommends`` and ``Suggests``."""
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether device packages bring its kernels: which ones is known by what it recommends."""
+        return False
+
+
+def read_deb_facts(path: Path) -> DebFacts:
+    """Read a package's relations, its declared targets and the targets of every binary in it, one member at a time.
+
+    Raises `InputError` for a file that is not a package or is damaged, or for another machine than the package;
+    `WorkError` when a binary can't be unpacked.
+    """
+    found: list[FileCode] = []
+    places: list[str] = []
+    with open_deb(path) as deb:
+        control = deb.control
+        foreign = ForeignCode(path, control.architecture)
+        for member in deb.members():
+            places.append(_place(member))
+            code = _read_deb_code(path, member, control.package)
+            found += [code] if code else []
+            if member.content:
+                foreign.note(member.path, member.content.head)
+    raise_all(str(path), foreign.problems("Get it again."))
+    carried = {target for code in found for target in _deb_targets(code)}
+    declared = parse_gpu_field(path, control.gpu_targets)
+    return DebFacts(
+        str(path),
+        control.package,
+        control.version,
+        control.architecture,
+        control.depends,
+        control.provides,
+        tuple(sorted(carried or declared, key=id_sort_key)),
+        tuple(found),
+        tuple(places),
+        _find_misdeclared(control.package, declared, found) if carried and declared else None,
+        control.recommends,
+    )
+
+
+def parse_gpu_field(path: Path, field: str) -> list[TargetId]:
+    """Return the targets of the field's value, also those of newer compilers; raises `InputError` for other words."""
+    words = [word for word in re.split(r"[\s,;]+", field) if word]
+    return convert_all(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)
+
+
+def _place(member: DebMember) -> str:
+    return member.path.removeprefix("./").lstrip("/")
+
+
+def _read_deb_code(path: Path, member: DebMember, package: str) -> FileCode | None:
+    source, place = f"{path}: {member.path}", _place(member)
+    named = FileCode(place=place, source=source, package=package)
+    if member.content is None:
+        return named if place.endswith(".kpack") else None
+    head = member.content.read(_HEAD)
+    if not (has_facts(head) or is_kpack(head) or is_ar_archive(head)):
+        return named_code(named)
+    with open_temporary() as spool:
+        try:
+            require_room(spool, member.size)
+            _unpack(head, member.content, spool)
+        except OSError as e:
+            raise no_room(source, f"its {member.size} unpacked bytes", e) from e
+        with FileRange(path_of(spool), 0, member.size).view() as data:
+            return read_file_code(data, place=place, source=source, package=package)
+
+
+def _deb_targets(code: FileCode) -> tuple[TargetId, ...]:
+    if code.place.endswith(".kpack"):
+        return (kpack_target(code.place, source=code.source),)
+    return tuple(target for targets in code.bundles for target in targets)
+
+
+def _unpack(head: bytes, content: DebContent, target: IO[bytes]) -> None:
+    piece = head
+    while piece:
+        write_all(target, piece)
+        piece = content.read(_PIECE)
+
+
+def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence[FileCode]) -> Misdeclared | None:
+    """Compare processors: the field is for build dependencies, and names features only where all code has them."""
+    declared = sorted(declared, key=id_sort_key)
+    carried = sorted({target for file in code for target in _deb_targets(file)}, key=id_sort_key)
+    named, found = ({target.processor for target in targets} for targets in (declared, carried))
+    if named == found:
+        return None
+    others = [target for target in carried if target.processor not in named]
+    holders = tuple((target, _holder(target, code)) for target in others)
+    return Misdeclared(package, GPU_FIELD, tuple(declared), tuple(carried), holders)
+
+
+def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
+    """Return the first file with code for a target, and how many of its bundles have some if it has several."""
+    file = next(file for file in code if target in _deb_targets(file))
+    having = sum(target in targets for targets in file.bundles)
+    return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
+
+
+def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
+    """Return what `check_coherence` compares: each package with all it needs, directly or through others of them.
+
+    What is not among ``packages`` is named only if it is ROCm's. Raises `InputError`, or `ProblemsError` for several,
+    for two versions of one package, and for packages of another architecture than most.
+    """
+    by_name = {package.name: package for package in packages}
+    foreign = architecture_problems((package.path, package.architecture) for package in packages)
+    doubles = (problem for package in packages if (problem := _double(package, by_name[package.name])))
+    raise_all("the packages", [*foreign, *doubles])
+    relations = _Relations(packages)
+    return [Carrier(name, package.targets, relations.needed(package)) for name, package in by_name.items()]
+
+
+def _double(package: DebFacts, other: DebFacts) -> InputError | None:
+    """Return the error when two packages of one name differ."""
+    if (other.version, other.targets) == (package.version, package.targets):
+        return None
+    found = f"is version {package.version} of {package.name}, but {other.path} is version {other.version}"
+    return InputError(package.path, found, expected="one version of each package")
+
+
+class _Relations:
+    """The relations among the packages that were given."""
+
+    def __init__(self, packages: Sequence[DebFacts]) -> None:
+        self._packages = packages
+        self._names = {package.name for package in packages}
+        self._rules = ImportRules(load_table("debian.toml"))
+
+    def needed(self, package: DebFacts) -> tuple[str, ...]:
+        """Return the names of all packages that one needs, and the relations that none of the given ones satisfies."""
+        found: dict[str, None] = {}
+        left = [package]
+        while left:
+            for choice in left.pop().depends:
+                satisfying = [p for p in self._packages if choice.is_met_by(p.name, p.version, p.provides)]
+                left += [other for other in satisfying if other.name not in found]
+                found |= dict.fromkeys(other.name for other in satisfying)
+                found |= {} if satisfying else dict.fromkeys(self._missing(choice))
+        return tuple(sorted(found.keys() - {package.name}))
+
+    def _missing(self, choice: Choice) -> Iterator[str]:
+        """Yield a relation that no given package satisfies, if it is for ROCm's or for one given in another version."""
+        if any(one.package in self._names or self._rules.is_of_rocm(one.package) for one in choice.relations):
+            yield str(choice)

@@ -1,0 +1,391 @@
+"""What a distribution says of itself, and where its members are installed (:pep:`427`).
+
+A binary that puts names together has ``lib%s.so``, ``lib{}.so`` or a bare ``.so`` among them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from contextlib import suppress
+from email.parser import BytesParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from packaging.metadata import ExceptionGroup, InvalidMetadata, Metadata
+from packaging.utils import canonicalize_name, is_normalized_name
+from packaging.version import Version
+
+from rocwheel.core.decoding import parse_python
+from rocwheel.core.errors import InputError, ProblemsError, each_problem
+from rocwheel.core.messages import quoted
+from rocwheel.core.reading import load
+from rocwheel.environment.loader import InstalledLayout
+from rocwheel.environment.tree import Distribution, MetadataProblem
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.wheels.metadata import (
+    SCRIPT_GROUPS,
+    CoreMetadataError,
+    has_licenses_folder,
+    parse_core_metadata,
+    parse_entry_points,
+)
+from rocwheel.wheels.names import name_and_version, split_label
+from rocwheel.wheels.record import parse_record
+from rocwheel.wheels.sbom import SBOM_NAME, find_unlicensed
+from rocwheel.wheels.variants import load_draft, read_wheel_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from email.message import Message
+
+    from packaging.metadata import RawMetadata
+
+    from rocwheel.core.reading import Data
+    from rocwheel.wheels.record import RecordEntry
+
+
+_POSIX = InstalledLayout()
+_UP = re.compile(r"\A(?:\.\./)+")
+
+
+def installed_path(member: str, layout: InstalledLayout = _POSIX) -> str:
+    """Return where a member is installed, relative to site-packages (:pep:`427`, "The .data directory")."""
+    top, _, rest = member.partition("/")
+    scheme, _, below = rest.partition("/")
+    name = canonicalize_name(top.partition("-")[0])
+    folder = layout.scheme_folder(scheme, name) if top.endswith(".data") and below else None
+    return member if folder is None else folder + below
+
+
+def path_in_package(path: str, source: str) -> str:
+    """Return a path relative to site-packages; of what lies elsewhere, its name in its wheel or from the environment.
+
+    >>> path_in_package("../../../bin/tool", "x/demo-1.0-py3-none-any.whl!demo-1.0.data/scripts/tool")
+    'demo-1.0.data/scripts/tool'
+    >>> path_in_package("../../../bin/tool", "env/bin/tool")
+    'bin/tool'
+    """
+    if not path.startswith("../"):
+        return path
+    _, is_member, member = source.rpartition(".whl!")
+    return member if is_member else _UP.sub("", path)
+
+
+_SOURCE = ".py"
+# The searches go by a part of a name that is rare, and look back for its beginning: tried at every place, a name that
+# begins with any word takes the square of the time where a text has a long run of letters, such as embedded data.
+_IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?")
+_LOADER_WORD = re.compile(rb"\b(?:add_dll_directory|rocm_sdk)\b")
+_SOURCE_START = re.compile(rb"[\w+-]*\Z")
+_END = re.compile(rb"\.so[.0-9]*(?=\0)")
+"""What ends a string of a binary."""
+_START = re.compile(rb"[\w+.%{}-]*\Z")
+"""What a name may have before that, a directive for a name that is put together (``lib%s.so``) included."""
+_LONGEST = 128
+"""Bytes that are looked back."""
+_PIECE = 4 << 20
+
+
+def is_source(name: str) -> bool:
+    """Return whether a file, by its name, is text that opens libraries by name: Python's sources."""
+    return name.endswith(_SOURCE)
+
+
+def mentioned_in_source(text: bytes) -> frozenset[str]:
+    """Return the names that may be of libraries in the text of a program: ``libdemo.so.1``, and ``libdemo``.
+
+    ``add_dll_directory`` and ``rocm_sdk`` are among them, where a program tells Windows' loader of folders.
+    """
+    words = (word.decode() for word in _LOADER_WORD.findall(text))
+    return frozenset((*_source_names(text), *words))
+
+
+def _source_names(text: bytes) -> Iterator[str]:
+    searched = 0
+    for match in _IN_SOURCE.finditer(text):
+        is_beginning = match[0].startswith(b"lib") and match["ending"] is None
+        first = match.start() if is_beginning else max(searched, match.start() - _LONGEST)
+        yield (_last(_SOURCE_START, text[first : match.start()]) + match[0]).decode(errors="replace")
+        searched = match.end()
+
+
+def mentioned_in_binary(data: Data) -> frozenset[str]:
+    """Return the names of libraries with which strings of a binary end, its own SONAME among them."""
+    found: set[str] = set()
+    for start in range(0, len(data), _PIECE):
+        # The parts overlap, and are not copied where they are in memory already.
+        first = max(start - 2 * _LONGEST, 0)
+        found.update(_names(load(data[first : start + _PIECE]), start - first))
+    return frozenset(found)
+
+
+def _names(window: memoryview, known: int) -> Iterator[str]:
+    """Yield the names that end behind the first ``known`` bytes, which were searched before."""
+    for match in _END.finditer(window):
+        if match.end() >= known:
+            before = window[max(0, match.start() - _LONGEST) : match.start()]
+            yield (_last(_START, before) + match[0]).decode(errors="replace")
+
+
+def _last(name: re.Pattern[bytes], text: bytes | memoryview) -> bytes:
+    found = name.search(text)
+    return found[0] if found else b""
+
+
+MOST_MODULE: Final = 256 << 10
+"""Bytes of a module that is judged: Python's syntax trees take three hundred times the room of the text."""
+_MOST_TOGETHER = 1 << 20
+"""Bytes of all modules of a distribution that are judged."""
+
+_REFERENCE = re.compile(r"(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+)\s*)?(?:\[.*\]\s*)?")
+_BUILT = (".so", ".pyd")
+_DYNAMIC = {"globals", "vars", "setattr", "exec"}
+"""Calls by which a module may get names that its text doesn't define."""
+
+
+def find_script_problems(
+    text: bytes, paths: Collection[str], read: Callable[[str], bytes | None]
+) -> Iterator[MetadataProblem]:
+    """Yield what is wrong with the commands in ``entry_points.txt``.
+
+    ``paths`` are those of the distribution in site-packages; ``read`` returns the content of one, none for one that is
+    not judged. Nor are modules of other distributions, such whose names only show when they run, and those beyond a
+    bound of size.
+    """
+    try:
+        groups = parse_entry_points("", text)
+    except InputError as e:
+        yield MetadataProblem(e.found, ("unreadable", "entry_points.txt"))
+        return
+    modules = _Modules(read)
+    for group in SCRIPT_GROUPS:
+        for name, reference in groups.get(group, {}).items():
+            if found := _problem(reference, paths, modules):
+                yield MetadataProblem(f"the command {quoted(name)} {found}", ("script", name))
+
+
+class _Modules:
+    """The names that modules bind, each read once; no tree is kept."""
+
+    def __init__(self, read: Callable[[str], bytes | None]) -> None:
+        self._read, self._left = read, _MOST_TOGETHER
+        self._names: dict[str, frozenset[str] | None] = {}
+
+    def names(self, path: str) -> frozenset[str] | None:
+        """Return the names that a module binds anywhere, and ``*`` where it may bind others; none if not judged."""
+        if path not in self._names:
+            self._names[path] = self._parsed(path)
+        return self._names[path]
+
+    def _parsed(self, path: str) -> frozenset[str] | None:
+        text = self._read(path) if self._left else None
+        if text is None or len(text) > MOST_MODULE:
+            return None
+        self._left = max(self._left - len(text), 0)
+        try:
+            return frozenset(name for node in ast.walk(parse_python(text, path)) for name in _bound(node))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _problem(reference: str, paths: Collection[str], modules: _Modules) -> str:
+    """Return what is wrong with an object reference; empty if nothing is known to be."""
+    match = _REFERENCE.fullmatch(reference.strip())
+    if match is None or not match["attribute"]:
+        return f"has no function: {quoted(reference)} is not like module:function"
+    module = match["module"].replace(".", "/")
+    if path := next((one for one in (f"{module}.py", f"{module}/__init__.py") if one in paths), ""):
+        names, name = modules.names(path), match["attribute"].partition(".")[0]
+        if names is None or name in names or names & {"*", "__getattr__"}:
+            return ""
+        return f"calls {name} of {path}, which doesn't define it"
+    is_own = f"{module.partition('/')[0]}/__init__.py" in paths
+    is_built = any(one.startswith(f"{module}.") and one.endswith(_BUILT) for one in paths)
+    return f"calls a function of {match['module']}, which the package lacks" if is_own and not is_built else ""
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _DYNAMIC:
+        yield "*"
+
+
+_VARIANT = load_draft().names.in_wheel
+ENTRY_POINTS = "entry_points.txt"
+INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, SBOM_NAME, _VARIANT)
+"""The files of ``.dist-info`` that are read."""
+
+_JUDGED = {"name", "version", "requires-dist"}
+"""Fields without which, or malformed, no installer takes a wheel."""
+_READ = {*_JUDGED, "license-file", "license-expression", "provides-extra"}
+_WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
+
+
+def read_distribution(
+    texts: Mapping[str, bytes], *, source: str, dist_info: str, is_wheel: bool, is_context: bool = False
+) -> Distribution:
+    """Read the files of ``.dist-info``, by their name there. What is absent or unreadable is noted as a problem."""
+    absent = [name for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
+    fields, ill_fields = _read_metadata(texts.get("METADATA"), Path(source).name if is_wheel else dist_info)
+    wheel, ill_wheel = _read_wheel(texts.get("WHEEL"))
+    record, ill_record = _read_record(texts.get("RECORD"))
+    targets, ill_targets = _read_targets(texts.get(DECLARATION_NAME))
+    unlicensed, ill_bill = _read_bill(texts.get(SBOM_NAME))
+    problems = [MetadataProblem(f"{dist_info} has no {name}", ("absent", name)) for name in absent]
+    ill_variant = _variant_problems(texts.get(_VARIANT), Path(source).name, dist_info) if is_wheel else ()
+    return Distribution(
+        name=canonicalize_name(fields.get("name", "")),
+        version=fields.get("version", ""),
+        source=source,
+        dist_info=dist_info,
+        requires=tuple(fields.get("requires_dist", ())),
+        extras=tuple(fields.get("provides_extra", ())),
+        license_files=tuple(fields.get("license_files", ())),
+        metadata_version=fields.get("metadata_version", ""),
+        license=_license(fields),
+        tags=tuple(str(tag).strip() for tag in wheel.get_all("Tag", [])),
+        is_purelib=str(wheel.get("Root-Is-Purelib", "")).strip().lower() == "true",
+        record=record,
+        is_wheel=is_wheel,
+        is_context=is_context,
+        targets=targets,
+        unlicensed=unlicensed,
+        invalid=tuple(_find_invalid(texts.get("METADATA", b""))) if is_wheel else (),
+        problems=(*problems, *ill_fields, *ill_record, *ill_wheel, *ill_targets, *ill_bill, *ill_variant),
+    )
+
+
+def _read_metadata(data: bytes | None, named: str) -> tuple[RawMetadata, list[MetadataProblem]]:
+    """Return the fields of METADATA, and what of it can't be read, is absent or malformed."""
+    if data is None:
+        return {}, []
+    fields, unreadable = _read_fields(data)
+    return fields, [*unreadable, *_metadata_problems(fields, named)]
+
+
+def _find_invalid(data: bytes) -> Iterator[MetadataProblem]:
+    """Yield what twine and PyPI refuse in METADATA that can be read: fields that its standard doesn't have, or not so.
+
+    As twine does, this passes over License-File in metadata before 2.4: builders wrote it before it was standard.
+    METADATA of a version that ``packaging`` doesn't know yet is not judged.
+    """
+    try:
+        fields, unknown = parse_core_metadata(data)
+    except CoreMetadataError:
+        return
+    if not has_licenses_folder(fields.get("metadata_version", "")):
+        fields.pop("license_files", None)
+    # Both are judged apart: packaging fails at versions of 4,300 digits and at brackets within brackets.
+    fields.pop("version", None)
+    fields.pop("requires_dist", None)
+    errors: Sequence[Exception] = ()
+    try:
+        Metadata.from_raw(fields)
+    except ExceptionGroup as e:
+        errors = e.exceptions
+    found = {one.field: str(one) for one in errors if isinstance(one, InvalidMetadata)}
+    found |= {name.lower(): "no field of core metadata, or one that is malformed" for name in unknown}
+    if "metadata-version" not in found:
+        for name in sorted(found.keys() - _JUDGED - (_READ & unknown.keys())):
+            yield MetadataProblem(f"METADATA has an invalid {name}: {found[name]}", ("invalid", name))
+
+
+def _license(fields: RawMetadata) -> str:
+    classifiers = [text for text in fields.get("classifiers", ()) if text.startswith("License ::")]
+    return fields.get("license_expression", "") or fields.get("license", "") or ", ".join(classifiers)
+
+
+def _read_wheel(data: bytes | None) -> tuple[Message, list[MetadataProblem]]:
+    wheel = BytesParser().parsebytes(data or b"", headersonly=True)
+    absent = [name for name in _WHEEL_FIELDS if not wheel.get(name)] if data is not None else []
+    return wheel, [_no_field("WHEEL", name) for name in absent]
+
+
+def _read_fields(data: bytes) -> tuple[RawMetadata, list[MetadataProblem]]:
+    try:
+        fields, unknown = parse_core_metadata(data)
+    except CoreMetadataError as e:
+        return {}, [MetadataProblem(f"METADATA can't be read: {e}", ("unreadable", "METADATA"))]
+    judged = [field for field in unknown if field.lower() in _READ]
+    return fields, [MetadataProblem(f"METADATA: {name} can't be read", ("unreadable", name)) for name in judged]
+
+
+def _no_field(file: str, name: str) -> MetadataProblem:
+    return MetadataProblem(f"{file} has no {name}", ("absent", file, name))
+
+
+def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[MetadataProblem]]:
+    if text is None:
+        return (), []
+    try:
+        return decode_declaration(text, source=DECLARATION_NAME).rocm_targets, []
+    except InputError as e:
+        return (), [MetadataProblem(str(e), ("unreadable", DECLARATION_NAME))]
+
+
+def _read_bill(text: bytes | None) -> tuple[tuple[str, ...], list[MetadataProblem]]:
+    if text is None:
+        return (), []
+    try:
+        return find_unlicensed(text, SBOM_NAME), []
+    except InputError as e:
+        return (), [MetadataProblem(str(e), ("unreadable", SBOM_NAME))]
+
+
+def _variant_problems(data: bytes | None, wheel: str, dist_info: str) -> tuple[MetadataProblem, ...]:
+    """Return whether a wheel's name and its ``variant.json`` disagree; an installed variant has no name any more."""
+    try:
+        read_wheel_text(data, label=split_label(wheel)[1], wheel=wheel, dist_info=dist_info)
+    except (InputError, ProblemsError) as e:
+        return tuple(
+            MetadataProblem(str(one).removeprefix(wheel).lstrip("!: "), ("variant",)) for one in each_problem([e])
+        )
+    return ()
+
+
+def _metadata_problems(fields: RawMetadata, named: str) -> list[MetadataProblem]:
+    """Return what is absent or malformed of the fields that METADATA has to have.
+
+    ``named`` is the name of the wheel or of the folder, which has to begin with the same name and version.
+    """
+    given = {"Metadata-Version": "metadata_version", "Name": "name", "Version": "version"}
+    problems = [_no_field("METADATA", field) for field, key in given.items() if not fields.get(key)]
+    name, version = fields.get("name", ""), fields.get("version", "")
+    if name and not is_normalized_name(canonicalize_name(name)):
+        problems.append(MetadataProblem(f"METADATA: {quoted(name)} is not a valid name", ("name",)))
+    if version and _parse_version(version) is None:
+        problems.append(MetadataProblem(f"METADATA: {quoted(version)} is not a valid version (PEP 440)", ("version",)))
+    if not problems and not _is_named(named, name, version):
+        found = f"METADATA is of {name} {version}, but the name {named} says otherwise"
+        problems.append(MetadataProblem(found, ("other name",)))
+    return problems
+
+
+def _is_named(named: str, name: str, version: str) -> bool:
+    own_name, own_version = name_and_version(named)
+    is_same = canonicalize_name(own_name) == canonicalize_name(name)
+    return is_same and _parse_version(own_version) == _parse_version(version)
+
+
+def _parse_version(text: str) -> Version | None:
+    # Wheels of old builders spell the "+" before a local version as "_".
+    for spelling in (text, text.replace("_", "+", 1)):
+        with suppress(ValueError):
+            return Version(spelling)
+    return None
+
+
+def _read_record(data: bytes | None) -> tuple[tuple[RecordEntry, ...], list[MetadataProblem]]:
+    if data is None:
+        return (), []
+    try:
+        record = parse_record(data, "RECORD")
+        return record, [] if record else [MetadataProblem("RECORD lists nothing", ("empty", "RECORD"))]
+    except InputError as e:
+        return (), [MetadataProblem(f"{e.source} {e.found}", ("unreadable", "RECORD"))]

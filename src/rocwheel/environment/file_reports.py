@@ -1,0 +1,291 @@
+"""What the audit needs to know of a file's device code, and of a DLL or program of Windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.binary.bounded_bytes import viewing
+from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.binary.bundles.sequence import iter_entry
+from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES
+from rocwheel.binary.code_objects import Place, is_code_object, read_code_object
+from rocwheel.binary.elf.facts import is_linker, read_compilers
+from rocwheel.binary.kernel_metadata import TARGET_KEY, iter_metadata_notes
+from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kpack.archive import KpackArchive, KpackError, read_archive
+from rocwheel.binary.kpack.markers import SplitUnit, read_split_library
+from rocwheel.binary.pe.facts import Pe, read_pe
+from rocwheel.binary.pe.header import AMD64, PeBytes, PeError, read_identity
+from rocwheel.binary.pe.layout import LayoutFault, find_layout_faults
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import join_data, load, release_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.code_objects import CodeObject
+    from rocwheel.core.reading import Data
+
+
+_DEEP_LIMIT = 64 << 20
+_FIRST_VERSION_WITH_TARGET = 4
+
+
+class BundleReport(msgspec.Struct, frozen=True):
+    """The targets that one bundle has code for, in order; sizes in bytes."""
+
+    targets: tuple[str, ...]
+    size: int
+    is_compressed: bool
+
+
+class MetadataFault(msgspec.Struct, frozen=True):
+    """A fault in the metadata of kernels; ``found`` completes "the file ...", ``facts`` set it apart from others."""
+
+    found: str
+    facts: tuple[str, ...]
+
+
+class DeviceReport(msgspec.Struct, frozen=True):
+    """The device code of one file."""
+
+    bundles: tuple[BundleReport, ...] = ()
+    targets: tuple[str, ...] = ()
+    """Every target, each once."""
+    versions: tuple[int, ...] = ()
+    """The code object versions, sorted. Compressed bundles count only if they decompress to at most 64 MiB."""
+    faults: tuple[MetadataFault, ...] = ()
+    is_code_object: bool = False
+    compilers: tuple[tuple[str, ...], ...] = ()
+    """The compilers that each code object names in ``.comment``, each set once; of the code objects of ``versions``.
+
+    A code object that was linked with device libraries also names their compiler.
+    """
+    units: tuple[SplitUnit, ...] = ()
+    """Of a file whose code was split off: what it asks kpack archives for."""
+    archive: KpackArchive | None = None
+    """What the file is as a kpack archive."""
+    kpack_fault: str = ""
+    """Why no runtime finds the archives of a file, by what the file says of them."""
+
+
+def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> DeviceReport | None:
+    """Return the report on the device code of the file ``name``; None if it has none.
+
+    With ``headers_only``, bundles are not decompressed: versions, faults and compilers stay empty. Raises `InputError`
+    for damaged device code, as far as it is read.
+    """
+    if is_kpack(data):
+        archive = read_archive(data, name=name)
+        return DeviceReport(targets=archive.targets, archive=archive)
+    code = read_device_code(data, name=name)
+    if code is None:
+        return None
+    if code.code_object is not None:
+        return _report_on_code_object(data, code.code_object, name)
+    view, found, bundles = code.view(data), _CodeObjects(name), []
+    for bundle in code.iter_bundles(data):
+        bundles.append(BundleReport(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
+        if not headers_only:
+            found.read(view, bundle)
+        release_pages(data)
+    units, kpack_fault = _read_units(data, name) if code.fat_binary and code.fat_binary.is_kpacked else ((), "")
+    targets = tuple(dict.fromkeys(target for bundle in bundles for target in bundle.targets))
+    return DeviceReport(
+        tuple(bundles),
+        targets,
+        tuple(sorted(found.versions)),
+        tuple(dict.fromkeys(found.faults)),
+        compilers=tuple(dict.fromkeys(found.compilers)),
+        units=units,
+        kpack_fault=kpack_fault,
+    )
+
+
+def _read_units(data: Data, name: str) -> tuple[tuple[SplitUnit, ...], str]:
+    try:
+        split = read_split_library(data, name=name)
+    except KpackError as e:
+        return (), e.fault
+    return (split.units if split else ()), ""
+
+
+class _CodeObjects:
+    """What the code objects of a file say, gathered bundle by bundle."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.versions: set[int] = set()
+        self.faults: list[MetadataFault] = []
+        self.compilers: list[tuple[str, ...]] = []
+
+    def read(self, view: Data, bundle: Bundle) -> None:
+        """Read the code objects of a bundle."""
+        for payload in _payloads(view, bundle):
+            code = read_code_object(payload, place=bundle.place)
+            self.versions.add(code.version)
+            self.faults += _faults(payload, code, bundle.place)
+            self.compilers += _compilers(payload, self.name)
+
+
+def _report_on_code_object(data: Data, code: CodeObject, name: str) -> DeviceReport:
+    return DeviceReport(
+        targets=(str(code.target),) if code.target else (),
+        versions=(code.version,),
+        faults=tuple(_faults(data, code, Place(name))),
+        is_code_object=True,
+        compilers=tuple(_compilers(data, name)),
+    )
+
+
+def _payloads(view: Data, bundle: Bundle) -> Iterator[Data]:
+    if bundle.compressed is not None and bundle.raw_size > _DEEP_LIMIT:
+        return
+    for entry in bundle.plain.device_entries:
+        pieces = list(iter_entry(view, bundle, entry))
+        payload = pieces[0] if len(pieces) == 1 else memoryview(join_data(pieces))
+        if is_code_object(payload):
+            yield payload
+
+
+def _compilers(payload: Data, name: str) -> list[tuple[str, ...]]:
+    """Return the set of compilers that a code object names, without the linker; none if it has no such section."""
+    try:
+        found = sorted(text for text in read_compilers(payload, name=name) if not is_linker(text))
+    except InputError:
+        return []
+    return [tuple(found)] if found else []
+
+
+def _faults(data: Data, code: CodeObject, place: Place) -> Iterator[MetadataFault]:
+    for start, stop in iter_metadata_notes(data, code, place):
+        try:
+            note = msgspec.msgpack.decode(load(data[start:stop]))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+            yield MetadataFault(f"has a metadata note that is not MessagePack ({e})", ("note",))
+            continue
+        if not isinstance(note, dict):
+            yield MetadataFault("has a metadata note that is not a map", ("map",))
+            continue
+        if TARGET_KEY not in note and code.version >= _FIRST_VERSION_WITH_TARGET:
+            yield _no_target(code)
+        yield from _ill_names(note)
+
+
+def _no_target(code: CodeObject) -> MetadataFault:
+    """Return the fault of a note without a target; without one in the ELF header, too, nobody knows it."""
+    found = f"has a metadata note without {TARGET_KEY}"
+    if code.target is None:
+        return MetadataFault(f"{found}, and no known processor in its ELF header", (TARGET_KEY, "e_flags"))
+    return MetadataFault(found, (TARGET_KEY,))
+
+
+def _ill_names(note: dict[Any, Any]) -> Iterator[MetadataFault]:
+    """Yield the names in kernel metadata that are no strings, which stop the runtime.
+
+    YAML reads the plain words y, n, yes, no, on and off as booleans, null and ~ as nil, and 1 as an integer.
+    """
+    kernels = note.get("amdhsa.kernels")
+    if not isinstance(kernels, list | None) or not all(isinstance(kernel, dict) for kernel in kernels or ()):
+        yield MetadataFault("has a metadata note whose amdhsa.kernels is not a list of maps", ("kernels",))
+        return
+    for number, kernel in enumerate(kernels or ()):
+        name, arguments = kernel.get(".name"), kernel.get(".args")
+        for key in (".name", ".symbol"):
+            if key in kernel and not isinstance(kernel[key], str):
+                found = f"has a kernel, number {number}, whose {key} is {_type_word(kernel[key])}, not a string"
+                yield MetadataFault(found, (str(number), key))
+        if not isinstance(arguments, list | None) or not all(isinstance(found, dict) for found in arguments or ()):
+            yield MetadataFault(f"has a kernel {name!r} whose .args is not a list of maps", (str(name), ".args"))
+            continue
+        for index, argument in enumerate(arguments or ()):
+            for key in (".name", ".type_name"):
+                if key in argument and not isinstance(argument[key], str):
+                    what = f"{key} of argument {index} is {_type_word(argument[key])}, not a string"
+                    yield MetadataFault(f"has a kernel {name!r} in which {what}", (str(name), str(index), key))
+
+
+def _type_word(value: object) -> str:
+    words = {bool: "a boolean", int: "an integer", float: "a float", type(None): "nil", list: "a list", dict: "a map"}
+    return words.get(type(value), "of another type")
+
+
+_SUFFIXES = (".dll", ".exe", ".pyd")
+
+
+class PeReport(msgspec.Struct, frozen=True):
+    """One DLL or program, for whichever machine."""
+
+    machine: int
+    """Its number in the COFF header."""
+    is_dll: bool
+    pe: Pe | None = None
+    """Its facts; none for a file of 32 bits, which no ROCm program loads."""
+    faults: tuple[LayoutFault, ...] = ()
+    """What of its layout breaks the rules of the format."""
+    archives: tuple[str, ...] = ()
+    """Where its device code is, if it was split off into kpack archives: paths from its folder, each once."""
+    kpack_fault: str = ""
+    """Why no runtime finds the archives, by what the file says of them."""
+    is_managed: bool = False
+    """Whether it has code for .NET, which runs on any system."""
+
+    @property
+    def is_amd64(self) -> bool:
+        """Whether it is for x86-64."""
+        return self.machine == AMD64
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The DLLs that are loaded together with it, by name, each once."""
+        return tuple(dict.fromkeys(dll.name for dll in self.pe.imports)) if self.pe else ()
+
+    @property
+    def delay_imports(self) -> tuple[str, ...]:
+        """The DLLs that are loaded when it first calls them, without those of `imports`."""
+        names = dict.fromkeys(dll.name for dll in self.pe.delay_imports) if self.pe else {}
+        at_once = {name.lower() for name in self.imports}
+        return tuple(name for name in names if name.lower() not in at_once)
+
+
+def read_pe_report(data: Data, *, name: str, whole: bool = True) -> PeReport | None:
+    """Return the report on the file ``name``, which begins with "MZ"; None for a program of DOS, or other data.
+
+    Without ``whole``, only headers and tables are read: checksum and signature are not compared with the file's bytes.
+    Raises `PeError` for a damaged file that is named like a DLL or program.
+    """
+    try:
+        return _read(data, name, whole=whole)
+    except PeError:
+        if name.lower().endswith(_SUFFIXES):
+            raise
+        return None
+
+
+def _read(data: Data, name: str, *, whole: bool) -> PeReport:
+    with viewing(data) as view:
+        identity = read_identity(PeBytes(view, name))
+    if not identity.is_64_bit:
+        return PeReport(identity.machine, identity.is_dll, is_managed=identity.is_managed)
+    pe = read_pe(data, name=name)
+    faults = find_layout_faults(data, pe, name=name, whole=whole)
+    archives, kpack_fault = _read_archives(data, pe, name)
+    return PeReport(identity.machine, identity.is_dll, pe, faults, archives, kpack_fault, identity.is_managed)
+
+
+def _read_archives(data: Data, pe: Pe, name: str) -> tuple[tuple[str, ...], str]:
+    """Return the paths of a file's archives, and what is wrong with what says so."""
+    try:
+        split = read_split_library(data, name=name)
+    except KpackError as e:
+        return (), e.fault
+    except InputError:
+        # What is wrong with device code itself is found where that is read.
+        return (), ""
+    if split is not None:
+        return tuple(dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)), ""
+    marked = [section.name for section in pe.sections if section.name in PE_MARKER_NAMES and section.file_size]
+    return (), f"has a section {marked[0]}, but no wrapper that leads to a kpack archive" if marked else ""

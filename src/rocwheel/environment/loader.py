@@ -1,0 +1,445 @@
+"""What glibc's dynamic loader does to find libraries (``ld.so(8)``), on disk and in a described tree.
+
+In the folders of a run path, the loader takes the first file of the name. If that is for another machine or class, it
+goes on. If it is not a library at all, loading fails.
+
+It opens everything that an object names as NEEDED before what its dependencies need (breadth first). It looks for a
+name:
+
+1. among the objects that are loaded already, by their SONAMEs and by the names that they were opened under;
+2. unless the requester has a RUNPATH: in the RPATH of the requester, of the object that had the requester loaded, and
+   so on up to the first object (an RPATH next to a RUNPATH doesn't count);
+3. in ``LD_LIBRARY_PATH``, which is assumed to be unset;
+4. in the requester's RUNPATH, which its dependencies don't inherit;
+5. among the system's libraries.
+
+A name with a slash is a path. The loader passes over a file of another machine or class. At a file that is not a
+library it stops (`obstacles`); the model stops only the search. In each folder the subfolders for newer processors come
+first.
+
+The loader looks for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. What they need comes before what waits
+to be opened. An auxiliary filtee may be absent.
+"""
+
+from __future__ import annotations
+
+import enum
+import posixpath
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import Elf
+from rocwheel.binary.kind import ELF_MAGIC
+from rocwheel.core.symlinks import Symlinks, Walk, WalkEnd
+from rocwheel.environment.run_path_entries import expand_entry, split_run_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.binary.elf.facts import Filtee
+
+
+_HEADER = struct.Struct("<4s12sHHIQQQIHH")
+"""The ELF header up to ``e_phentsize``."""
+_HEADER_SIZE = 64
+_CLASS, _DATA, _VERSION, _OSABI, _ABI_VERSION = range(5)
+_64_BITS, _LITTLE_ENDIAN, _CURRENT = 2, 1, 1
+_SYSTEM_V, _GNU = 0, 3
+_EXECUTABLE, _SHARED_OBJECT = 2, 3
+_PROGRAM_HEADER_SIZE = 56
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """Why a file is not a library, in the loader's words; with ``machine``, only for objects of that machine."""
+
+    reason: str
+    machine: int | None = None
+
+    def stops(self, machine: int) -> bool:
+        """Return whether the loader stops there when it looks for a library of a machine."""
+        return self.machine in {None, machine}
+
+
+CIRCLE = Obstacle("Too many levels of symbolic links")
+FOLDER = Obstacle("cannot read file data: Is a directory")
+
+
+def find_obstacle(head: bytes) -> Obstacle | None:
+    """Return why the loader stops at a file, by its first 64 bytes; None if it loads or passes over the file."""
+    if len(head) < _HEADER_SIZE:
+        return Obstacle("file too short")
+    magic, ident, kind, machine, version, _, _, _, _, _, header_size = _HEADER.unpack_from(head)
+    if magic != ELF_MAGIC:
+        return Obstacle("invalid ELF header")
+    if ident[_CLASS] != _64_BITS:
+        return None
+    if version != _CURRENT:
+        return Obstacle("ELF file version does not match current one")
+    reason = _fault_of_ident(ident) or _fault_of_header(kind, header_size)
+    return Obstacle(reason, machine) if reason else None
+
+
+def _fault_of_ident(ident: bytes) -> str:
+    if ident[_DATA] != _LITTLE_ENDIAN:
+        return "ELF file data encoding not little-endian"
+    if ident[_VERSION] != _CURRENT:
+        return "ELF file version ident does not match current one"
+    if ident[_OSABI] not in {_SYSTEM_V, _GNU}:
+        return "ELF file OS ABI invalid"
+    # What GNU's own versions stand for, and how many there are, each release of glibc decides.
+    if ident[_OSABI] == _SYSTEM_V and ident[_ABI_VERSION]:
+        return "ELF file ABI version invalid"
+    return "nonzero padding in e_ident" if any(ident[_ABI_VERSION + 1 :]) else ""
+
+
+def _fault_of_header(kind: int, header_size: int) -> str:
+    if kind not in {_EXECUTABLE, _SHARED_OBJECT}:
+        return "only ET_DYN and ET_EXEC can be loaded"
+    if header_size != _PROGRAM_HEADER_SIZE:
+        return "ELF file's phentsize not the expected size"
+    return "cannot dynamically load executable" if kind == _EXECUTABLE else ""
+
+
+class Library(msgspec.Struct, frozen=True):
+    """An ELF file as the loader finds it. All names of one file have one ``identity``, like device and inode."""
+
+    path: str
+    identity: str
+    elf: Elf | None
+    """None for a system library of which only the name is known."""
+
+
+class LoaderStop(msgspec.Struct, frozen=True):
+    """A file at which the loader stops, since it is not a library: its path as it was opened, and the reason."""
+
+    path: str
+    reason: str
+
+
+class Disk(Protocol):
+    """Where ELF files are: the file system, or packages that are not installed yet."""
+
+    def find(self, path: str, machine: int) -> Library | LoaderStop | None:
+        """Return the ELF file of ``machine`` at an absolute path, which may go through links and ``..``."""
+
+
+class SystemLibraries(Protocol):
+    """The libraries of the operating system."""
+
+    def find(self, name: str, machine: int) -> Library | None:
+        """Return the library that the loader's cache and default folders give for ``name``."""
+
+
+class How(enum.Enum):
+    """By which rule a library was found."""
+
+    LOADED = "already loaded"
+    RPATH = "RPATH"
+    RUNPATH = "RUNPATH"
+    PATH = "path"
+    SYSTEM = "system"
+
+
+class LoadedObject(msgspec.Struct, frozen=True):
+    """An object of the process; ``loader`` is the index of the one that had it loaded, -1 for the first ones."""
+
+    library: Library
+    loader: int
+
+    @property
+    def origin(self) -> str:
+        """What ``$ORIGIN`` stands for in its run path."""
+        return posixpath.dirname(self.library.path)
+
+
+class Search(msgspec.Struct, frozen=True):
+    """One search: which object asked for which name, and what was found, by which rule and entry of a run path."""
+
+    requester: int
+    name: str
+    found: int | None = None
+    how: How | None = None
+    entry: str = ""
+    """The run path entry, unexpanded."""
+    stop: LoaderStop | None = None
+    """The file that the search ended at without a library."""
+    is_optional: bool = False
+    """Whether the requester can do without it."""
+
+
+class Loader:
+    """One process: opens files and collects the objects and the searches in the order of the real one.
+
+    ``subfolders`` of each folder are looked into before the folder itself (`rocwheel.environment.run_path_entries`).
+    """
+
+    def __init__(self, disk: Disk, system: SystemLibraries, subfolders: Sequence[str] = ()) -> None:
+        self.objects: list[LoadedObject] = []
+        self.searches: list[Search] = []
+        self._disk = disk
+        self._system = system
+        self._inner = (*(f"/{subfolder}" for subfolder in subfolders), "")
+        self._by_name: dict[str, int] = {}
+        self._by_identity: dict[str, int] = {}
+        self._run_paths: dict[int, tuple[tuple[str, str], ...]] = {}
+        self._waiting: deque[int] = deque()
+
+    def load(self, library: Library) -> None:
+        """Load a file and everything that it needs, as a program or as the argument of ``dlopen`` with a path."""
+        if library.identity not in self._by_identity:
+            self._add(library, -1)
+            self._load_needed()
+
+    def open_name(self, name: str, requester: int = 0) -> Search:
+        """Load the library that an object opens by name, with everything that it needs."""
+        search = self._search(name, requester)
+        self.searches.append(search)
+        self._load_needed()
+        return search
+
+    def is_inherited(self, search: Search) -> bool:
+        """Return whether an RPATH that the requester inherits leads to the name, whatever was loaded before."""
+        found = self.candidates(search.name, search.requester)
+        paths = (path for how, _, path in found if how is How.RPATH)
+        return any(isinstance(self._disk.find(path, self._machine), Library) for path in paths)
+
+    def candidates(self, name: str, requester: int) -> Iterator[tuple[How, str, str]]:
+        """Yield the paths to try, in order, each with the rule and the run path entry that it comes from."""
+        if "/" in name:
+            yield How.PATH, "", expand_entry(name, self.objects[requester].origin)
+            return
+        elf = self.objects[requester].library.elf
+        if elf is None:
+            return
+        if elf.run_path_tag is not RunpathTag.RUNPATH:
+            for holder in self.ancestors(requester):
+                for entry, folder in self._folders(holder, RunpathTag.RPATH):
+                    yield How.RPATH, entry, f"{folder}/{name}"
+        for entry, folder in self._folders(requester, RunpathTag.RUNPATH):
+            yield How.RUNPATH, entry, f"{folder}/{name}"
+
+    def ancestors(self, index: int) -> Iterator[int]:
+        """Yield an object, the one that had it loaded, and so on up to the first object of the process."""
+        while index >= 0:
+            yield index
+            index = self.objects[index].loader
+
+    def has_loaded(self, name: str) -> bool:
+        """Return whether an object of the process has a name as its SONAME, or was opened under it."""
+        return name in self._by_name
+
+    @property
+    def missing(self) -> list[Search]:
+        """The searches that found nothing, for objects that can't do without the library."""
+        return [search for search in self.searches if search.found is None and not search.is_optional]
+
+    def _load_needed(self) -> None:
+        while self._waiting:
+            requester = self._waiting.popleft()
+            elf = self.objects[requester].library.elf
+            for name in elf.needed if elf else ():
+                self.searches.append(self._search(name, requester))
+            self._load_filtees(elf.filtees if elf else (), requester)
+
+    def _load_filtees(self, filtees: Sequence[Filtee], requester: int) -> None:
+        opened = []
+        for filtee in filtees:
+            search = self._search(filtee.name, requester)
+            if not (filtee.is_optional and search.stop):
+                self.searches.append(msgspec.structs.replace(search, is_optional=filtee.is_optional))
+                opened.append(search.found)
+        for index in reversed(opened):
+            if index is not None and index in self._waiting:
+                self._waiting.remove(index)
+                self._waiting.appendleft(index)
+
+    def _add(self, library: Library, loader: int) -> int:
+        index = len(self.objects)
+        self.objects.append(LoadedObject(library, loader))
+        self._by_identity[library.identity] = index
+        if library.elf is not None and library.elf.soname is not None:
+            self._by_name.setdefault(library.elf.soname, index)
+        self._waiting.append(index)
+        return index
+
+    def _search(self, name: str, requester: int) -> Search:
+        if name in self._by_name:
+            return Search(requester, name, self._by_name[name], How.LOADED)
+        for how, entry, path in self.candidates(name, requester):
+            library = self._disk.find(path, self._machine)
+            if isinstance(library, LoaderStop):
+                return Search(requester, name, None, how, entry, library)
+            if library is not None:
+                return Search(requester, name, self._take(name, library, requester), how, entry)
+        system = None if "/" in name else self._system.find(name, self._machine)
+        if system is None:
+            return Search(requester, name)
+        return Search(requester, name, self._take(name, system, requester), How.SYSTEM)
+
+    def _take(self, name: str, library: Library, requester: int) -> int:
+        index = self._by_identity.get(library.identity)
+        if index is None:
+            index = self._add(library, requester)
+        self._by_name.setdefault(name, index)
+        return index
+
+    def _folders(self, holder: int, tag: RunpathTag) -> tuple[tuple[str, str], ...]:
+        """Return the entries of the run path that counts, if it has this tag, with the folders that they lead to."""
+        elf = self.objects[holder].library.elf
+        if elf is None or elf.run_path_tag is not tag:
+            return ()
+        if holder not in self._run_paths:  # everything that a chain of libraries lacks is looked for in all of theirs
+            self._run_paths[holder] = self._expanded(elf.run_path, self.objects[holder].origin)
+        return self._run_paths[holder]
+
+    def _expanded(self, run_path: str | None, origin: str) -> tuple[tuple[str, str], ...]:
+        entries = split_run_path(run_path)
+        return tuple((entry, expand_entry(entry, origin) + inner) for entry in entries for inner in self._inner)
+
+    @property
+    def _machine(self) -> int:
+        elf = self.objects[0].library.elf
+        return elf.machine if elf else 0
+
+
+SITE = "/environment/lib/some-python/site-packages"
+"""Where described packages are assumed to be installed: so deep that entries out of it lead nowhere.
+
+No run path names this folder: what Python's folder is called on a machine is known to `InstalledLayout`, or to nobody.
+"""
+_PREFIX = "/environment"
+_UP = "../../../"
+"""From site-packages to the prefix of an environment, except on Windows."""
+
+
+class InstalledLayout(msgspec.Struct, frozen=True):
+    """How installers lay out an environment, as far as that is known."""
+
+    site: str = ""
+    """Site-packages from the prefix, ``lib/python3.11/site-packages``; empty if it depends on the Python."""
+    is_windows: bool = False
+    python: str = ""
+    """The version of Python, ``3.11``; empty if several fit."""
+
+    def scheme_folder(self, scheme: str, name: str) -> str | None:
+        """Return the folder of a scheme of wheels (:pep:`427`), relative to site-packages; None for an unknown one.
+
+        Headers of the distribution ``name`` go where pip and uv put them in virtual environments.
+        """
+        up = "../../" if self.is_windows else _UP
+        programs = "Scripts/" if self.is_windows else "bin/"
+        headers = f"include/site/python{self.python or 'X.Y'}/{name}/"
+        folders = {"purelib": "", "platlib": "", "scripts": up + programs, "data": up, "headers": up + headers}
+        return folders.get(scheme)
+
+    def inside(self, place: str) -> str:
+        """Return a place that is relative to site-packages without the way out of it and in again by its name."""
+        below = f"{place}/".removeprefix(f"{_UP}{self.site}/") if self.site else f"{place}/"
+        return below.rstrip("/")
+
+    def spell(self, folder: str, origin: str) -> str | None:
+        """Spell a folder as a run path entry of a file in ``origin``; both are relative to site-packages.
+
+        None where the entry depends on the Python: from programs, the way to site-packages goes by its name.
+        """
+        goes_in = origin.startswith("..") and not folder.startswith("..")
+        if goes_in and not self.site:
+            return None
+        top = posixpath.join(_PREFIX, self.site) if goes_in else SITE
+        relative = posixpath.relpath(posixpath.join(top, folder), posixpath.normpath(posixpath.join(SITE, origin)))
+        return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
+
+
+_UNKNOWN = InstalledLayout()
+
+
+class TreeDisk:
+    """Described files, by their path relative to site-packages, and the symlinks among them with their raw text.
+
+    At ``assumed`` paths there are libraries of which nothing is known: they serve every machine. ``obstacles`` are
+    the files at which the loader stops, by path. By the ``layout``, site-packages has the name that entries spell.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, Elf],
+        links: Mapping[str, str],
+        assumed: Iterable[str] = (),
+        obstacles: Mapping[str, Obstacle] | None = None,
+        layout: InstalledLayout = _UNKNOWN,
+    ) -> None:
+        self._files = {_absolute(path): elf for path, elf in files.items()}
+        self._links = {_absolute(path): text for path, text in links.items()}
+        if layout.site:
+            self._links[posixpath.join(_PREFIX, layout.site)] = SITE
+        self._assumed = frozenset(map(_absolute, assumed))
+        self._obstacles = {_absolute(path): obstacle for path, obstacle in (obstacles or {}).items()}
+        paths = (*self._files, *self._links, *self._assumed, *self._obstacles, posixpath.join(SITE, "x"))
+        self._folders = {folder for path in paths for folder in _parents(path)}
+        self._symlinks = Symlinks(self._links.get, self._folders.__contains__, root="/")
+        self._walks: dict[str, Walk] = {}
+
+    def find(self, path: str, machine: int) -> Library | LoaderStop | None:
+        """Return the ELF file of ``machine`` at an absolute path, or the file at which the loader stops there."""
+        walk = self._walk(path)
+        if walk.end is WalkEnd.LOOP:
+            return LoaderStop(path, CIRCLE.reason) if self.is_folder(posixpath.dirname(path)) else None
+        if walk.end is not WalkEnd.REACHED:
+            return None
+        real = walk.path
+        if real in self._assumed:
+            return Library(path, real, None)
+        obstacle = FOLDER if real in self._folders else self._obstacles.get(real)
+        if obstacle is not None and obstacle.stops(machine):
+            return LoaderStop(path, obstacle.reason)
+        elf = self._files.get(real)
+        return Library(path, real, elf) if elf and elf.machine == machine else None
+
+    def open(self, path: str) -> Library | None:
+        """Return the ELF file at an absolute path, whatever its machine."""
+        real = self.resolve(path)
+        return Library(path, real, self._files[real]) if real in self._files else None
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether there is a folder at an absolute path."""
+        return self.resolve(path) in self._folders
+
+    def resolve(self, path: str) -> str | None:
+        """Follow links and ``..`` as a kernel does: each component has to exist."""
+        walk = self._symlinks.follow(path)
+        return walk.path if walk.end is WalkEnd.REACHED and self._exists(walk.path) else None
+
+    def _walk(self, path: str) -> Walk:
+        """Follow a path to a file, and walk to its folder once: many names are looked for in the same one."""
+        folder, _, name = path.rpartition("/")
+        around = self._walks.get(folder)
+        if around is None:
+            around = self._walks[folder] = self._symlinks.follow(f"{folder}/")
+        real = f"{around.path.rstrip('/')}/{name}"
+        if name in {"", ".", ".."} or real in self._links:
+            return self._symlinks.follow(path)
+        return Walk(around.end, real)
+
+    def _exists(self, path: str) -> bool:
+        return any(path in known for known in (self._folders, self._files, self._assumed, self._obstacles))
+
+
+def place_of(library: Library) -> str:
+    """Return where a library of a `TreeDisk` is, relative to site-packages; for any other library its identity."""
+    inside = library.identity.removeprefix(f"{SITE}/")
+    return posixpath.relpath(inside, SITE) if inside.startswith("/") else inside
+
+
+def _absolute(path: str) -> str:
+    return posixpath.normpath(posixpath.join(SITE, path))
+
+
+def _parents(path: str) -> list[str]:
+    parents = [posixpath.dirname(path)]
+    while parents[-1] != "/":
+        parents.append(posixpath.dirname(parents[-1]))
+    return parents

@@ -1,0 +1,178 @@
+"""The GPU targets of wheels and selectors: of the code in them, and as they declare."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
+from rocwheel.core.decoding import parse_python
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
+from rocwheel.environment.coherence import WheelFacts, read_requirements
+from rocwheel.environment.library_code import FileCode, named_code, read_file_code
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.targets.kernel_files import kpack_target
+from rocwheel.targets.target_set import id_sort_key
+from rocwheel.wheels.binaries import installed_place
+from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.wheels.requirements import read_requirement
+from rocwheel.wheels.tar import read_sdist_file
+from rocwheel.wheels.zip_directory import find_metadata, read_directory
+from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from packaging.metadata import RawMetadata
+
+    from rocwheel.binary.code_objects import TargetId
+
+
+def read_wheel_facts(path: Path) -> WheelFacts:
+    """Read a wheel's requirements and the targets of every binary in it, one member at a time.
+
+    Raises `InputError` for a file that is not a wheel, is damaged or has no name, for a requirement that can't be read,
+    and for a declaration that differs from what the binaries hold.
+    """
+    members = {member.name: member for member in read_directory(path)}
+    info = find_metadata(path, members)
+    metadata = _parse_metadata(members[info])
+    if not metadata.get("name"):
+        raise InputError(path, f"its {info} has no Name, or several", expected="the name of its package, once")
+    requirements = tuple(metadata.get("requires_dist", ()))
+    read_requirements(str(path), requirements)
+    name = canonicalize_name(metadata["name"])
+    found = [(member, code) for member in members.values() if (code := _read_code(member, name)) is not None]
+    targets = {target for member, code in found for target in _targets_of(member, code)}
+    declaration = members.get(info.removesuffix("METADATA") + DECLARATION_NAME)
+    if declaration:
+        _check_declaration(path, declaration, targets)
+    roots = {name.partition("/")[0] for name in members if "/" in name}
+    return WheelFacts(
+        str(path),
+        name,
+        requirements,
+        tuple(sorted(targets, key=id_sort_key)),
+        frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),
+        metadata.get("version", ""),
+        code=tuple(code for _, code in found),
+        places=tuple(map(installed_place, members)),
+    )
+
+
+def _parse_metadata(member: ZipMember) -> RawMetadata:
+    try:
+        return parse_core_metadata(read_member(member))[0]
+    except CoreMetadataError as e:
+        raise InputError(member.source, f"can't be read: {e}") from e
+
+
+def _read_code(member: ZipMember, package: str) -> FileCode | None:
+    head, place = member_head(member), installed_place(member.name)
+    if has_facts(head) or is_kpack(head) or is_ar_archive(head):
+        with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
+            return read_file_code(data, place=place, source=member.source, package=package)
+    return named_code(FileCode(place=place, source=member.source, package=package))
+
+
+def _targets_of(member: ZipMember, code: FileCode) -> tuple[TargetId, ...]:
+    if member.name.endswith(".kpack"):
+        return (kpack_target(member.name, source=member.source),)
+    return tuple(target for targets in code.bundles for target in targets)
+
+
+def _check_declaration(path: Path, declaration: ZipMember, targets: set[TargetId]) -> None:
+    declared = set(decode_declaration(read_member(declaration), source=declaration.source).targets)
+    if declared != targets:
+        found = f"declares {_words(declared)}, but its binaries carry {_words(targets)}"
+        raise InputError(
+            path, shortened(found), remedy="Build it again: the declaration has to be read from the binaries."
+        )
+
+
+def _words(targets: Iterable[TargetId]) -> str:
+    return ", ".join(map(str, sorted(targets, key=id_sort_key))) or "no target"
+
+
+class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
+    """The literals about requirements; ``src/rocwheel/sdk/README.md`` describes each."""
+
+    version: str
+    layout: str
+    families: dict[str, object]
+    packages: dict[str, dict[str, str]]
+    requires: list[str]
+    extras: dict[str, list[tuple[str, str]]]
+    selected: dict[str, str]
+
+
+def find_selectors(folders: Iterable[Path]) -> list[Path]:
+    """Return the sdists below ``folders`` that choose packages; others say nothing about GPUs until they are built."""
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.tar.gz")) if path.is_file()]
+    return [path for path in paths if _read_build_info(path)]
+
+
+def read_selector_facts(path: Path) -> WheelFacts:
+    """Return what the sdist requires for any of the GPUs that its release has packages for.
+
+    Raises `InputError` for another sdist and for a damaged file.
+    """
+    text = _read_build_info(path)
+    if not text:
+        raise InputError(path, "has no rocm_sdk/_build_info.py", expected="a wheel, or the sdist of rocm")
+    try:
+        info = msgspec.convert(parse_literals(text), _BuildInfo)
+        facts = _facts(path, info)
+    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError) as e:
+        raise InputError(path, f"its _build_info.py can't be read ({e})", remedy="Build or fetch it again.") from e
+    read_requirements(facts.path, facts.requirements)
+    return facts
+
+
+def _facts(path: Path, info: _BuildInfo) -> WheelFacts:
+    chosen = {
+        extra: [text.replace("{family}", family) for family in info.families] for extra, text in info.selected.items()
+    }
+    by_extra = [(extra, text, marker) for extra, pairs in info.extras.items() for text, marker in pairs]
+    by_extra += [(extra, text, "") for extra, texts in chosen.items() for text in texts]
+    alternatives = {read_requirement(text).name for texts in chosen.values() for text in texts}
+    return WheelFacts(
+        str(path),
+        canonicalize_name(info.packages["meta"]["dist"]),
+        (*info.requires, *(_conditional(*row) for row in by_extra)),
+        (),
+        frozenset(),
+        info.version,
+        # In the neutral layout, device packages complete the libraries that all GPUs share.
+        frozenset(map(canonicalize_name, alternatives)) if info.layout == "per-family" else frozenset(),
+    )
+
+
+def _conditional(extra: str, requirement: str, marker: str) -> str:
+    condition = f"({marker}) and " if marker else ""
+    return f"{requirement}; {condition}extra == '{extra}'"
+
+
+def parse_literals(text: bytes) -> dict[str, Any]:
+    """Return what a module of literals assigns, without running it.
+
+    Raises `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` for any other text.
+    """
+    statements = [node for node in parse_python(text).body if isinstance(node, ast.Assign)]
+    named = {target.id: node.value for node in statements for target in node.targets if isinstance(target, ast.Name)}
+    try:
+        return {name: ast.literal_eval(value) for name, value in named.items()}
+    except TypeError as e:  # a set within a set, a list as a key
+        raise ValueError(str(e)) from e
+
+
+def _read_build_info(path: Path) -> bytes:
+    """Return the module's text, empty for an sdist without one."""
+    return (
+        read_sdist_file(path, "src/rocm_sdk/_build_info.py") or read_sdist_file(path, "rocm_sdk/_build_info.py") or b""
+    )

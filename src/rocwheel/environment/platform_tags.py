@@ -1,0 +1,86 @@
+"""What a wheel says of the machines that it is for, by its files: platform tags, and whether it goes into platlib.
+
+A repair sets both so, and an audit that finds them otherwise names the repair where it changes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.pe.header import AMD64, ARM64, X86
+from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.platform_floor import host_machines, platform_floor
+from rocwheel.wheels.tags import is_known_platform, lowest_glibc, parse_platforms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.binary.elf.facts import Elf
+    from rocwheel.environment.tree import Distribution, InstalledFile
+    from rocwheel.wheels.platform_floor import PlatformFloor
+
+__all__ = ["WINDOWS_TAGS", "misplaced_code", "repaired_platforms"]
+
+WINDOWS_TAGS = {X86: "win32", AMD64: "win_amd64", ARM64: "win_arm64"}
+"""The machine of a DLL or program, by its number in the COFF header, to the platform tag for it."""
+# As Alpine's libraries name it, and as musl-gcc's do.
+_MUSL = re.compile(r"libc\.musl-.*|libc\.so")
+
+
+def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile]) -> list[str]:
+    """Return the platform tags of a wheel with ``files``, in place of those of its name.
+
+    The machines of the files replace ``any``. Tags that promise an older glibc than their machine's files run on, or
+    none, become the tag of the glibc that these run on. Tags that no installer takes are left out. Tags for musl, for
+    other systems, and for machines that no file is for stay, and so does every tag of a wheel whose files need musl.
+    """
+    files = tuple(files)
+    elves = {file.path: file.elf for file in files if file.elf is not None and file.elf.machine in host_machines()}
+    # For which macOS the wheel's Mach-O files are is not known, so nobody is to lose them.
+    if any(map(_is_for_musl, elves.values())) or (any(file.is_mach_o for file in files) and "any" in platforms):
+        return list(platforms)
+    floors = _floors(elves)
+    by_files = [floor.tag for floor in floors.values()]
+    if list(platforms) == ["any"]:
+        return [*by_files, *_windows_tags(files)] or ["any"]
+    known = [platform for platform in platforms if is_known_platform(platform) or not by_files]
+    wrong = {name: floor.tag for name, floor in floors.items() if not _is_kept(known, floor)}
+    return list(dict.fromkeys(wrong.get(_machine(platform), platform) for platform in known)) or by_files
+
+
+def misplaced_code(owner: Distribution, files: Iterable[InstalledFile]) -> InstalledFile | None:
+    """Return a file of machine code that a wheel sends into purelib, on a system that keeps this apart from platlib."""
+    # Windows and macOS have one folder for both kinds.
+    if not owner.is_purelib or all(tag.system in ("windows", "macos") for tag in wheel_platforms(owner.label)):
+        return None
+    return next((file for file in files if file.is_machine_code and not file.has_scheme), None)
+
+
+def _windows_tags(files: Iterable[InstalledFile]) -> list[str]:
+    machines = {file.windows.machine for file in files if file.windows is not None and file.is_windows_code}
+    return sorted({WINDOWS_TAGS[machine] for machine in machines if machine in WINDOWS_TAGS})
+
+
+def _is_for_musl(elf: Elf) -> bool:
+    return any(map(_MUSL.fullmatch, elf.needed))
+
+
+def _floors(elves: dict[str, Elf]) -> dict[str, PlatformFloor]:
+    """Return the floor of each machine, by its name in tags."""
+    machines = sorted({elf.machine for elf in elves.values()})
+    found = (platform_floor(item for item in elves.items() if item[1].machine == machine) for machine in machines)
+    return {floor.architecture: floor for floor in found if floor is not None}
+
+
+def _is_kept(platforms: Sequence[str], floor: PlatformFloor) -> bool:
+    """Return whether tags promise no older glibc than the files run on. A newer one may have its reason: it stays."""
+    tags = parse_platforms(".".join(platforms))
+    promised = lowest_glibc(tag for tag in tags if tag.machine == floor.architecture)
+    return promised is not None and promised >= floor.glibc
+
+
+def _machine(platform: str) -> str:
+    """Return the machine of a tag for Linux with glibc; nothing for any other system."""
+    (tag,) = parse_platforms(platform)
+    return tag.machine if tag.system == "glibc" else ""

@@ -1,0 +1,649 @@
+"""Reads what a user names: wheels, folders of wheels, environments, artifacts, or any folder of files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.fetching import CHECKSUM_FILES
+from rocwheel.artifacts.reading import find_artifacts
+from rocwheel.binary.elf.facts import Elf, ElfTraits, read_elf, read_elf_traits
+from rocwheel.binary.kind import HEAD_SIZE, has_facts, is_cut_elf, is_elf, is_empty_library, is_kpack, is_mach_o, is_pe
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_problem, read_error
+from rocwheel.core.messages import absent_remedy, find_below, quoted
+from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.reading import FileRange, iter_pieces
+from rocwheel.core.remote_placeholders import prefetch, source_at
+from rocwheel.core.workers import Readers, Told, attempt_all, map_sized, open_workers, raise_all
+from rocwheel.environment.devel_paths import (
+    is_devel_archive,
+    is_devel_manifest,
+    read_archive_paths,
+    read_manifest_paths,
+)
+from rocwheel.environment.dist_info import (
+    ENTRY_POINTS,
+    INFO_FILES,
+    MOST_MODULE,
+    find_script_problems,
+    installed_path,
+    is_source,
+    mentioned_in_binary,
+    mentioned_in_source,
+    read_distribution,
+)
+from rocwheel.environment.file_reports import read_device_report, read_pe_report
+from rocwheel.environment.loader import find_obstacle
+from rocwheel.environment.tree import (
+    Distribution,
+    Environments,
+    InstalledFile,
+    MetadataProblem,
+    Tree,
+    split_environments,
+    wheel_layout,
+)
+from rocwheel.environment.windows_files import is_for_windows
+from rocwheel.wheels.build_manifest import MANIFEST_NAME
+from rocwheel.wheels.content import Digest
+from rocwheel.wheels.names import is_wheel_file_name
+from rocwheel.wheels.zip_directory import Archive, find_dist_info, read_archive
+from rocwheel.wheels.zip_reader import (
+    ZipMember,
+    digest_member,
+    iter_member,
+    member_head,
+    open_content,
+    open_unpacked,
+    read_member,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.core.progress import Progress
+    from rocwheel.core.reading import Data
+
+
+def begin_large(progress: Progress, label: str, total: int) -> Progress:
+    """Begin a step of ``total`` bytes to read, and return where to report it; one that is over soon is not shown."""
+    progress.begin(label, total)
+    return progress
+
+
+def advanced(progress: Progress, file: InstalledFile) -> InstalledFile:
+    """Return a file, which has been read."""
+    progress.advance(file.size)
+    return file
+
+
+def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
+    """Return the file with what its first `HEAD_SIZE` bytes tell: what stops the loader, or what kind of file it is."""
+    problem = "is empty; expected a shared library" if is_empty_library(file.path, head) else file.problem
+    return msgspec.structs.replace(
+        file,
+        obstacle=find_obstacle(head),
+        problem=problem,
+        is_mach_o=is_mach_o(head),
+        is_script=head.startswith(b"#!"),
+    )
+
+
+def is_worth_reading(head: bytes | Data) -> bool:
+    """Return whether `with_binary_facts` may find something in a file, by its first bytes."""
+    return has_facts(head) or is_cut_elf(head) or is_kpack(head)
+
+
+def with_binary_facts(
+    file: InstalledFile, data: Data, *, headers_only: bool = False, whole: bool = True
+) -> InstalledFile:
+    """Return the file with what its bytes tell; what is damaged, the file itself or its device code, is a problem.
+
+    With ``headers_only``, of device code only that is read. Without ``whole``, nothing is read only to be summed up.
+    """
+    try:
+        if is_pe(data):
+            file = msgspec.structs.replace(file, windows=read_pe_report(data, name=file.source, whole=whole))
+        elf, traits = _read_host_facts(data, file.source)
+        if elf is not None and elf.imports_dlopen:
+            file = msgspec.structs.replace(file, mentions=mentioned_in_binary(data))
+        file = msgspec.structs.replace(file, elf=elf, traits=traits)
+        device = read_device_report(data, name=file.source, headers_only=headers_only)
+        return msgspec.structs.replace(file, device=device)
+    except WorkError:
+        raise
+    except InputError as e:
+        return msgspec.structs.replace(file, problem=e.fault)
+
+
+def _read_host_facts(data: Data, name: str) -> tuple[Elf | None, ElfTraits | None]:
+    if not is_elf(data):
+        return None, None
+    elf = read_elf(data, name=name)
+    return elf, read_elf_traits(data, name=name) if elf.is_host_code else None
+
+
+class WheelReading(msgspec.Struct, frozen=True, kw_only=True):
+    """How the members of wheels are read; by default all of them, by threads of this process."""
+
+    readers: Readers | None = None
+    """Who reads them instead, such as the workers of a cluster."""
+    unpack: Callable[[ZipMember], AbstractContextManager[tuple[FileRange, Digest]]] = open_unpacked
+    digest: Callable[[ZipMember], Digest] = digest_member
+    """These two may keep what they find, as those of `UnpackedMembers` do. ``readers`` don't use them."""
+    headers_only: bool = False
+    """Whether device code is not decompressed. ``readers`` always read all of it."""
+
+
+_MOST_SOURCE = 4 << 20
+"""Larger sources, in bytes, are data: they open no libraries."""
+_SMALL = 256 << 10
+"""Packed bytes that take less time than a request: such a member waits for the others, not for a server."""
+_MOST_PREFETCHED = 64 << 20
+_BY_DEFAULT = WheelReading()
+
+
+def read_wheels(
+    paths: Sequence[Path], *, context: bool = False, progress: Progress = SILENT, how: WheelReading = _BY_DEFAULT
+) -> tuple[list[Distribution], list[InstalledFile]]:
+    """Read several wheels; members are unpacked and hashed as ``how`` says.
+
+    A damaged member is a problem of its file. Raises `InputError` for a file that is not a wheel or not named like one,
+    and for damaged metadata.
+    """
+    opened = [_open_wheel(path, context=context) for path in paths]
+    files: list[InstalledFile] = []
+    if how.readers is not None:
+        every = [
+            (str(path), _shared(member)) for path, (_, members) in zip(paths, opened, strict=True) for member in members
+        ]
+        progress.begin("reading wheels", sum(member.size for _, member in every))
+        files += [advanced(progress, file) for file in how.readers.map(_read_pair, every, _tell)]
+        return [distribution for distribution, _ in opened], files
+    with open_workers() as executor:
+        for path, (_, members) in zip(paths, opened, strict=True):
+            progress.begin(f"reading {path.name}", sum(member.size for member in members))
+            _prefetch_small(path, members)
+            read = map_sized(executor, partial(_read_file, str(path), how=how), members, lambda member: member.size)
+            files += [advanced(progress, file) for file in read]
+    return [distribution for distribution, _ in opened], files
+
+
+def _prefetch_small(path: Path, members: Iterable[ZipMember]) -> None:
+    """Have the small members that will be read of a wheel that is elsewhere brought many at a time."""
+    ranges, room = [], _MOST_PREFETCHED
+    for member in members if source_at(str(path)) else ():
+        size = member.packed.size
+        if size <= min(_SMALL, room) and _is_read(member):
+            ranges.append((member.packed.offset, member.packed.offset + size))
+            room -= size
+    prefetch(str(path), ranges)
+
+
+def _is_read(member: ZipMember) -> bool:
+    """Return whether more than the beginning of a member is read; what is damaged there is told of later."""
+    try:
+        return is_source(member.name) or is_worth_reading(member_head(member))
+    except InputError:
+        return False
+
+
+def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMember, ...]]:
+    _check_wheel_name(path)
+    archive = read_archive(path)
+    members = archive.members
+    _require_one_devel_archive(path, members)
+    dist_info = find_dist_info(path, (member.name for member in members))
+    by_name = {member.name: member for member in members}
+    texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
+    distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
+    distribution = msgspec.structs.replace(distribution, refused=_refused(archive))
+    if (scripts := by_name.get(f"{dist_info}/{ENTRY_POINTS}")) is not None and not context:
+        placed = {installed_path(member.name, distribution.layout): member for member in members}
+        problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
+        distribution = msgspec.structs.replace(distribution, script_problems=tuple(problems))
+    return distribution, members
+
+
+def _refused(archive: Archive) -> tuple[MetadataProblem, ...]:
+    """Return what installers refuse in the headers, each by the member's name if only one has it."""
+    return tuple(
+        MetadataProblem(f"{member}: {error.fault}" if member else error.fault, (member, error.found))
+        for error in archive.refused
+        for member in [str(error.source).partition("!")[2]]
+    )
+
+
+def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None:
+    """Raise `InputError` for several archives of development files: what each unpacks to is bounded by itself."""
+    archives = [member.name for member in members if is_devel_archive(member.name)]
+    if len(archives) > 1:
+        found = f"has {len(archives)} archives of development files, {quoted(archives[0])} and others"
+        raise InputError(path, found, expected="one", remedy="Build or download it again.")
+
+
+def _read_source(member: ZipMember) -> bytes | None:
+    """Return a module's text; none for a large one, and for a damaged one, which is a problem of that file."""
+    try:
+        return read_member(member) if member.size <= MOST_MODULE else None
+    except WorkError:
+        raise
+    except InputError:
+        return None
+
+
+def _shared(member: ZipMember) -> ZipMember:
+    return msgspec.structs.replace(member, packed=member.packed.for_any_machine())
+
+
+def _tell(wheel_and_member: tuple[str, ZipMember]) -> Told:
+    _, member = wheel_and_member
+    return Told(member.source, member.size, member.packed.path)
+
+
+def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:
+    return _read_file(*wheel_and_member, how=_BY_DEFAULT)
+
+
+def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFile:
+    """Return what a member is; damage is a problem of the file, so that the others are read."""
+    file = InstalledFile(
+        path=installed_path(member.name, wheel_layout(wheel.rpartition("/")[2])),
+        distribution=wheel,
+        source=member.source,
+        size=member.size,
+        mode=member.mode,
+    )
+    try:
+        return _with_devel_paths(_with_content(file, member, how), member)
+    except WorkError:
+        raise
+    except InputError as e:
+        return msgspec.structs.replace(file, problem=e.fault)
+
+
+def _check_wheel_name(path: Path) -> None:
+    """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
+    if not is_wheel_file_name(path.name):
+        expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
+        raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
+
+
+def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> InstalledFile:
+    head = member_head(member)
+    # Links become text files.
+    file = with_head(file, head)
+    if file.mode & 0o170000 == 0o120000:
+        return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
+    if is_source(member.name) and member.size <= _MOST_SOURCE:
+        text = read_member(member)
+        mentions = mentioned_in_source(text)
+        return msgspec.structs.replace(file, sha256=hashlib.sha256(text).digest(), mentions=mentions)
+    if source_at(member.packed.path):
+        return _with_facts_alone(file, member, head, how)
+    if not is_worth_reading(head):
+        return msgspec.structs.replace(file, sha256=how.digest(member).sha256)
+    with how.unpack(member) as (unpacked, digest), unpacked.view() as data:
+        file = msgspec.structs.replace(file, sha256=digest.sha256)
+        return with_binary_facts(file, data, headers_only=how.headers_only)
+
+
+def _with_devel_paths(file: InstalledFile, member: ZipMember) -> InstalledFile:
+    """Return a file with the development files that it has packed: an archive only where it need not be fetched."""
+    if not wheel_layout(file.distribution.rpartition("/")[2]).is_windows:
+        return file
+    if is_devel_manifest(file.path):
+        return msgspec.structs.replace(file, devel_paths=read_manifest_paths(file.source, read_member(member)))
+    if is_devel_archive(file.path) and not source_at(member.packed.path):
+        paths = read_archive_paths(file.source, iter_member(member), member.packed.size)
+        return msgspec.structs.replace(file, devel_paths=paths)
+    return file
+
+
+def _with_facts_alone(file: InstalledFile, member: ZipMember, head: bytes, how: WheelReading) -> InstalledFile:
+    """Return what a member of a wheel that is elsewhere is, without a hash: data would be read for that alone."""
+    if not is_worth_reading(head):
+        return file
+    with open_content(member) as unpacked, unpacked.view() as data:
+        return with_binary_facts(file, data, headers_only=how.headers_only, whole=False)
+
+
+_SKIPPED = {"__pycache__"}
+
+
+def find_site_packages(folder: Path) -> Path | None:
+    """Return the site-packages folder that ``folder`` is, or that the environment in ``folder`` has."""
+    return next(iter(find_all_site_packages(folder)), None)
+
+
+def find_all_site_packages(folder: Path) -> tuple[Path, ...]:
+    """Return each site-packages folder of the environment in ``folder`` once, however many links lead there.
+
+    An environment has one for each version of Python that it was made for, and some have one in ``lib64`` as well. On
+    Windows it has one, in ``Lib``.
+    """
+    if any(folder.glob("*.dist-info")):
+        return (folder,)
+    found: dict[str, Path] = {}
+    for path in sorted([*folder.glob("lib*/python3*/site-packages"), *folder.glob("Lib/site-packages")]):
+        found.setdefault(os.path.realpath(path), path)
+    return tuple(found.values())
+
+
+def find_prefix(site: Path) -> Path:
+    """Return what the files of an environment are below: scripts and data lie beside ``lib``."""
+    whole = site.absolute()
+    return whole.parents[2] if whole.name == "site-packages" and whole.parent.name.startswith("python") else whole
+
+
+def is_artifact_folder(folder: Path) -> bool:
+    """Return whether a folder contains artifacts, as folders or archives."""
+    try:
+        return bool(find_artifacts(folder).artifacts)
+    except (InputError, OSError):
+        return False
+
+
+def read_folder(
+    folder: Path, *, context: bool = False, progress: Progress = SILENT
+) -> tuple[list[Distribution], list[InstalledFile]]:
+    """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them.
+
+    In context, the other files belong to a distribution without a name. Raises `InputError` for what can't be read.
+    """
+    try:
+        return _read_folder(folder, progress, context=context)
+    except OSError as e:
+        raise read_error(e.filename or folder, e) from e
+
+
+def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[list[Distribution], list[InstalledFile]]:
+    site = find_site_packages(folder) or folder
+    distributions = [_installed(path, context=context) for path in sorted(site.glob("*.dist-info"))]
+    owners = {entry.path: owner.source for owner in distributions for entry in owner.record}
+    if not distributions or context:
+        distributions.append(Distribution(name="", version="", source=str(site), dist_info="", is_context=context))
+    default = str(site) if context or not owners else ""
+    paths = list(_walk(site))
+    progress.begin(f"reading {folder}", sum(path.lstat().st_size for path in paths))
+    files = [advanced(progress, _read_path(path, site, owners, default)) for path in paths]
+    files += _programs(site, owners)
+    packers = {owner.source for owner in distributions if is_for_windows(owner)}
+    return distributions, [_with_devel_files(file) if file.distribution in packers else file for file in files]
+
+
+def _programs(site: Path, owners: dict[str, str]) -> Iterator[InstalledFile]:
+    """Yield the programs and libraries that distributions have in an environment outside of site-packages."""
+    prefix = Path(os.path.realpath(find_prefix(site)))
+    for place in sorted(place for place in owners if place.startswith("../")):
+        path = site / place
+        if path.is_file() and not path.is_symlink() and Path(os.path.realpath(path)).is_relative_to(prefix):
+            status = path.stat()
+            plain = os.path.normpath(path)
+            source = plain if os.path.realpath(plain) == os.path.realpath(path) else str(path)
+            file = InstalledFile(
+                path=place, distribution=owners[place], source=source, size=status.st_size, mode=status.st_mode
+            )
+            if (found := _with_facts(file, FileRange.whole(path), hashed=True)).elf is not None:
+                yield found
+
+
+def _with_devel_files(file: InstalledFile) -> InstalledFile:
+    """Return a file with the development files that it has packed; damage is a problem of the file."""
+    if file.link is not None or not (is_devel_archive(file.path) or is_devel_manifest(file.path)):
+        return file
+    source = FileRange.whole(Path(file.source))
+    try:
+        if is_devel_manifest(file.path):
+            paths = read_manifest_paths(file.source, source.read())
+        else:
+            with source.view() as data:
+                paths = read_archive_paths(file.source, iter_pieces(data), source.size)
+    except WorkError:
+        raise
+    except InputError as e:
+        return msgspec.structs.replace(file, problem=e.fault)
+    return msgspec.structs.replace(file, devel_paths=paths)
+
+
+def _installed(path: Path, *, context: bool) -> Distribution:
+    texts = {name: (path / name).read_bytes() for name in INFO_FILES if (path / name).is_file()}
+    owner = read_distribution(texts, source=str(path), dist_info=path.name, is_wheel=False, is_context=context)
+    scripts = path / ENTRY_POINTS
+    if context or not scripts.is_file():
+        return owner
+    placed = {row.path for row in owner.record}
+    problems = find_script_problems(scripts.read_bytes(), placed, lambda place: _read_source_file(path.parent / place))
+    return msgspec.structs.replace(owner, script_problems=tuple(problems))
+
+
+def _read_source_file(path: Path) -> bytes | None:
+    """Return a module's text; none for one that is absent, and for a large one."""
+    return path.read_bytes() if path.is_file() and path.stat().st_size <= MOST_MODULE else None
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in sorted(_members(folder)):
+        if (path.is_file() or path.is_symlink()) and not _SKIPPED.intersection(path.parts):
+            yield path
+
+
+def _members(folder: Path) -> Iterator[Path]:
+    """Yield all that lies below a folder; unlike ``rglob()``, fail for a folder that can't be read."""
+    for root, folders, files in os.walk(folder, onerror=_raise):
+        yield from (Path(root, name) for name in (*folders, *files))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> InstalledFile:
+    place = path.relative_to(site).as_posix()
+    status = path.lstat()
+    file = InstalledFile(
+        path=place,
+        distribution=owners.get(place, default),
+        source=str(path),
+        size=status.st_size,
+        mode=status.st_mode,
+    )
+    if path.is_symlink():
+        if (link := _link_text(path, site)) is not None:
+            return msgspec.structs.replace(file, link=link, is_dangling=not path.exists())
+        status = path.stat()
+        file = msgspec.structs.replace(file, size=status.st_size, mode=status.st_mode)
+    return _with_facts(file, FileRange.whole(path), hashed=bool(owners))
+
+
+def _link_text(path: Path, site: Path) -> str | None:
+    """Return the text of a symlink, relative if its target is inside ``site``; None if it leads to a file outside.
+
+    To the dynamic loader a link to a file outside is a file under the link's name.
+    """
+    text = path.readlink()
+    # Unlike resolve(), realpath() accepts links that lead in a circle.
+    target = Path(os.path.realpath(path))
+    if target.is_relative_to(os.path.realpath(site)):
+        return os.path.relpath(target, os.path.realpath(path.parent)) if text.is_absolute() else str(text)
+    return None if target.is_file() else str(text)
+
+
+def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> InstalledFile:
+    with source.view() as data:
+        if hashed:
+            file = msgspec.structs.replace(file, sha256=_sha256(data))
+        file = with_head(file, bytes(data[:HEAD_SIZE]))
+        if is_worth_reading(data[:HEAD_SIZE]):
+            return with_binary_facts(file, data)
+        if is_source(file.path):
+            return msgspec.structs.replace(file, mentions=mentioned_in_source(bytes(data)))
+        return file
+
+
+def _sha256(data: Data) -> bytes:
+    digest = hashlib.sha256()
+    for piece in iter_pieces(data):
+        digest.update(piece)
+    return digest.digest()
+
+
+def read_artifact_folder(
+    folder: Path, *, context: bool = False, progress: Progress = SILENT
+) -> tuple[list[Distribution], list[InstalledFile]]:
+    """Read the artifacts of a folder as the one install prefix that they merge into.
+
+    Each file belongs to the artifact that it comes from.
+    """
+    with open_catalog(folder, progress=progress) as catalog:
+        sizes = [entry.source.size if entry.source else 0 for entry in catalog.entries]
+        entries = tracked(progress, f"reading {folder}", catalog.entries, sizes)
+        files = [file for entry in entries if (file := _read_entry(entry)) is not None]
+        names = [str(name) for name in catalog.artifacts]
+    distributions = [
+        Distribution(name=name, version="", source=name, dist_info="", is_context=context) for name in names
+    ]
+    return distributions, files
+
+
+def _read_entry(entry: Entry) -> InstalledFile | None:
+    if entry.source is None and entry.link is None:
+        return None
+    name = f"{entry.artifact}: {entry.path}"
+    file = InstalledFile(
+        path=entry.path,
+        distribution=str(entry.artifact),
+        source=name,
+        size=entry.source.size if entry.source else 0,
+        mode=entry.mode,
+        link=entry.link,
+    )
+    if entry.source is None:
+        return file
+    try:
+        return _with_facts(file, entry.source, hashed=False)
+    except WorkError:
+        raise
+    except InputError as e:
+        return msgspec.structs.replace(file, problem=e.found)
+
+
+UNREADABLE = "paths that can't be read"
+_ARCHIVES = (".tar", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tgz", ".zip", ".deb")
+_BESIDE = (*CHECKSUM_FILES, MANIFEST_NAME)
+"""Files of a build that lie beside such archives."""
+_NOTHING, _SUBJECTS = "contains neither a package nor a library", "wheels, an environment or artifacts"
+
+_Part = tuple[list[Distribution], list[InstalledFile]]
+
+
+def read_environments(
+    paths: Sequence[Path],
+    with_packages: Sequence[Path] = (),
+    *,
+    progress: Progress = SILENT,
+    unread: list[RocwheelError] | None = None,
+    how: WheelReading = _BY_DEFAULT,
+) -> Environments:
+    """Read everything at ``paths`` and ``with_packages`` as `read_tree` does, split into environments."""
+    return split_environments(read_tree(paths, with_packages, progress=progress, unread=unread, how=how))
+
+
+def read_tree(
+    paths: Sequence[Path],
+    with_packages: Sequence[Path] = (),
+    *,
+    progress: Progress = SILENT,
+    unread: list[RocwheelError] | None = None,
+    how: WheelReading = _BY_DEFAULT,
+) -> Tree:
+    """Read everything at ``paths`` into one tree, and ``with_packages`` as its context.
+
+    A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
+    What several paths lead to is read once, and audited if any of ``paths`` leads there.
+    Raises `InputError` for a path that is none of these, and for a folder of context without a package or library;
+    `ProblemsError` for several such paths. With a list ``unread``, the errors about ``paths`` are appended to it, and
+    the tree is that of all others, if there are any. ``how`` tells how the members of wheels are read.
+    """
+    audited = real_paths(paths)
+    context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
+    problems: list[RocwheelError] = []
+    refused: list[RocwheelError] = []
+    parts = attempt_all(lambda path: _read(path, progress, how, context=False), audited.values(), problems)
+    beside = attempt_all(lambda path: _read(path, progress, how, context=True), context.values(), refused)
+    progress.end()
+    has_failed = any(isinstance(problem, WorkError) for problem in each_problem(problems))
+    if unread is None or refused or not parts or has_failed:
+        raise_all(UNREADABLE, [*problems, *refused])
+    if unread is not None:
+        unread += problems
+    parts += beside
+    distributions = tuple(distribution for found, _ in parts for distribution in found)
+    files = tuple(file for _, found in parts for file in found)
+    is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
+    return Tree(distributions, files, is_prefix)
+
+
+def real_paths(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return the real path of each wheel, and of each other folder, to the path by which it was named first.
+
+    A folder of wheels stands for its wheels. Raises `InputError` for a path that the system refuses.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        for place in _wheels(path) or [path]:
+            found.setdefault(os.path.realpath(place), place)
+    return found
+
+
+def _wheels(path: Path) -> list[Path]:
+    try:
+        return sorted(path.glob("*.whl")) if path.is_dir() else []
+    except OSError as e:
+        raise read_error(path, e) from e
+
+
+def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -> _Part:
+    if path.is_file():
+        if path.suffix != ".whl":
+            raise InputError(
+                path, "is not a wheel", expected="a wheel or a folder", remedy="Use rocwheel inspect for other files."
+            )
+        return read_wheels([path], context=context, progress=progress, how=how)
+    if not path.is_dir():
+        found = "is neither a file nor a folder" if path.exists() else "does not exist"
+        raise InputError(path, found, expected="a wheel or a folder", remedy=absent_remedy(path))
+    if find_site_packages(path) is None and is_artifact_folder(path):
+        return read_artifact_folder(path, context=context, progress=progress)
+    distributions, files = read_folder(path, context=context, progress=progress)
+    if not files:
+        raise InputError(path, "is an empty folder", expected="wheels, an environment, artifacts or files")
+    if not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):
+        _require_no_archives(path, files)
+        _require_no_wheels_below(path)
+        if context:
+            raise InputError(path, _NOTHING, expected=_SUBJECTS)
+    return distributions, files
+
+
+def _require_no_archives(path: Path, files: Iterable[InstalledFile]) -> None:
+    """Raise `InputError` for a folder of sdists or other archives alone: what they hold is not read."""
+    names = sorted(file.path for file in files if file.path not in _BESIDE)
+    if names and all(name.endswith(_ARCHIVES) for name in names):
+        remedy = "Name the folder of the wheels, or unpack the archives."
+        raise InputError(path, f"holds only archives, such as {quoted(names[0])}", expected=_SUBJECTS, remedy=remedy)
+
+
+def _require_no_wheels_below(path: Path) -> None:
+    """Raise `InputError` for the parent of a folder of wheels: reading its files says nothing of them."""
+    if below := find_below(path, lambda found: found.suffix == ".whl"):
+        raise InputError(path, _NOTHING, expected=_SUBJECTS, remedy=f"There are wheels in {below}.")

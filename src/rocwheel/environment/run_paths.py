@@ -1,0 +1,380 @@
+"""Which folders the run path of a file names: one rule for files that are built, linked or repaired.
+
+1. The folders that the file's run path leads to come first, then those of a search, in its order. Folders that no
+   package at hand has don't count, but for those that the caller keeps (`KeptEntries`).
+2. Each library that the file needs, or is said to open by name, is taken from the first folder that holds it
+   (`choose_folders`). A folder from which nothing is taken is left out. A file that calls ``dlopen`` may open any
+   library by name: it gets every folder.
+3. A run path that leads to every library already stays as it is.
+
+The search is a fixed order where packages have one: the recipe's, or a description's. Elsewhere it is the fewest
+folders that hold the libraries (`fewest_folders`).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import ElfKind, read_elf
+from rocwheel.binary.kind import is_elf64
+from rocwheel.binary.runpath import plan_runpath
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import convert_all, convert_good, iter_batches, open_workers, raise_all
+from rocwheel.core.writing import SYNCING, AtomicFile, atomic_files, safe_mode
+from rocwheel.environment.loader import SITE, InstalledLayout
+from rocwheel.environment.run_path_entries import (
+    detours,
+    goes_back,
+    has_level,
+    leads_nowhere,
+    resolve_entry,
+    split_run_path,
+)
+from rocwheel.wheels.binaries import Binary, find_all_binaries, tracked_binaries
+from rocwheel.wheels.content import PatchedContent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from concurrent.futures import Executor
+
+    from rocwheel.binary.elf.facts import Elf
+    from rocwheel.core.errors import RocwheelError
+
+
+class SetRunpath(msgspec.Struct, frozen=True):
+    """An edit: the file gets this run path, under this tag of its dynamic section.
+
+    Segments of a library that older releases of glibc refuse are realigned on the way.
+    """
+
+    value: str
+    tag: RunpathTag
+
+    def applied_to(self, elf: Elf) -> Elf:
+        """Return the facts of a file once it has this run path, and none under the other tag."""
+        value = self.value or None
+        is_runpath = self.tag is RunpathTag.RUNPATH
+        return msgspec.structs.replace(
+            elf, segments=elf.realigned, runpath=value if is_runpath else None, rpath=None if is_runpath else value
+        )
+
+
+class LibraryPlaces(msgspec.Struct, frozen=True):
+    """Where the libraries of the packages at hand are, in folders relative to site-packages."""
+
+    providers: dict[str, tuple[str, ...]]
+    """File name to the folders that hold a library of that name, the preferred one first."""
+    folders: frozenset[str]
+    """Every folder that exists once the packages are installed."""
+    layout: InstalledLayout = InstalledLayout()
+    """How the environment is laid out: programs find site-packages by its name alone."""
+
+    def has(self, folder: str) -> bool:
+        """Return whether a folder exists, if only because it has others in it."""
+        return folder in self.folders or any(other.startswith(f"{folder}/") for other in self.folders)
+
+    def joined(self, others: LibraryPlaces) -> LibraryPlaces:
+        """Return the places of both; where a library is in several folders, these ones' come first."""
+        providers = dict(self.providers)
+        for name, folders in others.providers.items():
+            providers[name] = tuple(dict.fromkeys((*providers.get(name, ()), *folders)))
+        return LibraryPlaces(providers, self.folders | others.folders, self.layout)
+
+    def resolve(self, entry: str, folder: str) -> str | None:
+        """Return the folder that an entry of a file in ``folder`` leads to; None for what only other packages make so.
+
+        That is an entry that doesn't start with ``$ORIGIN``, and one that goes through a folder which isn't at hand
+        and back: the loader passes over it unless that folder exists.
+        """
+        place = resolve_entry(entry, folder) if all(map(self.has, detours(entry, folder))) else None
+        return None if place is None else self.layout.inside(place)
+
+    def spell(self, folder: str, origin: str) -> str:
+        """Spell a folder as a run path entry of a file in ``origin``, which can be done (`InstalledLayout.spell`)."""
+        entry = self.layout.spell(folder, origin)
+        assert entry is not None
+        return entry
+
+    def leads_beyond(self, run_path: str | None, folder: str) -> bool:
+        """Return whether the run path of a file in ``folder`` may lead to libraries that are not at hand.
+
+        What is loaded from there inherits an RPATH, and nobody knows what it finds by that alone.
+        """
+        alive = [entry for entry in split_run_path(run_path) if not leads_nowhere(entry, folder)]
+        return any(self.resolve(entry, folder) not in self.folders for entry in alive)
+
+
+class KeptEntries(msgspec.Struct, frozen=True):
+    """Entries of one file's run path that stay, though no package at hand has the folders that they lead to."""
+
+    folders: frozenset[str] = frozenset()
+    """Folders relative to site-packages: the entries that lead there keep their order among the others."""
+    intended: frozenset[str] = frozenset()
+    """Entries that stay as they are spelled. They are right in any place."""
+    is_all: bool = False
+    """Whether a file that calls ``dlopen`` needs no other folders, but for those of what it is said to open."""
+
+
+_NOTHING = KeptEntries()
+
+
+def origin_relative(folder: str, origin: str) -> str:
+    """Spell a folder as a run path entry of a file in ``origin``; both are relative to site-packages."""
+    # relpath() resolves relative paths in the working folder, where ".." may lead nowhere.
+    relative = posixpath.relpath(posixpath.join(SITE, folder), posixpath.join(SITE, origin))
+    return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
+
+
+def library_places(installed: Iterable[str]) -> LibraryPlaces:
+    """Index the installed files, given by their paths relative to site-packages.
+
+    The loader looks for a NEEDED name as a file name. The file's SONAME doesn't matter. Folders for some processors
+    alone (``glibc-hwcaps``) provide nothing: the loader looks into them by itself.
+    """
+    providers: dict[str, dict[str, None]] = {}
+    folders: set[str] = set()
+    for path in installed:
+        folder, name = posixpath.split(path)
+        folders.add(folder)
+        if not has_level(folder):
+            providers.setdefault(name, {})[folder] = None
+    return LibraryPlaces({name: tuple(found) for name, found in providers.items()}, frozenset(folders))
+
+
+def fewest_folders(names: Sequence[str], places: LibraryPlaces, own: str) -> tuple[str, ...]:
+    """Return as few folders as hold all of ``names`` that any folder holds.
+
+    Of folders that hold as many, the file's ``own`` folder comes first, then the one that is listed first.
+    """
+    held = {name: folders for name in names if (folders := places.providers.get(name))}
+    candidates = list(dict.fromkeys([own, *(folder for folders in held.values() for folder in folders)]))
+    chosen = set()
+    while held:
+        best = max(candidates, key=lambda folder: sum(folder in folders for folders in held.values()))
+        chosen.add(best)
+        held = {name: folders for name, folders in held.items() if best not in folders}
+    return tuple(folder for folder in candidates if folder in chosen)
+
+
+def choose_folders(names: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> dict[str, tuple[str, ...]]:
+    """Return the folders of ``search`` that libraries are taken from, in order, each with the names taken from it.
+
+    Each library is taken from the first folder that holds it, as the loader does.
+    """
+    chosen: dict[str, tuple[str, ...]] = dict.fromkeys(search, ())
+    for name in dict.fromkeys(names):
+        holders = places.providers.get(name, ())
+        first = next((folder for folder in chosen if folder in holders), None)
+        if first is not None:
+            chosen[first] += (name,)
+    return {folder: taken for folder, taken in chosen.items() if taken}
+
+
+def run_path_edit(
+    elf: Elf,
+    folder: str,
+    search: Sequence[str],
+    places: LibraryPlaces,
+    tag: RunpathTag,
+    kept: KeptEntries = _NOTHING,
+    opened: Sequence[str] = (),
+) -> SetRunpath | None:
+    """Return the edit that a file in ``folder`` needs so that its libraries are found; None if it is right already.
+
+    ``search`` are folders in the order in which they are tried; for the rule see the module. ``opened`` are libraries
+    that the file is said to open by name, whether it calls ``dlopen`` itself or not.
+    """
+    entries = split_run_path(elf.run_path)
+    judged = tuple(entry for entry in entries if entry not in kept.intended)
+    other = elf.rpath if tag is RunpathTag.RUNPATH else elf.runpath
+    wanted = tuple(dict.fromkeys((*elf.wanted, *opened)))
+    file = _File(
+        folder,
+        judged,
+        wanted,
+        opens_any=elf.imports_dlopen and not kept.is_all,
+        is_tagged=not entries or other is None,
+    )
+    reached = [place for place in search if place in places.folders and places.layout.spell(place, folder)]
+    changed = _changed_entries(file, reached, places, kept)
+    intended = [entry for entry in entries if entry in kept.intended]
+    if changed is None and len(intended) == len(set(intended)):
+        return None
+    spelled = {entry: entry if entry in kept.intended else _spelled(entry, folder, places) for entry in entries}
+    return SetRunpath(":".join(_merged(judged if changed is None else changed, intended, spelled.values())), tag)
+
+
+def _spelled(entry: str, folder: str, places: LibraryPlaces) -> str:
+    place = places.resolve(entry, folder)
+    return entry if place is None else places.spell(place, folder)
+
+
+def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]) -> list[str]:
+    """Return entries, each once, in the order of the old run path; the new ones come before the intended ones."""
+    old = [entry for entry in dict.fromkeys(order) if entry in chosen or entry in intended]
+    new = [entry for entry in dict.fromkeys(chosen) if entry not in old]
+    first = next((index for index, entry in enumerate(old) if entry in intended), len(old))
+    return [*old[:first], *new, *old[first:]]
+
+
+class _File(msgspec.Struct, frozen=True):
+    """What a file asks of its run path, with the entries that are judged."""
+
+    folder: str
+    entries: tuple[str, ...]
+    wanted: tuple[str, ...]
+    """The libraries that it needs, and those that it is said to open by name."""
+    opens_any: bool
+    """Whether it may open other libraries by name."""
+    is_tagged: bool
+    """Whether there is no run path under another tag than the one that the file gets."""
+
+
+def _changed_entries(
+    file: _File, search: Sequence[str], places: LibraryPlaces, kept: KeptEntries
+) -> Sequence[str] | None:
+    """Return the entries that a file gets in place of those that are judged; None if these are right."""
+    led_to = [place for entry in file.entries if (place := places.resolve(entry, file.folder)) is not None]
+    stays = [place for place in led_to if place in places.folders or place in kept.folders]
+    if _is_well_formed(file, stays) and _finds_all(file, stays, search, places):
+        return None
+    named = list(dict.fromkeys([*stays, *search]))
+    used = named if file.opens_any else choose_folders(file.wanted, named, places)
+    wanted = [places.spell(place, file.folder) for place in named if place in used or place in kept.folders]
+    return wanted if wanted or file.entries or not file.is_tagged else None
+
+
+def _is_well_formed(file: _File, stays: Sequence[str]) -> bool:
+    """Return whether each entry leads to a folder of its own."""
+    return (
+        file.is_tagged and not any(map(goes_back, file.entries)) and len(stays) == len(file.entries) == len(set(stays))
+    )
+
+
+def _finds_all(file: _File, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:
+    """Return whether folders hold every library that any folder holds, and all of the search for what is opened."""
+    found = [places.providers[name] for name in file.wanted if name in places.providers]
+    within_reach = ([place for place in held if places.layout.spell(place, file.folder)] for held in found)
+    holders = [held for held in within_reach if held]
+    opens_all = not file.opens_any or all(place in folders for place in search)
+    return opens_all and all(any(place in found for place in folders) for found in holders)
+
+
+_UNUSABLE = "files that can't be used"
+_LOADED = {ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT}
+_BATCH, _LEAST = 8 << 20, 128 << 10
+"""Bytes of copies that are written to disk together, or a little more, and what a file counts at least there."""
+
+
+class FileRunPath(msgspec.Struct, frozen=True):
+    """Where the loader searches for what one file needs."""
+
+    file: str
+    kind: ElfKind
+    soname: str | None
+    tag: RunpathTag | None
+    """The tag of the run path that counts."""
+    run_path: str | None
+    needed: tuple[str, ...]
+
+
+class ChangedFile(msgspec.Struct, frozen=True):
+    """A file that was written with a new run path."""
+
+    file: str
+    written: str
+    size: int
+    is_changed: bool
+    """False when the run path was right already, and the file was copied as it is."""
+
+
+def read_run_paths(
+    paths: Sequence[Path], unread: list[RocwheelError], progress: Progress = SILENT
+) -> tuple[FileRunPath, ...]:
+    """Read the run path of each ELF file among ``paths``: files, folders with all that is below, and wheels.
+
+    In folders and wheels, other binaries are passed over, as are ELF files of other kinds than the loader's. The errors
+    of what can't be read are appended to ``unread``, and raised where nothing else is there (`ProblemsError` for
+    several). Raises `InputError` when there is no ELF file.
+    """
+    binaries = tracked_binaries(list(find_all_binaries(paths)), "reading", progress)
+    files = tuple(file for file in convert_good(_UNUSABLE, _read, binaries, unread) if file)
+    if not files:
+        raise_all(_UNUSABLE, unread)
+        raise InputError(", ".join(map(str, paths)), "no ELF file", expected="ELF files, or wheels or folders of them")
+    return files
+
+
+def write_run_paths(
+    paths: Sequence[Path], edit: SetRunpath, dest_dir: Path, *, remedy: str = "", progress: Progress = SILENT
+) -> tuple[ChangedFile, ...]:
+    """Write a copy of each file with another run path (none when it is empty) to ``dest_dir``, under its name.
+
+    The copies have the permissions of the files as far as they are safe (`safe_mode`). Nothing is written unless every
+    file can be changed. Raises `ProblemsError` that names the files that can't be, `WorkError` when
+    a copy can't be written, and `InputError` with ``remedy`` when a copy would overwrite its own file.
+    """
+    _check_names(paths)
+    _check_targets(paths, dest_dir, remedy)
+    patches = convert_all(_UNUSABLE, lambda path: _plan(path, edit), paths)
+    batches = list(iter_batches(patches, lambda patch: _LEAST + patch.size, _BATCH))
+    sizes = [sum(patch.size for patch in batch) for batch in batches]
+    with open_workers(SYNCING) as executor:
+        written = (_write_batch(batch, dest_dir, executor) for batch in batches)
+        return tuple(file for files in tracked(progress, "writing", written, sizes) for file in files)
+
+
+def _check_names(paths: Sequence[Path]) -> None:
+    """Refuse two files for one place."""
+    by_name: dict[str, Path] = {}
+    for path in paths:
+        other = by_name.setdefault(path.name, path)
+        if other is not path:
+            raise InputError(path, f"the same name as {other}", expected="a name of its own for each copy")
+
+
+def _check_targets(paths: Sequence[Path], dest_dir: Path, remedy: str) -> None:
+    """Refuse to write a copy over the file that it is made from."""
+    for path in paths:
+        target = dest_dir / path.name
+        if target.exists() and target.samefile(path):
+            raise InputError(path, "would be overwritten by its own copy", remedy=remedy)
+
+
+def _read(found: Binary | InputError) -> FileRunPath | None:
+    """Return the run path of a binary; none for one in a folder or a wheel that the loader has nothing to do with."""
+    if isinstance(found, InputError):
+        raise found
+    with found.view() as data:
+        if found.place and not is_elf64(data):
+            return None
+        elf = read_elf(data, name=found.name)
+    if found.place and elf.kind not in _LOADED:
+        return None
+    return FileRunPath(found.name, elf.kind, elf.soname, elf.run_path_tag, elf.run_path, elf.needed)
+
+
+def _plan(path: Path, edit: SetRunpath) -> PatchedContent:
+    source = FileRange.whole(path)
+    with source.view() as data:
+        return PatchedContent(source, plan_runpath(data, edit.value, edit.tag, name=str(path)))
+
+
+def _write_batch(batch: Sequence[PatchedContent], dest_dir: Path, executor: Executor) -> list[ChangedFile]:
+    with atomic_files(executor) as files:
+        for content in batch:
+            path = Path(content.source.path)
+            # The copy's owner is whoever makes it, whose rights it mustn't give away.
+            files.append(AtomicFile(dest_dir / path.name, mode=safe_mode(path.stat().st_mode)))
+            with content.source.view() as data:
+                for piece in content.patch.pieces(data):
+                    files[-1].write(piece)
+        pairs = zip(batch, files, strict=True)
+        return [ChangedFile(of.source.path, str(at.path), of.size, not of.patch.is_identity) for of, at in pairs]

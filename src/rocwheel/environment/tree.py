@@ -1,0 +1,416 @@
+"""Packages as they lie once installed together, what conflicts among them, and which are installed together.
+
+Several versions of one distribution never are, nor its wheels for several Pythons or machines.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.elf.facts import Elf, ElfTraits
+from rocwheel.environment.file_reports import DeviceReport, PeReport
+from rocwheel.environment.loader import SITE, InstalledLayout, Obstacle, TreeDisk
+from rocwheel.wheels.names import split_wheel_file_name, wheel_platforms
+from rocwheel.wheels.platform_floor import host_machines
+from rocwheel.wheels.record import RecordEntry
+from rocwheel.wheels.tags import parse_platforms, split_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rocwheel.binary.elf.dynamic import RunpathTag
+
+
+class MetadataProblem(msgspec.Struct, frozen=True):
+    """What could not be read of a distribution's metadata: a sentence, and the facts that set it apart from others."""
+
+    found: str
+    facts: tuple[str, ...]
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """One distribution; ``source`` is the wheel's path or the ``.dist-info`` folder's."""
+
+    name: str
+    """Normalised."""
+    version: str
+    source: str
+    dist_info: str
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    license_files: tuple[str, ...] = ()
+    metadata_version: str = ""
+    license: str = ""
+    """What the metadata says about its license: an expression, a name, or a classifier."""
+    tags: tuple[str, ...] = ()
+    is_purelib: bool = False
+    record: tuple[RecordEntry, ...] = ()
+    is_wheel: bool = False
+    is_context: bool = False
+    """Whether it is context: a package that is installed with the audited ones, but not audited itself."""
+    targets: tuple[str, ...] = ()
+    """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
+    unlicensed: tuple[str, ...] = ()
+    """The projects that it has parts of, by its bill of materials, and no license text of."""
+    problems: tuple[MetadataProblem, ...] = ()
+    invalid: tuple[MetadataProblem, ...] = ()
+    """What breaks the standard of core metadata in a wheel's METADATA, although installers read it."""
+    refused: tuple[MetadataProblem, ...] = ()
+    """What installers refuse in the headers of the wheel's archive, which can be read all the same."""
+    script_problems: tuple[MetadataProblem, ...] = ()
+    """What is wrong with its commands."""
+
+    @property
+    def label(self) -> str:
+        """How findings name it: the wheel's file name, or the distribution's."""
+        return self.source.rpartition("/")[2] if self.is_wheel else self.name
+
+    @property
+    def name_tags(self) -> tuple[str, str, str]:
+        """The tags for Python, ABI and platform in a wheel's file name, each maybe several with dots between."""
+        if not self.is_wheel:
+            return ("", "", "")
+        return split_wheel_file_name(self.label).tags
+
+    @property
+    def layout(self) -> InstalledLayout:
+        """The layout of the environments that it is installed in, as far as its tags tell, or its place on disk."""
+        if self.is_wheel:
+            return wheel_layout(self.label)
+        place = _SITE.search(self.source) if self.dist_info else None
+        return InstalledLayout(place[1] if place else "")
+
+    @property
+    def is_for_musl(self) -> bool:
+        """Whether a wheel is for systems with musl alone, whose loader is another one."""
+        return self.is_wheel and all(tag.system == "musl" for tag in wheel_platforms(self.label))
+
+
+_SITE = re.compile(r"(?:^|/)(lib(?:64)?/(?:python|pypy)3[^/]*/(?:site|dist)-packages)/[^/]*\Z")
+_ONE_PYTHON = re.compile(r"(cp|pp)3(\d+)")
+
+
+@cache
+def wheel_layout(file_name: str) -> InstalledLayout:
+    """Return the layout of the environments that a wheel is installed in, as far as the tags in its name tell."""
+    python, abi, _ = split_wheel_file_name(file_name).tags
+    is_windows = any(tag.system == "windows" for tag in wheel_platforms(file_name))
+    match = _ONE_PYTHON.fullmatch(python)
+    if match is None or abi == "abi3" or "." in abi:
+        return InstalledLayout(is_windows=is_windows)
+    kind, version = "python" if match[1] == "cp" else "pypy", f"3.{match[2]}"
+    folder = f"{kind}{version}{'t' if abi.endswith('t') else ''}"
+    return InstalledLayout("" if is_windows else f"lib/{folder}/site-packages", is_windows, version)
+
+
+class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file; ``path`` is relative to site-packages."""
+
+    path: str
+    distribution: str
+    """The source of the `Distribution`; empty for a file that no distribution owns."""
+    source: str
+    size: int
+    mode: int = 0
+    """All 16 bits of Unix; 0 if the archive has none."""
+    link: str | None = None
+    is_dangling: bool = False
+    """Whether it is a link on disk that leads to nothing."""
+    sha256: bytes | None = None
+    elf: Elf | None = None
+    traits: ElfTraits | None = None
+    device: DeviceReport | None = None
+    windows: PeReport | None = None
+    """What it is as a DLL or program of Windows; none for any other file."""
+    is_mach_o: bool = False
+    """Whether it is a program or library of macOS, of which nothing else is known."""
+    is_script: bool = False
+    """Whether it begins with ``#!``."""
+    devel_paths: tuple[str, ...] = ()
+    """What development files become that it has packed, relative to site-packages, or to their tree if it is the
+    manifest beside their archive; of packages for Windows alone."""
+    problem: str = ""
+    """Why it could not be read as the binary that it seems to be."""
+    mentions: frozenset[str] = frozenset()
+    """Names of libraries in a Python source, or in a binary that calls ``dlopen``."""
+    obstacle: Obstacle | None = None
+    """Why the dynamic loader stops at it when it looks for a library of its name."""
+
+    @property
+    def folder(self) -> str:
+        """The folder, relative to site-packages."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def member(self) -> str:
+        """Its name inside the wheel that it is in."""
+        return self.source.removeprefix(f"{self.distribution}!")
+
+    @property
+    def has_scheme(self) -> bool:
+        """Whether its place in the wheel says where it goes, such as ``x.data/platlib``; all else goes by WHEEL."""
+        return self.member.partition("/")[0].endswith(".data")
+
+    @property
+    def run_path(self) -> str | None:
+        """The run path that counts; none for a file without."""
+        return self.elf.run_path if self.elf else None
+
+    @property
+    def tag(self) -> RunpathTag | None:
+        """The kind of the run path that counts; none for a file without."""
+        return self.elf.run_path_tag if self.elf else None
+
+    @property
+    def is_loadable(self) -> bool:
+        """Whether the dynamic loader loads it: a shared library or a dynamically linked program."""
+        return self.elf is not None and self.elf.is_loadable
+
+    @property
+    def is_windows_code(self) -> bool:
+        """Whether it is a DLL of machine code; one for .NET alone runs on any system, and programs may be data."""
+        return self.windows is not None and self.windows.is_dll and not self.windows.is_managed
+
+    @property
+    def is_machine_code(self) -> bool:
+        """Whether it is code for one system and its processors, object files included; code of GPUs is not."""
+        is_elf = self.elf is not None and (self.elf.is_loadable or self.elf.machine in host_machines())
+        return is_elf or self.is_windows_code or self.is_mach_o
+
+
+class Tree(msgspec.Struct, frozen=True, dict=True):
+    """Everything that is audited together. ``is_prefix``: an install prefix, where symlinks are allowed."""
+
+    distributions: tuple[Distribution, ...]
+    files: tuple[InstalledFile, ...]
+    is_prefix: bool = False
+
+    @cached_property
+    def owners(self) -> dict[str, Distribution]:
+        """Distributions by their source."""
+        return {distribution.source: distribution for distribution in self.distributions}
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Distribution]]:
+        """Distributions by their name; two have one name where a package is given twice."""
+        found: dict[str, list[Distribution]] = {}
+        for distribution in self.distributions:
+            found.setdefault(distribution.name, []).append(distribution)
+        return found
+
+    @cached_property
+    def audited(self) -> tuple[InstalledFile, ...]:
+        """The files that are not context."""
+        return tuple(file for file in self.files if not self.is_context(file))
+
+    def is_context(self, file: InstalledFile) -> bool:
+        """Return whether a file is context: one of a package that is not audited itself."""
+        owner = self.owners.get(file.distribution)
+        return owner is not None and owner.is_context
+
+    @cached_property
+    def files_of(self) -> dict[str, tuple[InstalledFile, ...]]:
+        """Source of each distribution to its files."""
+        found: dict[str, list[InstalledFile]] = {distribution.source: [] for distribution in self.distributions}
+        for file in self.files:
+            found.setdefault(file.distribution, []).append(file)
+        return {source: tuple(files) for source, files in found.items()}
+
+    @cached_property
+    def audited_distributions(self) -> tuple[Distribution, ...]:
+        """The distributions that are not context."""
+        return tuple(distribution for distribution in self.distributions if not distribution.is_context)
+
+    @cached_property
+    def by_path(self) -> dict[str, InstalledFile]:
+        """Files by path; of several at one path the first."""
+        return {file.path: file for file in reversed(self.files)}
+
+    @cached_property
+    def by_source(self) -> dict[str, InstalledFile]:
+        """Files by their source."""
+        return {file.source: file for file in self.files}
+
+    @cached_property
+    def owners_of_tops(self) -> dict[str, frozenset[str]]:
+        """Top-level folder of site-packages to the names of the distributions that have files in it."""
+        found: dict[str, set[str]] = {}
+        for source, files in self.files_of.items():
+            name = self.owners[source].name if source in self.owners else ""
+            for top in {file.path.partition("/")[0] for file in files}:
+                found.setdefault(top, set()).add(name)
+        return {top: frozenset(names) for top, names in found.items()}
+
+    @cached_property
+    def links(self) -> dict[str, str]:
+        """Path to raw text of the symlinks, except those in wheels: installers make text files of them."""
+        wheels = {distribution.source for distribution in self.distributions if distribution.is_wheel}
+        return {
+            file.path: file.link for file in self.files if file.link is not None and file.distribution not in wheels
+        }
+
+    @cached_property
+    def library_machines(self) -> dict[str, int]:
+        """Path of each shared library, and of each symlink that leads to one, to the machine that it is for."""
+        disk = TreeDisk({file.path: file.elf for file in self.files if file.elf is not None}, self.links)
+        opened = ((path, disk.open(f"{SITE}/{path}")) for path in self.by_path)
+        elves = ((path, library.elf) for path, library in opened if library is not None and library.elf is not None)
+        return {path: elf.machine for path, elf in elves if elf.is_shared_library}
+
+    @cached_property
+    def libraries(self) -> dict[str, tuple[InstalledFile, ...]]:
+        """File name to the shared libraries of that name, one of each path, symlinks that lead to one included."""
+        found: dict[str, dict[str, InstalledFile]] = {}
+        for file in self.files:
+            if file.path in self.library_machines:
+                found.setdefault(file.name, {}).setdefault(file.path, file)
+        return {name: tuple(files.values()) for name, files in found.items()}
+
+    @cached_property
+    def is_installed(self) -> bool:
+        """Whether it is an environment: unlike unpacked wheels, that has the name of its installer (INSTALLER)."""
+        owners = self.audited_distributions
+        is_left = any(f"{owner.dist_info}/INSTALLER" in self.by_path for owner in owners if owner.dist_info)
+        return is_left and not any(owner.is_wheel for owner in owners)
+
+    @cached_property
+    def layout(self) -> InstalledLayout:
+        """The layout of the environment, as far as the distributions agree on one."""
+        sites = {owner.layout.site for owner in self.distributions} - {""}
+        return InstalledLayout(sites.pop() if len(sites) == 1 else "")
+
+    @cached_property
+    def loadable(self) -> tuple[InstalledFile, ...]:
+        """The audited files that the dynamic loader loads."""
+        return tuple(file for file in self.audited if file.is_loadable)
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """Files that can't be installed together: all are for one path, or one is where another has a folder.
+
+    ``files`` are in the order given; of the others in the folder the first stands for all. ``found`` is a sentence.
+    """
+
+    path: str
+    files: tuple[InstalledFile, ...]
+    found: str
+
+
+def find_conflicts(files: Iterable[InstalledFile]) -> Iterator[Conflict]:
+    """Yield each path that several files take, of one package or of several, and each file in a folder's place."""
+    by_path: dict[str, list[InstalledFile]] = defaultdict(list)
+    for file in files:
+        by_path[file.path].append(file)
+    for path, found in sorted(by_path.items()):
+        if len(found) > 1:
+            alike = "the same" if len({file.sha256 for file in found}) == 1 else "different"
+            yield Conflict(path, tuple(found), f"{len(found)} files are installed at {path}, with {alike} content")
+    below = {folder: path for path in by_path for folder in _parents(path)}
+    for path in sorted(below.keys() & by_path.keys()):
+        inner = by_path[below[path]][0]
+        yield Conflict(path, (by_path[path][0], inner), f"{path} is a file, and also the folder of {inner.path}")
+
+
+def _parents(path: str) -> Iterator[str]:
+    while path := posixpath.dirname(path):
+        if path == "/":
+            return
+        yield path
+
+
+_GENERIC = ("py2", "py3", "none", "abi3")
+
+
+class Environments(msgspec.Struct, frozen=True, dict=True):
+    """The environments that wheels are for, of everything that was given together."""
+
+    everything: Tree
+    """All distributions and files, also those that are never installed together."""
+    by_leader: dict[str, Tree]
+    """Source of each audited distribution to the environment that is made for it."""
+
+    @cached_property
+    def each(self) -> tuple[Tree, ...]:
+        """The environments, each once; with no audited distribution everything is one."""
+        return tuple({id(tree): tree for tree in self.by_leader.values()}.values()) or (self.everything,)
+
+
+def split_environments(tree: Tree) -> Environments:
+    """Split a tree into the environments that its wheels are for; each has every distribution at most once.
+
+    Each environment is made for one wheel, its leader. Of several wheels of another distribution, it has the one that
+    is most like the leader. An audited wheel comes before one that is context. Wheels for other machines are left out.
+    Every audited distribution is in at least one environment. A tree without such conflicts is one environment.
+    """
+    return Environments(tree, _by_leader(tree))
+
+
+def _by_leader(tree: Tree) -> dict[str, Tree]:
+    groups = _by_name(tree)
+    candidates = [_installable(owners) for owners in groups]
+    possible = [owner for owners in candidates for owner in owners]
+    leaders = [owner for owner in possible if not owner.is_context] or possible[:1]
+    machines = {_machines(leader) for leader in leaders} - {frozenset()}
+    if all(len(owners) == 1 for owners in groups) and len(machines) <= 1:
+        return dict.fromkeys((leader.source for leader in leaders), tree)
+    chosen = {leader.source: frozenset(_beside(leader, candidates)) for leader in leaders}
+    every = {owner.source for owners in groups for owner in owners}
+    parts = {kept: _without(tree, every - kept) for kept in dict.fromkeys(chosen.values())}
+    return {source: parts[kept] for source, kept in chosen.items()}
+
+
+def _by_name(tree: Tree) -> list[list[Distribution]]:
+    found: dict[str, list[Distribution]] = defaultdict(list)
+    for owner in tree.distributions:
+        if owner.dist_info:
+            found[owner.name or owner.source].append(owner)
+    return list(found.values())
+
+
+def _installable(owners: list[Distribution]) -> list[Distribution]:
+    """Return the distributions of one name that may be installed: context only where none is audited."""
+    return [owner for owner in owners if not owner.is_context] or owners
+
+
+def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[str]:
+    """Return the sources of a distribution and of what is installed with it, one of each name, for one machine."""
+    kept, machines = [], _machines(leader)
+    for owners in groups:
+        fitting = [owner for owner in owners if not machines or not _machines(owner) or machines & _machines(owner)]
+        if not fitting:
+            continue
+        chosen = leader if leader in owners else max(fitting, key=lambda owner: _likeness(leader, owner))
+        kept.append(chosen.source)
+        machines = machines & _machines(chosen) or machines or _machines(chosen)
+    return kept
+
+
+def _machines(owner: Distribution) -> frozenset[str]:
+    """Return the machines of a wheel's platform tags; of systems without glibc the whole tag. Empty for any machine."""
+    platforms = parse_platforms(owner.name_tags[2]) if owner.is_wheel else ()
+    return frozenset(tag.machine if tag.system == "glibc" else tag.text for tag in platforms if tag.system != "any")
+
+
+def _likeness(one: Distribution, other: Distribution) -> tuple[bool, bool, bool, bool]:
+    first, second = set(one.name_tags), set(other.name_tags)
+    pythons = split_tags(other.name_tags[0])
+    same_python = not {*split_tags(one.name_tags[0])}.isdisjoint(pythons)
+    any_python = any(tag in _GENERIC for tag in (*pythons, other.name_tags[1]))
+    return same_python, any_python, one.version == other.version, first == second
+
+
+def _without(tree: Tree, dropped: set[str]) -> Tree:
+    owners = tuple(owner for owner in tree.distributions if owner.source not in dropped)
+    files = tuple(file for file in tree.files if file.distribution not in dropped)
+    return msgspec.structs.replace(tree, distributions=owners, files=files)

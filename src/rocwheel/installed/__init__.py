@@ -1,1 +1,0 @@
-"""Wheels, folders and environments, read into one tree of what is there."""

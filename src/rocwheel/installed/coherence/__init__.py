@@ -1,1 +1,0 @@
-"""Whether packages that use one another carry code for the same GPUs."""

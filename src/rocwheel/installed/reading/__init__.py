@@ -1,1 +1,0 @@
-"""Wheels, folders and environments read, each into the same values."""

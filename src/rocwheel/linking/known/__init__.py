@@ -1,1 +1,0 @@
-"""What is known of systems and toolkits: names of libraries and where each release keeps them."""

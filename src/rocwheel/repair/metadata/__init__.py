@@ -1,1 +1,0 @@
-"""What a repair changes in a wheel's metadata: requirements, their pins, and tags."""

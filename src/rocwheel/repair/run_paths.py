@@ -1,0 +1,376 @@
+"""Which run paths the files of a repaired wheel get: the edits, what they keep, and which of them are safe.
+
+A user's machine may have it: a toolkit of the system (``/opt/rocm/lib``, ``/usr/local/cuda/lib64``), or a package that
+is not at hand or shares a folder with others. So every entry stays that is not proved to lead nowhere, unless the file
+can do without: it finds all that it needs for sure, and opens nothing by name at run time. That is judged by what is at
+hand; once it is known what the repaired wheel requires, `rocwheel.repair.run_paths` has the last word.
+
+A file that opens libraries by name has strings that name them (`opened_names`). If it finds all that it needs for sure,
+it gives up the folders that the SDK's packages stand in for (`Toolkit.gives_up`). Where its strings name no library,
+the names come from elsewhere, and every folder stays that may have one.
+
+Which folders they name is decided in `rocwheel.environment.run_paths`, which entries to what is not at hand stay in
+`rocwheel.repair.run_paths`, whether they may lead to the SDK's packages in
+`rocwheel.audit.wheel_toolkits`.
+A run path stays under its tag unless the options name one: an RPATH may be there to come before ``LD_LIBRARY_PATH``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rocwheel.audit.subject import Subject
+from rocwheel.audit.wheel_toolkits import Opens, sdk_library_folders
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.core.messages import count
+from rocwheel.environment.known_libraries import allowed_libraries, is_glibc_library
+from rocwheel.environment.requirements import packages_elsewhere, surely_installed
+from rocwheel.environment.run_path_advice import (
+    assumed_package_folders,
+    assumed_sdk_folders,
+    missing_libraries,
+    places_for_machine,
+)
+from rocwheel.environment.run_path_entries import leads_nowhere, resolve_entry, split_run_path
+from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
+from rocwheel.environment.sdk_layout import sdk_folders
+from rocwheel.repair.comparison import GivenUp, find_losses
+from rocwheel.repair.outcome import RepairedTree
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from rocwheel.audit.settings import AuditSettings
+    from rocwheel.audit.wheel_toolkits import Toolkit
+    from rocwheel.environment.loader import InstalledLayout, SystemLibraries
+    from rocwheel.environment.run_paths import LibraryPlaces
+    from rocwheel.environment.tree import Distribution, InstalledFile, Tree
+    from rocwheel.repair.comparison import Loss
+    from rocwheel.repair.options import RepairOptions
+
+
+_ANY_NAME = ".so"
+_SDK_TOPS = tuple(sorted({folder.folder.partition("/")[0] for folder in sdk_folders()}))
+_DIRECTIVE = re.compile(r"[%{}]")
+
+
+def opened_names(file: InstalledFile) -> frozenset[str]:
+    """Return the names of libraries in the strings of a file that opens some by name; ``.so`` if it makes up others.
+
+    What it needs anyway, its own names and glibc's libraries say nothing about what it opens.
+    """
+    if file.elf is None or not file.elf.imports_dlopen:
+        return frozenset()
+    names = file.mentions - {*file.elf.needed, file.elf.soname, file.name}
+    made_up = {name for name in names if name.startswith(".so") or _DIRECTIVE.search(name)}
+    told = {name for name in names - made_up if not is_glibc_library(name)}
+    return frozenset(told | ({_ANY_NAME} if made_up else set()))
+
+
+def what_it_opens(
+    file: InstalledFile, declared: Sequence[str], places: LibraryPlaces, system: SystemLibraries
+) -> Opens:
+    """Return what is known about the libraries that a file opens by name; ``declared`` are those that a user names."""
+    if file.elf is None or not file.elf.imports_dlopen:
+        return Opens.NOTHING
+    names = opened_names(file)
+    told = {*declared, *names} - {_ANY_NAME}
+    if not told:
+        return Opens.ANYTHING
+    nowhere = [name for name in told if name not in places.providers and system.find(name, file.elf.machine) is None]
+    return Opens.NAMED if nowhere or _ANY_NAME in names else Opens.FOUND
+
+
+def entries_to_keep(
+    file: InstalledFile,
+    places: LibraryPlaces,
+    *,
+    is_complete: bool,
+    toolkit: Toolkit,
+    opens: Opens = Opens.ANYTHING,
+) -> KeptEntries:
+    """Return what stays of a file's run path; for the rule see the module.
+
+    ``is_complete``: whether the file finds all that it needs for sure.
+    """
+    is_opener = file.elf is not None and file.elf.imports_dlopen
+    if is_complete and not is_opener and not toolkit.keeps:
+        return KeptEntries()
+    entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
+    led_to = {entry: places.resolve(entry, file.folder) for entry in entries}
+    stay = {
+        entry: place
+        for entry, place in led_to.items()
+        if not is_complete or _stays(entry, place, places, toolkit, opens)
+    }
+    inside = frozenset(place for place in stay.values() if place is not None and not place.startswith(".."))
+    is_all = is_complete and opens is Opens.FOUND
+    return KeptEntries(inside, frozenset(entry for entry, place in stay.items() if place not in inside), is_all)
+
+
+def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolkit, opens: Opens) -> bool:
+    """Return whether an entry of a file that finds all that it needs stays for what the file opens by name.
+
+    The SDK's own folders are chosen for the libraries that the file is known to open, all others at hand stay.
+    """
+    if place is None or place not in places.folders:
+        return not toolkit.gives_up(entry if place is None else place, opens)
+    return opens is not Opens.FOUND or not place.startswith(_SDK_TOPS)
+
+
+def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple[str, str]]) -> str:
+    """Return a note that says how many entries of a wheel's run paths lead to folders of no package at hand.
+
+    It is empty if none does. ``run_paths`` are those of the repaired files, each with the file's folder relative to
+    site-packages.
+    """
+    assumed = (*sdk_folders(), *assumed_package_folders(tree))
+    known = {file.folder for file in tree.files} | {folder.folder for folder in assumed}
+    found = [
+        [entry for entry in split_run_path(value) if _is_elsewhere(resolve_entry(entry, folder), known)]
+        for folder, value in run_paths
+    ]
+    others = ", ".join(sorted(packages_elsewhere(tree, owner)))
+    entries, files = sum(map(len, found)), sum(map(bool, found))
+    if not entries or not others:
+        return ""
+    return (
+        f"kept {count(entries, 'run path entry', 'run path entries')} in {count(files, 'file')}: they may lead to "
+        f"packages that were not given ({others}). Add those packages with --with, and only the right entries stay."
+    )
+
+
+def _is_elsewhere(place: str | None, known: set[str]) -> bool:
+    return bool(place) and place not in known and not str(place).startswith("..")
+
+
+class OpenedByFile(NamedTuple):
+    """What is known about the libraries that a file opens by name."""
+
+    opens: Opens
+    names: tuple[str, ...]
+    """Those that packages have, and that the file may have found in folders which it gives up."""
+
+
+def opened_by_files(
+    tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
+) -> dict[str, OpenedByFile]:
+    """Return what is known about the libraries that the files of a wheel open by name, by their source."""
+    files = [file for file in tree.files_of[owner.source] if file.is_loadable]
+    choice = _Choice(tree, options, toolkit)
+    return {file.source: OpenedByFile(choice.opens(file), choice.stood_in_for(file)) for file in files}
+
+
+def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit) -> dict[str, SetRunpath]:
+    """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.repair.plan`.
+
+    A file with a right run path is edited as well if older releases of glibc refuse its segments.
+    """
+    files = [file for file in tree.files_of[owner.source] if file.is_loadable]
+    edits = _wrong_run_paths(files, tree, options, toolkit)
+    return {file.member: edit for file in files if (edit := edits.get(file.member) or _realignment(file)) is not None}
+
+
+def _realignment(file: InstalledFile) -> SetRunpath | None:
+    """Return the edit that only changes the alignment of a file's segments; None where that changes nothing."""
+    assert file.elf is not None
+    edit = SetRunpath(file.run_path or "", file.tag or RunpathTag.RUNPATH)
+    return edit if edit.applied_to(file.elf).segments != file.elf.segments else None
+
+
+def _wrong_run_paths(
+    files: Sequence[InstalledFile], tree: Tree, options: RepairOptions, toolkit: Toolkit
+) -> dict[str, SetRunpath]:
+    choice = _Choice(tree, options, toolkit)
+    tags = {file.member: options.tag or file.tag for file in files}
+    edits = {file.member: choice.edit(file, tag) for file in files if (tag := tags[file.member]) is not None}
+    tag = _new_tag(files, edits)
+    edits |= {file.member: choice.edit(file, tag) for file in files if tags[file.member] is None}
+    found = ((file.member, edits[file.member]) for file in files)
+    return {member: edit for member, edit in found if edit is not None}
+
+
+def milder_edits(
+    tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
+) -> dict[str, tuple[SetRunpath, ...]]:
+    """Return edits for files whose edit in `run_path_edits` would take something away, by the member's name.
+
+    The one that takes least comes last: with every entry that isn't proved to lead nowhere, then without the folders
+    that the file lacks.
+    """
+    files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
+    choice = _Choice(tree, options, toolkit)
+    return {file.member: tuple(choice.milder(file, options.tag or file.tag)) for file in files if file.tag}
+
+
+def _new_tag(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath | None]) -> RunpathTag:
+    """Return the tag for files that have no run path yet: RPATH if the wheel's others, once edited, are RPATHs."""
+    edited = [(file.tag, edits.get(file.member)) for file in files if file.run_path]
+    tags = {tag if edit is None else edit.tag for tag, edit in edited if edit is None or edit.value}
+    return RunpathTag.RPATH if tags == {RunpathTag.RPATH} else RunpathTag.RUNPATH
+
+
+class _Choice:
+    """Chooses the run path of each file of a wheel by what is installed with it."""
+
+    def __init__(self, tree: Tree, options: RepairOptions, toolkit: Toolkit) -> None:
+        self._tree = tree
+        self._settings = options.audit_settings
+        closed = self._settings.closed
+        self._assumed = (*assumed_sdk_folders(tree, closed=closed), *assumed_package_folders(tree, closed=closed))
+        self._system = allowed_libraries(self._settings.system_libraries)
+        self._toolkit = toolkit
+        self._by_machine: dict[tuple[int, bool, InstalledLayout], LibraryPlaces] = {}
+        self._sdk_folders: frozenset[str] = frozenset() if toolkit.is_sdk else sdk_library_folders(tree)
+        self._without_sdk: dict[tuple[int, bool, InstalledLayout, frozenset[str]], LibraryPlaces] = {}
+
+    def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
+        """Return the edit that makes a file's run path right under a tag; None if it is right already."""
+        assert file.elf is not None
+        places = self._places(file, with_assumed=True)
+        sure = self._places(file, with_assumed=self._toolkit.trusts_layout)
+        is_complete = not self._toolkit.keeps and not missing_libraries(
+            file.elf, self._opened(file), sure, self._system
+        )
+        opens = self.opens(file)
+        kept = entries_to_keep(file, places, is_complete=is_complete, toolkit=self._toolkit, opens=opens)
+        return self._edit(file, tag, kept)
+
+    def opens(self, file: InstalledFile) -> Opens:
+        """Return what is known about the libraries that a file opens by name, where that decides about its run path."""
+        if not self._toolkit.trusts_layout:
+            return Opens.NOTHING if file.elf is None or not file.elf.imports_dlopen else Opens.ANYTHING
+        return what_it_opens(file, self._declared(file), self._places(file, with_assumed=True), self._system)
+
+    def stood_in_for(self, file: InstalledFile) -> tuple[str, ...]:
+        """Return the libraries that a file's strings name and that it may have found in folders which it gives up.
+
+        The packages at hand, or the SDK's layout, have them.
+        """
+        places, opens = self._places(file, with_assumed=True), self.opens(file)
+        entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
+        led_to = {entry: places.resolve(entry, file.folder) or entry for entry in entries}
+        gone = [
+            place for place in led_to.values() if place not in places.folders and self._toolkit.gives_up(place, opens)
+        ]
+        return tuple(name for name in sorted(opened_names(file)) if gone and name in places.providers)
+
+    def milder(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
+        """Yield the edits of a file that take ever less away, those that change nothing left out."""
+        assert file.elf is not None
+        places = self._places(file, with_assumed=True)
+        kept = entries_to_keep(file, places, is_complete=False, toolkit=self._toolkit)
+        alive = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
+        bare = SetRunpath(":".join(dict.fromkeys(alive)), tag)
+        found = [self._edit(file, tag, kept), bare]
+        yield from (edit for edit in found if edit is not None and edit.applied_to(file.elf) != file.elf)
+
+    def _edit(self, file: InstalledFile, tag: RunpathTag, kept: KeptEntries) -> SetRunpath | None:
+        assert file.elf is not None
+        places = self._places(file, with_assumed=True)
+        opened = self._opened(file)
+        search = fewest_folders([*file.elf.wanted, *opened], places, file.folder)
+        return run_path_edit(file.elf, file.folder, search, places, tag, kept, opened)
+
+    def _opened(self, file: InstalledFile) -> tuple[str, ...]:
+        """Return what a file is known to open by name: by the settings, and by its strings where its run path leads."""
+        places = self._places(file, with_assumed=True)
+        led_to = {places.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
+        providers = places.providers
+        names = sorted(opened_names(file)) if self._toolkit.trusts_layout else ()
+        found = [name for name in names if led_to & {*providers.get(name, ())}]
+        return tuple(dict.fromkeys((*self._declared(file), *found)))
+
+    def _declared(self, file: InstalledFile) -> tuple[str, ...]:
+        """Return what the settings say that a file opens by name, but for the file itself, which is loaded already."""
+        assert file.elf is not None
+        return tuple(name for name in self._settings.opened_by(file.path) if name != file.elf.soname)
+
+    def _places(self, file: InstalledFile, *, with_assumed: bool) -> LibraryPlaces:
+        assert file.elf is not None
+        layout = self._tree.owners[file.distribution].layout
+        key = (file.elf.machine, with_assumed, layout)
+        if key not in self._by_machine:
+            assumed = self._assumed if with_assumed else ()
+            level = self._settings.cpu_level
+            found = places_for_machine(self._tree, assumed, file.elf.machine, level)
+            self._by_machine[key] = msgspec.structs.replace(found, layout=layout)
+        found = self._by_machine[key]
+        if self._toolkit.is_sdk:
+            return found
+        led_to = {found.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
+        left_out = self._sdk_folders - led_to - {file.folder}
+        # Most files of a wheel lead to the same folders of the SDK, or to none.
+        known = (*key, left_out)
+        if known not in self._without_sdk:
+            self._without_sdk[known] = _without(left_out, found)
+        return self._without_sdk[known]
+
+
+def _without(left_out: frozenset[str], places: LibraryPlaces) -> LibraryPlaces:
+    """Return the places without some folders: those of the SDK's packages that a file doesn't lead to yet."""
+    found = {name: tuple(f for f in held if f not in left_out) for name, held in places.providers.items()}
+    return msgspec.structs.replace(places, providers={name: held for name, held in found.items() if held})
+
+
+_NOTHING = GivenUp()
+
+
+class SafeEdits(msgspec.Struct, frozen=True):
+    """The edits of an environment that take nothing away, by the files' source."""
+
+    edits: dict[str, SetRunpath]
+    left: dict[str, str]
+    """Why the files without the edit that was chosen for them stay as they are."""
+    milder: dict[str, str]
+    """Why files get a milder edit than the one that was chosen for them."""
+    repaired: RepairedTree
+    opens: Mapping[str, Opens]
+    """What is known about the libraries that files open by name, by the files' source."""
+
+
+def safe_edits(
+    tree: Tree,
+    chosen: Mapping[str, Sequence[SetRunpath]],
+    toolkits: Mapping[str, Toolkit],
+    settings: AuditSettings,
+    given_up: GivenUp = _NOTHING,
+) -> SafeEdits:
+    """Return for each file of an environment the first edit after which all find what they may find before.
+
+    ``chosen`` are the edits of the files, by their source, the best one first. ``toolkits`` are those of the wheels, by
+    their source. What is ``given_up`` on purpose is not taken away.
+    """
+    before = Subject(tree, settings)
+    waiting = {source: list(edits) for source, edits in chosen.items() if edits}
+    reasons = dict[str, str]()
+    while True:
+        kept = {source: edits[0] for source, edits in waiting.items()}
+        repaired = RepairedTree(tree, kept, toolkits, settings)
+        sure = {owner.source: _sure(repaired, owner) for owner in tree.audited_distributions}
+        losses = list(find_losses(before, repaired.subject, kept.keys(), sure, given_up)) if kept else []
+        if not losses:
+            left = {source: words for source, words in reasons.items() if source not in kept}
+            milder = {source: words for source, words in reasons.items() if source in kept}
+            return SafeEdits(kept, left, milder, repaired, given_up.opens)
+        for source, words in _blamed(losses, kept).items():
+            reasons.setdefault(source, words)
+            del waiting[source][0]
+        waiting = {source: edits for source, edits in waiting.items() if edits}
+
+
+def _blamed(losses: Sequence[Loss], edited: Collection[str]) -> dict[str, str]:
+    """Return the sources of the files whose edits have to go, each with its first loss: one at least."""
+    return {source: loss.words for loss in reversed(losses) for source in loss.edited or edited}
+
+
+def _sure(repaired: RepairedTree, owner: Distribution) -> frozenset[str]:
+    """Return the distributions that a repaired wheel is installed with, and whose libraries are known for sure."""
+    tree, toolkit = repaired.subject.tree, repaired.toolkits.get(owner.source)
+    installed = surely_installed(tree, owner, repaired.undeclared(owner))
+    given = {other.name for other in tree.distributions}
+    return installed if toolkit is not None and toolkit.trusts_layout else installed & given

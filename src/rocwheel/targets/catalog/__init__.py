@@ -1,1 +1,0 @@
-"""Which GPUs, families and releases exist."""

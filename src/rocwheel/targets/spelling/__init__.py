@@ -1,1 +1,0 @@
-"""How each tool spells a set of GPU targets."""

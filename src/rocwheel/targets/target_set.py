@@ -1,0 +1,446 @@
+"""Sets of GPU targets: one grammar for target IDs, generic processors, families, policies and products.
+
+The words of a set are separated by ``;``, ``,`` or white space, may be in quotes and brackets, and may be led by the
+setting that they were given to, ``--offload-arch=`` or ``-DGPU_TARGETS=``:
+
+* a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
+* a family, ``gfx94X-dcgpu``;
+* a product, ``MI300X`` or ``RX 7900 XTX``, whose spaces separate no words;
+* ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what Gentoo's eclass has for a ROCm version;
+* ``amd@7.1``: what AMD's compatibility matrix lists for it;
+* ``extended@7.1``: the official ones, and those that run code of these under their own name;
+* ``list@jax``: what a packager builds for;
+* ``all``: every specific processor;
+* ``native``: the GPUs of this machine.
+
+Features after any of these, ``native:xnack+``, are those of all of its targets. Case doesn't matter.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache, partial
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects import TargetId, parse_target_id
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import convert_all
+from rocwheel.targets.catalog import (
+    SPIRV,
+    is_family,
+    is_target,
+    load_catalog,
+    matrix_for,
+    relabelled_agents,
+    release_for,
+    sort_key,
+    targets_of,
+)
+from rocwheel.targets.errors import (
+    AmbiguousProductError,
+    ConflictError,
+    EmptySetError,
+    IllegalFeatureError,
+    UnknownTargetError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+
+def policy_targets(word: str, *, source: str) -> Sequence[str]:
+    """Return the targets of a policy and what follows its ``@``, a ROCm version or the name of a packager.
+
+    Raises `UnknownTargetError` for another policy or packager, and as `release_for` and `matrix_for` do for a version.
+    """
+    policy, _, argument = word.lower().partition("@")
+    if policy == "list":
+        lists = {packager.name: packager.targets for packager in load_catalog().packagers}
+        if argument not in lists:
+            remedy = f"The lists are {', '.join(lists)}."
+            raise UnknownTargetError(argument, lists, source=source, what="packager's list", remedy=remedy)
+        return lists[argument]
+    if policy not in _POLICIES:
+        raise UnknownTargetError(word, known_policies(), source=source, what="policy")
+    return _POLICIES[policy](argument, source)
+
+
+def known_policies() -> list[str]:
+    """Return every policy with each packager and release that it can have."""
+    catalog = load_catalog()
+    lists = [f"list@{packager.name}" for packager in catalog.packagers]
+    rows = {policy: catalog.matrices if policy == "amd" else catalog.releases for policy in _POLICIES}
+    return [*lists, *(f"{policy}@{row.since}" for policy, table in rows.items() for row in table)]
+
+
+def _official(version: str, source: str) -> tuple[str, ...]:
+    return release_for(version, source=source).official
+
+
+def _unofficial(version: str, source: str) -> tuple[str, ...]:
+    return release_for(version, source=source).unofficial
+
+
+def _supported(version: str, source: str) -> tuple[str, ...]:
+    return _official(version, source) + _unofficial(version, source)
+
+
+def _extended(version: str, source: str) -> tuple[str, ...]:
+    official = _official(version, source)
+    return (*official, *(agent for code in official for agent in relabelled_agents(code)))
+
+
+def _amd(version: str, source: str) -> tuple[str, ...]:
+    return matrix_for(version, source=source).targets
+
+
+_POLICIES: dict[str, Callable[[str, str], tuple[str, ...]]] = {
+    "official": _official,
+    "unofficial": _unofficial,
+    "supported": _supported,
+    "extended": _extended,
+    "amd": _amd,
+}
+
+
+_BRANDS = re.compile(r"^((amd|radeon|instinct|ryzen)+)|(accelerator|igpu|graphics)$")
+"""What people leave out at both ends of a name."""
+_LINES = re.compile(r"^(rx|pro)")
+"""What they leave out too, where the rest says which GPU is meant."""
+_LEADING = re.compile(r"amd|radeon|instinct|ryzen|ai|max\+?|[3579]|hx|rx|pro", re.IGNORECASE)
+_MODEL = re.compile(r"xtx?|gre|[msx]", re.IGNORECASE)
+_LIKE_A_TARGET = re.compile(r"gfx|.*@", re.IGNORECASE)
+_ENDING = re.compile(r"[a-z]+")
+_MOST_PRODUCT_WORDS = 8
+
+
+def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
+    """Return the target of a product, followed by the features that follow its name; none for other text.
+
+    Case, spaces, dashes and the maker's words don't matter. Letters may lack at the end (``MI300``) as long as all
+    products that fit have one target. Raises `AmbiguousProductError`, led by ``source``, when they have several.
+    """
+    text, colon, features = name.partition(":")
+    found = _find(text)
+    targets = dict.fromkeys(found.values())
+    if len(targets) > 1:
+        raise AmbiguousProductError(text, found, source=source)
+    return next(iter(targets)) + colon + features if targets else None
+
+
+def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) -> list[str]:
+    """Return the words of all parts, with those that together name a product, such as ``RX 7900 XTX``, as one.
+
+    Words of one part that follow one another and mean nothing are one name, too, so that messages quote all of it.
+    ``known`` says which words have a meaning of their own.
+    """
+    joined: list[str] = []
+    rest = [(word, number) for number, part in enumerate(parts) for word in part]
+    while rest:
+        words = [word for word, _ in rest]
+        size = 1 if known(words[0]) else _product_size(words) or max(_led(words), _unknown_size(rest, known))
+        joined.append(" ".join(words[:size]))
+        del rest[:size]
+    return joined
+
+
+def _product_size(words: Sequence[str]) -> int:
+    """Return how many words at the beginning are the longest name of a product; 0 for none."""
+    sizes = range(min(_MOST_PRODUCT_WORDS, len(words)), 0, -1)
+    return next((size for size in sizes if _is_name(words[:size])), 0)
+
+
+def _unknown_size(words: Sequence[tuple[str, int]], known: Callable[[str], bool]) -> int:
+    """Return how many words at the beginning are of one part and mean nothing. What looks like a target is alone."""
+    first = words[0][1]
+
+    def belongs(at: int) -> bool:
+        word, part = words[at]
+        following = [text for text, _ in words[at:]]
+        return part == first and not (known(word) or _LIKE_A_TARGET.match(word) or _product_size(following))
+
+    return 1 + sum(1 for _ in takewhile(belongs, range(1, len(words)))) if belongs(0) else 1
+
+
+def _led(words: Sequence[str]) -> int:
+    """Return how many words are of one name, though no product has it: the maker's, what they lead, and an ending."""
+    leading = sum(1 for _ in takewhile(_LEADING.fullmatch, words))
+    if not leading or leading == len(words) or is_target(words[leading]):
+        return leading or 1
+    return leading + 1 + sum(1 for _ in takewhile(_MODEL.fullmatch, words[leading + 1 :]))
+
+
+def _is_name(words: Sequence[str]) -> bool:
+    *before, last = words
+    return not any(":" in word for word in before) and bool(_find(" ".join([*before, last.partition(":")[0]])))
+
+
+def product_words() -> list[str]:
+    """Return the names of all products as one word each, without the maker's: ``MI300X``, ``RX-7900-XTX``."""
+    names = (re.sub(r"^(AMD |Radeon |Instinct )+| Accelerator$", "", name) for name in _products())
+    return [re.sub(r"\s+", "-", name) for name in names]
+
+
+@lru_cache(maxsize=1)
+def _products() -> Mapping[str, str]:
+    """Return the target of each product by its name."""
+    return {name: row.name for row in load_catalog().targets for name in row.products}
+
+
+@lru_cache(maxsize=1)
+def _keys() -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return what the names of products are compared by, with and without their lines."""
+    keys = {name: _squeezed(name) for name in _products()}
+    return keys, {name: _LINES.sub("", key) for name, key in keys.items()}
+
+
+@lru_cache(maxsize=256)
+def _find(text: str) -> Mapping[str, str]:
+    """Return the products that a text may mean: of its very name, else without its line, else with a longer ending."""
+    wanted = _squeezed(text)
+    if not re.search(r"\d|vii", wanted):
+        return {}
+    keys, short = _keys()
+    ways: Iterable[list[str]] = (
+        [name for name, key in keys.items() if key == wanted],
+        [name for name, key in short.items() if key == wanted],
+        [name for name, key in keys.items() if _begins(key, wanted)],
+        [name for name, key in short.items() if _begins(key, wanted)],
+    )
+    names = next((way for way in ways if way), [])
+    return {name: _products()[name] for name in names}
+
+
+def _begins(key: str, wanted: str) -> bool:
+    """Return whether letters alone are missing at the end."""
+    return len(wanted) > 2 and key.startswith(wanted) and bool(_ENDING.fullmatch(key[len(wanted) :]))
+
+
+def _squeezed(text: str) -> str:
+    return _BRANDS.sub("", re.sub(r"[\W_]+", "", text.lower()))
+
+
+GPU_FIELD = "X-ROCm-GPU-Architecture"
+"""The control field by which a Debian package names its GPUs, separated by spaces (Debian's pkg-rocm-tools)."""
+
+_NATIVE = "native"
+"""The word that stands for the GPUs of this machine."""
+
+_SEPARATORS = re.compile(r"[;,\s\"'\[\]]+")
+_BETWEEN_NAMES = re.compile(r"[;,\n\"'\[\]]+")
+"""The separators that are in the name of no product."""
+_LABELS = frozenset(
+    {
+        *("build", "export", f"{GPU_FIELD}:", "%rocm_gpu_list_default"),
+        *("rocmPackages.clr.override", "{", "localGpuTargets", "=", "}"),
+        "w/",
+    }
+)
+"""Words around the targets in lines for Bazel, Debian, RPM and Nix, and in ``Ryzen 7 250 w/ Radeon 780M``."""
+
+_FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
+"""The dash before a feature in the names of kernel files, in place of a colon."""
+
+_NAME = re.compile(r"gfx[\w -]*|(?!gfx)[\w +.()-]+")
+"""What may be the name of a processor, family or product; for anything else it is said what is wrong in it."""
+
+_MOST_WORDS = 1000
+"""There are about a hundred targets, and each has a few settings of features."""
+
+_SETTING = re.compile(
+    r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
+    r"(-D|--(repo|action)_env=|)(CMAKE_HIP_ARCHITECTURES|(AMD)?GPU_TARGETS|TF_ROCM_AMDGPU_TARGETS|PYTORCH_ROCM_ARCH|"
+    r"ROCM_TARGET_ARCH_FIXED)"
+    r"(:[A-Z]+)?)="
+)
+"""The settings of clang, older compilers, Spack, JAX, CMake, Bazel and shells that take targets."""
+
+
+class TargetSet(msgspec.Struct, frozen=True):
+    """Target ids in canonical order, each once. Use `parse_target_set` or `of`; the constructor checks nothing."""
+
+    ids: tuple[TargetId, ...] = ()
+
+    @classmethod
+    def of(cls, ids: Iterable[TargetId], *, source: str = "GPU targets") -> TargetSet:
+        """Return the canonical set of ``ids``.
+
+        Raises `ConflictError` when the ids of one processor name different features.
+        """
+        ordered = tuple(sorted(set(ids), key=id_sort_key))
+        for one, other in pairwise(ordered):
+            if one.processor == other.processor and one.features.keys() != other.features.keys():
+                raise ConflictError(str(one), str(other), source=source)
+        return cls(ordered)
+
+    def __iter__(self) -> Iterator[TargetId]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __str__(self) -> str:
+        return ";".join(map(str, self.ids))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The target ids as text."""
+        return tuple(map(str, self.ids))
+
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """The processors without features, each once."""
+        return tuple(dict.fromkeys(target.processor for target in self.ids))
+
+
+def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
+    """Return the key that orders target ids: the processor's number, then the text, so that ``+`` precedes ``-``."""
+    return sort_key(target.processor), str(target)
+
+
+def parse_known_target(text: str, *, source: str = "GPU target") -> TargetId:
+    """Parse a target id whose processor the catalogue knows (or SPIR-V's) and has each named feature.
+
+    Raises `UnknownTargetError`, `IllegalFeatureError`, or the `InputError` of malformed text, led by ``source``.
+    """
+    target = parse_target_id(text, source=source)
+    allowed = () if target.processor == SPIRV else load_catalog().processor(target.processor, source=source).features
+    for feature in target.features:
+        if feature not in allowed:
+            raise IllegalFeatureError(text, feature, allowed, source=source)
+    return target
+
+
+def parse_target_set(
+    words: Iterable[str] | str,
+    *,
+    source: str = "GPU targets",
+    native: Callable[[], Sequence[str]] | None = None,
+    required: bool = True,
+) -> TargetSet:
+    """Parse words of the grammar above into a set; ``native`` is called to expand the word of that name.
+
+    Raises `EmptySetError` for an empty set when ``required``, `ConflictError` for differing features, `InputError` for
+    more than 1000 words, and the errors of unknown or illegal words, several of them as one `ProblemsError`.
+    """
+    parts = target_words(_bounded([words] if isinstance(words, str) else words, source))
+    groups = convert_all(source, partial(_expand_word, source=source, native=native), parts)
+    names = dict.fromkeys(name for group in groups for name in group)
+    ids = convert_all(source, partial(parse_known_target, source=source), names)
+    if required and not ids:
+        raise EmptySetError(source=source)
+    return TargetSet.of(ids, source=source)
+
+
+def _bounded(texts: Iterable[str], source: str) -> list[str]:
+    """Return the texts; raise `InputError` for more words than anybody means: each unknown one is compared with all."""
+    kept = list(texts)
+    number = sum(len(_split_words(text)) for text in kept)
+    if number > _MOST_WORDS:
+        raise InputError(source, f"{number} words for GPU targets", expected=f"at most {_MOST_WORDS}")
+    return kept
+
+
+def target_words(texts: Iterable[str]) -> list[str]:
+    """Return the words of texts in any spelling, each of which stands for targets, a product's words as one."""
+    names = (name for text in texts for name in _BETWEEN_NAMES.split(text))
+    return join_products([_split_words(name) for name in names], _has_meaning)
+
+
+def _has_meaning(word: str) -> bool:
+    name = word.partition(":")[0].lower()
+    return name in _words_by_lower_case() or "@" in name
+
+
+def strip_setting(text: str) -> str:
+    """Return the targets in ``-DGPU_TARGETS=gfx906`` or another tool's setting; other text unchanged."""
+    return text[match.end() :] if (match := _SETTING.match(text)) else text
+
+
+def _split_words(text: str) -> list[str]:
+    """Split text in any spelling into its words, without separators and settings."""
+    words = (strip_setting(word) for word in _SEPARATORS.split(text) if word not in _LABELS)
+    return [_FILE_NAME_FEATURE.sub(":", word) for word in words if word]
+
+
+def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str]:
+    name, colon, features = word.partition(":")
+    features = features.lower()
+    name = _words_by_lower_case().get(name.lower(), name)
+    targets = _targets_of_name(name, source=source, native=native)
+    if targets is not None:
+        return [target + colon + features for target in targets]
+    if is_target(name) or name == SPIRV:
+        return [name + colon + features]
+    if product := target_of_product(name + colon + features, source=source):
+        return [product]
+    if _NAME.fullmatch(name):
+        known = [*known_words(), *product_words()]
+        raise UnknownTargetError(name, known, source=source, what="GPU target, family, product or policy")
+    return [word]
+
+
+def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
+    """Return the targets that a word without features stands for, None when it can only be a target itself."""
+    if name == _NATIVE:
+        if native is None:
+            found = "'native' means the GPUs of this machine, but they are not looked for here"
+            remedy = "'rocwheel targets detect' prints them."
+            raise InputError(source, found, expected="the targets by name", remedy=remedy)
+        return native()
+    if name == "all":
+        return [target.name for target in load_catalog().targets]
+    if "@" in name:
+        return policy_targets(name, source=source)
+    return targets_of(name) if is_family(name) else None
+
+
+@lru_cache(maxsize=1)
+def _words_by_lower_case() -> Mapping[str, str]:
+    return {word.lower(): word for word in (*known_words(), _NATIVE)}
+
+
+def known_words() -> list[str]:
+    """Return every word that stands for targets, apart from ids with features and this machine's ``native``."""
+    catalog = load_catalog()
+    return [*catalog.processors, *catalog.family_targets, *known_policies(), SPIRV, "all"]
+
+
+def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
+    """Return the fewest words for exactly these targets: the largest families that they fill, then single targets.
+
+    A target that sets features belongs to no family.
+    """
+    left = {target.processor for target in targets if not target.features}
+    names: list[str] = []
+    for family in sorted(load_catalog().families, key=lambda row: (-len(row.targets), row.name)):
+        if len(family.targets) > 1 and left.issuperset(family.targets):
+            names.append(family.name)
+            left.difference_update(family.targets)
+    singles = (str(target) for target in targets if target.features or target.processor in left)
+    return (*names, *singles)
+
+
+def fold_to_generics(targets: TargetSet) -> TargetSet:
+    """Return a set that serves every target with generic code where a generic processor covers it, else with its own.
+
+    Features are kept when the generic processor has them and its members here all name the same ones.
+    """
+    folded = {_generic_for(target) for target in targets}
+    named: dict[str, set[frozenset[str]]] = {}
+    for target in folded:
+        named.setdefault(target.processor, set()).add(frozenset(target.features))
+    # Code that leaves its features open serves each setting, and one set can't name both.
+    return TargetSet.of(t if len(named[t.processor]) == 1 else TargetId(t.processor) for t in folded)
+
+
+def _generic_for(target: TargetId) -> TargetId:
+    catalog = load_catalog()
+    names: Iterable[str] = catalog.generics_of(target.processor)
+    for name in names:
+        if set(target.features) <= set(catalog.processor(name).features):
+            return TargetId(name, **target.features)
+    return target
