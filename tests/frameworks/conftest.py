@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.frameworks.wheels import HIP, make_outputs
 from tests.support.environments import make_venv, pip_for
 
 Compile = Callable[..., Path]
@@ -46,3 +48,18 @@ def compile_library() -> Compile:
         return path
 
     return compile_text
+
+
+@pytest.fixture(scope="session")
+def hip(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the HIP library of the sample SDK, taken out of its wheel."""
+    folder = tmp_path_factory.mktemp("hip")
+    (core,) = sample_dist.glob("rocm_sdk_core-*.whl")
+    with zipfile.ZipFile(core) as archive:
+        return Path(archive.extract(HIP, folder))
+
+
+@pytest.fixture
+def outputs(tmp_path: Path, compile_library: Compile, hip: Path) -> Path:
+    """Return the folder of what a small Bazel build of JAX leaves."""
+    return make_outputs(tmp_path / "bazel-bin", compile_library, hip)
