@@ -20,8 +20,8 @@ from zipfile import ZIP_STORED, ZipFile
 import deflate
 from zlib_ng import zlib_ng
 
+from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.wheels.compression import BLOCK, WHOLE_LIMIT
-from rocwheel.wheels.writing import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,7 +47,7 @@ def unpack_members(wheels: Iterable[Path], folder: Path) -> None:
 
 
 def _pack_libdeflate(data: bytes) -> bytes:
-    return bytes(deflate.deflate_compress(data, DEFAULT_LEVEL))
+    return bytes(deflate.deflate_compress(data, WHEEL_LEVEL))
 
 
 def _pack_zlib(data: bytes) -> bytes:

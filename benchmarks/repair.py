@@ -18,8 +18,8 @@ import deflate
 from zlib_ng import zlib_ng
 
 from benchmarks.measure import CACHE, machine, markdown_table, median_run, run_measured
+from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.wheels.compression import BLOCK
-from rocwheel.wheels.writing import DEFAULT_LEVEL
 from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_reader import iter_packed
 from tests.support.published_wheels import JAX_WHEELS
@@ -85,7 +85,7 @@ def _write_again(wheel: Path, dest: Path) -> None:
     with (dest / "blocks").open("wb") as file, ThreadPoolExecutor(_WORKERS) as executor:
         waiting: deque[object] = deque()
         for block in _blocks(member):
-            waiting.append(executor.submit(deflate.deflate_compress, block, DEFAULT_LEVEL))
+            waiting.append(executor.submit(deflate.deflate_compress, block, WHEEL_LEVEL))
             if len(waiting) > 2 * _WORKERS:
                 file.write(waiting.popleft().result())  # type: ignore[attr-defined]
         for future in waiting:

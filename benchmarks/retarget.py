@@ -18,8 +18,7 @@ from benchmarks.measure import CACHE, machine, markdown_table, run_measured
 from rocwheel.binary.bundles.compressed import compress_bundle
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.plain import write_offload_bundle
-from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
-from rocwheel.core.compression import zstd
+from rocwheel.core.compression import DEVICE_CODE_LEVEL, zstd
 from rocwheel.core.reading import FileRange, load
 from rocwheel.device.edit_bundles import bundle_parts
 from rocwheel.device.retarget import Retarget
@@ -48,7 +47,12 @@ def main() -> None:
         run = (sys.executable, "-m", "rocwheel", "device", "retarget", _PAIR, str(library), "--compress", "--quiet")
         commands = {
             "`device retarget --compress`": (*run, "-o", str(output)),
-            "floor: read, relabel, hash, compress": (sys.executable, "-m", "benchmarks.retarget", str(DEFAULT_LEVEL)),
+            "floor: read, relabel, hash, compress": (
+                sys.executable,
+                "-m",
+                "benchmarks.retarget",
+                str(DEVICE_CODE_LEVEL),
+            ),
         }
         print("\n" + markdown_table(("", "wall s", "CPU s", "resident MB"), [_row(*one) for one in commands.items()]))
 

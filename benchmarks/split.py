@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.device_code import fetched_library
 from benchmarks.measure import CACHE, Run, folder_size, machine, markdown_table, run_measured
-from rocwheel.binary.kpack.write import DEFAULT_LEVEL
-from rocwheel.core.compression import zstd
+from rocwheel.core.compression import DEVICE_CODE_LEVEL, zstd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +104,7 @@ def _work(library: Path, folder: Path, number: int) -> None:
     with library.open("rb") as source, (folder / str(number)).open("wb") as made:
         for start in range(number * _PIECE, library.stat().st_size, _WORKERS * _PIECE):
             source.seek(start)
-            made.write(zstd.compress(source.read(_PIECE), DEFAULT_LEVEL))
+            made.write(zstd.compress(source.read(_PIECE), DEVICE_CODE_LEVEL))
 
 
 if __name__ == "__main__":

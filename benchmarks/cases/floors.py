@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import deflate
 
-from rocwheel.core.compression import zstd
-from rocwheel.wheels.writing import DEFAULT_LEVEL
+from rocwheel.core.compression import WHEEL_LEVEL, zstd
 from tests.support.reality import LOADER
 from tests.support.sdists import unpack_tar
 
@@ -138,7 +137,7 @@ def _pack_again(wheel: Path, dest: Path) -> None:
 
 def _hash_and_deflate(data: bytes) -> bytes:
     hashlib.sha256(data).digest()
-    return bytes(deflate.deflate_compress(data, DEFAULT_LEVEL))
+    return bytes(deflate.deflate_compress(data, WHEEL_LEVEL))
 
 
 def _compress(source: Path, dest: Path) -> None:

@@ -23,7 +23,6 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.kpack.archive import Scheme
-from rocwheel.binary.kpack.write import DEFAULT_LEVEL as CODE_LEVEL
 from rocwheel.binary.kpack.write import LEVELS
 from rocwheel.binary.platform import Platform
 from rocwheel.build.building import BuildResult
@@ -32,6 +31,7 @@ from rocwheel.build.plan import Plan
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.promoting.promote import PromoteJob, PromotionResult
 from rocwheel.core.cache import packed_cache
+from rocwheel.core.compression import DEVICE_CODE_LEVEL, WHEEL_LEVEL
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.core.names import GivenPath, GivenPaths, paths_given, some_paths_given
 from rocwheel.core.workers import worker_count
@@ -60,7 +60,6 @@ from rocwheel.repair.write import RepairJob, RepairResult
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.target_set import parse_target_set
 from rocwheel.wheels.sdist import SourceDate
-from rocwheel.wheels.writing import DEFAULT_LEVEL as WHEEL_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -339,7 +338,7 @@ def split(
     *,
     targets: Iterable[str] | str = (),
     scheme: Literal["zstd-per-kernel", "none"] = "zstd-per-kernel",
-    level: int = CODE_LEVEL,
+    level: int = DEVICE_CODE_LEVEL,
     mend: bool = False,
     jobs: int = 0,
 ) -> SplitReport:
@@ -376,7 +375,7 @@ def split_wheel(
     targets: Iterable[str] | str = (),
     overlay_root: str = "",
     device_name: str = "",
-    level: int = CODE_LEVEL,
+    level: int = DEVICE_CODE_LEVEL,
     jobs: int = 0,
 ) -> WheelSplit:
     """Split a finished wheel: a host wheel under its old name, and a device wheel for each GPU target.
@@ -422,7 +421,7 @@ def _choice(targets: Iterable[str] | str, scheme: str, level: int) -> SplitChoic
 
 
 def join(
-    host: GivenPath, devices: GivenPaths, dest_dir: GivenPath, *, compress: bool = False, level: int = CODE_LEVEL
+    host: GivenPath, devices: GivenPaths, dest_dir: GivenPath, *, compress: bool = False, level: int = DEVICE_CODE_LEVEL
 ) -> JoinReport:
     """Join a host folder and any folders of targets: libraries get their code back, byte for byte.
 
@@ -451,7 +450,7 @@ def join_wheels(
     dest_dir: GivenPath,
     *,
     compress: bool = False,
-    level: int = CODE_LEVEL,
+    level: int = DEVICE_CODE_LEVEL,
     jobs: int = 0,
 ) -> WheelJoin:
     """Join a host wheel and any of its device wheels: one wheel under the host's name, without the extras.

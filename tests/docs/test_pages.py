@@ -62,12 +62,11 @@ def test_every_file_that_the_page_on_architecture_names_exists() -> None:
     assert absent == []
 
 
-def test_the_table_of_floors_names_each_floor_with_its_folders() -> None:
-    table = (DOCS / "architecture.md").read_text().partition("\n## Floors")[2].partition("\n## ")[0]
+def test_the_table_of_rooms_names_each_room_with_its_folders() -> None:
+    table = (DOCS / "architecture.md").read_text().partition("\n## Rooms")[2].partition("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
-    named = {floor: set(re.findall(r"`(\w+)/`", row[-1])) for row in rows for floor in re.findall(r"`(\w+)/`", row[0])}
-    there = {floor: _folders(floor) for floor in _folders("")}
-    assert named == there
+    named = {room: set(re.findall(r"`(\w+)/`", row[-1])) for row in rows for room in re.findall(r"`(\w+)/`", row[0])}
+    assert named == {room: _folders(room) for room in _folders("")}
 
 
 def _folders(floor: str) -> set[str]:

@@ -21,6 +21,7 @@ import msgspec
 import rocwheel
 from rocwheel.build.members import add_member, planned_size, wheel_members, wheel_metadata
 from rocwheel.build.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember, member_files
+from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.hashing import Seal, is_intact, source_hash
 from rocwheel.core.progress import SILENT, Progress, Silent
 from rocwheel.core.reading import FileRange, FileStamp, is_settled
@@ -29,7 +30,7 @@ from rocwheel.wheels.compression import codec_identity, xz_identity
 from rocwheel.wheels.delivery import PackedCount
 from rocwheel.wheels.member_cache import is_known
 from rocwheel.wheels.sdist import SourceDate, sdist_name, sdist_stem, write_sdist
-from rocwheel.wheels.writing import DEFAULT_LEVEL, write_wheels
+from rocwheel.wheels.writing import write_wheels
 
 if TYPE_CHECKING:
     import os
@@ -72,7 +73,7 @@ def build(
     dist_dir: Path,
     executor: Executor,
     *,
-    level: int = DEFAULT_LEVEL,
+    level: int = WHEEL_LEVEL,
     source_date: SourceDate = SourceDate(),  # noqa: B008 (a frozen value)
     progress: Progress = SILENT,
     kept: Store | None = None,

@@ -12,7 +12,7 @@ import msgspec
 
 from rocwheel.build.members import is_compressed, planned_size, wheel_members
 from rocwheel.build.plan import TarMember, TextMember, member_files
-from rocwheel.wheels.writing import DEFAULT_LEVEL
+from rocwheel.core.compression import WHEEL_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +64,7 @@ def planned_sizes(plan: Plan) -> tuple[PlannedSize, ...]:
     return tuple(sizes)
 
 
-def estimate(plan: Plan, executor: Executor, level: int = DEFAULT_LEVEL) -> Estimate:
+def estimate(plan: Plan, executor: Executor, level: int = WHEEL_LEVEL) -> Estimate:
     """Return the sizes of a plan's distributions with what they take as files, by samples deflated at ``level``.
 
     Raises `InputError` for a file that can't be read.

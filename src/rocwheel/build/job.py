@@ -22,6 +22,7 @@ from rocwheel.build.planning.options import PlanOptions, check_options
 from rocwheel.build.prepare import prepared_catalog
 from rocwheel.build.recipe import load_hashed_recipe
 from rocwheel.core.cache import CachePlace, Store
+from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import open_workers, worker_count
@@ -29,7 +30,7 @@ from rocwheel.core.writing import check_destination
 from rocwheel.device.split.archives import Workers
 from rocwheel.wheels.build_manifest import check_manifest_place, remove_manifest, write_manifest
 from rocwheel.wheels.sdist import SourceDate
-from rocwheel.wheels.writing import DEFAULT_LEVEL, HIGHEST_LEVEL
+from rocwheel.wheels.writing import HIGHEST_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +116,7 @@ class BuildJob(msgspec.Struct, frozen=True):
 
     inputs: PlanJob
     dest_dir: Path
-    level: int = DEFAULT_LEVEL
+    level: int = WHEEL_LEVEL
     jobs: int = 0
     """Workers; 0 for one per core."""
     cache: CachePlace | None = None

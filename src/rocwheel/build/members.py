@@ -25,6 +25,7 @@ from rocwheel.build.plan import (
     TextMember,
     member_files,
 )
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.hashing import source_hash
 from rocwheel.core.patch import patched_view
 from rocwheel.device.edit_bundles import device_patch
@@ -53,13 +54,6 @@ if TYPE_CHECKING:
 
 
 _ARCHIVE = ".kpack"
-
-_LEVEL = 3
-"""The zstd level of device code in packages, chosen by CPU seconds of one core for librocsparse's, 1.3 GB.
-
-Level 1 takes 4.3 s for 142 MB, level 2 4.8 s for 132 MB, level 3 7 s for 125 MB, level 6 12 s for 120 MB, and level 9
-22 s for 113 MB, judged by a ninth of its bundles: up to 3, each second saves 2 MB or more, up to 9 less than one.
-"""
 
 
 def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
@@ -100,7 +94,7 @@ def edited_content(member: FileMember) -> EditedContent | None:
     """Return a file with an edit, which is planned when its bytes are needed; none for a file that stays as it is."""
     if (member.run_path is None and member.compress_for is None) or is_compressed(member):
         return None
-    edit = msgspec.msgpack.encode((member.run_path, member.compress_for, member.trim, _LEVEL))
+    edit = msgspec.msgpack.encode((member.run_path, member.compress_for, member.trim, DEVICE_CODE_LEVEL))
     plan, is_costly = partial(_file_content, member), member.compress_for is not None
     return EditedContent(member.source, edit + _edit_identity(), plan, is_costly=is_costly)
 
@@ -126,7 +120,7 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
     name = f"{member.artifact}: {member.origin}"
     device = None
     if member.compress_for is not None:
-        storage = Storage(compress=True, rocm=member.compress_for, level=_LEVEL)
+        storage = Storage(compress=True, rocm=member.compress_for, level=DEVICE_CODE_LEVEL)
         try:
             device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
         except SignedFileError:

@@ -20,10 +20,11 @@ from rocwheel.cli.output import messages, print_json, setup_logging, teller
 from rocwheel.cli.plan import print_built, print_facts, read_build_inputs, spelled_seconds
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache import packed_cache
+from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.stores.urls import is_url
-from rocwheel.wheels.writing import DEFAULT_LEVEL, HIGHEST_LEVEL
+from rocwheel.wheels.writing import HIGHEST_LEVEL
 
 __all__ = ["build"]
 
@@ -40,7 +41,7 @@ def _read_level(
             "--compression",
             metavar="LEVEL",
             help="Deflate files at this level, 0 to 12, or 'stored'.",
-            show_default=str(DEFAULT_LEVEL),
+            show_default=str(WHEEL_LEVEL),
         ),
     ] = None,
 ) -> int | None:
@@ -136,7 +137,7 @@ def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
         raise InputError(option, found, remedy="Leave it out.")
     if again:
         return again.level
-    return DEFAULT_LEVEL if level is None else level
+    return WHEEL_LEVEL if level is None else level
 
 
 def _packed_line(result: BuildResult) -> str:

@@ -13,13 +13,14 @@ from rich.filesize import decimal
 
 from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
 from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
-from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
+from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.app import CommandApp, app
 from rocwheel.cli.given_paths import regular_file, regular_place, regular_places
 from rocwheel.cli.options import FolderToMake, JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.progress import Progress
@@ -376,7 +377,7 @@ def read_rewriting(
     return Rewriting(trim=trim, jobs=worker_count(jobs), as_json=as_json, quiet=quiet, verbose=verbose)
 
 
-def read_storage(rocm: RocmOption = "", level: LevelOption = DEFAULT_LEVEL, limit: LimitOption = 4) -> Storage:
+def read_storage(rocm: RocmOption = "", level: LevelOption = DEVICE_CODE_LEVEL, limit: LimitOption = 4) -> Storage:
     """Return how edited bundles are stored."""
     return Storage(rocm=rocm, level=level, limit=limit * GIB)
 

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
-from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
+from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.kind import is_kpack
 from rocwheel.cli.device import (
     GIB,
@@ -29,6 +29,7 @@ from rocwheel.cli.options import complete_targets, shared, takes
 from rocwheel.cli.output import messages, print_json, report_warning
 from rocwheel.cli.targets import read_targets
 from rocwheel.cli.text import print_line
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange
@@ -60,7 +61,7 @@ def _read_storage(
             min=1,
             max=HIGHEST_LEVEL,
             help="Compress with this zstd level.",
-            show_default=str(DEFAULT_LEVEL),
+            show_default=str(DEVICE_CODE_LEVEL),
         ),
     ] = None,
     limit: LimitOption = 4,
@@ -70,7 +71,7 @@ def _read_storage(
         compress=True,
         version=header_version,
         rocm=rocm,
-        level=level or DEFAULT_LEVEL,
+        level=level or DEVICE_CODE_LEVEL,
         archive_level=level,
         recompress=level is not None,
         limit=limit * GIB,

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.cli.device import JobsOption, LevelOption, device_app
 from rocwheel.cli.given_paths import regular_place, regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import print_json, report_warning, setup_logging
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
 from rocwheel.device.split.join import JoinStorage
@@ -51,7 +51,7 @@ def join(
     compressed: Annotated[
         bool, typer.Option("--compress", help="Compress all bundles, also those that were plain before the split.")
     ] = False,
-    level: LevelOption = DEFAULT_LEVEL,
+    level: LevelOption = DEVICE_CODE_LEVEL,
     jobs: JobsOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -11,7 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
+from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.device import (
     GIB,
     KERNEL_HEADINGS,
@@ -36,6 +36,7 @@ from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table, print_target_table
 from rocwheel.cli.targets import read_targets
 from rocwheel.cli.text import group_kernel_files, kernel_folder, print_line
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.progress import step
 from rocwheel.device.extract import MatchRule, extract_code
 from rocwheel.device.facts import list_device_code
@@ -220,7 +221,7 @@ def bundle(
             metavar="N", help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"
         ),
     ] = None,
-    level: LevelOption = DEFAULT_LEVEL,
+    level: LevelOption = DEVICE_CODE_LEVEL,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -13,7 +13,7 @@ import typer
 from rich.filesize import decimal
 
 from rocwheel.binary.kpack.archive import Scheme
-from rocwheel.binary.kpack.write import DEFAULT_LEVEL, LEVELS
+from rocwheel.binary.kpack.write import LEVELS
 from rocwheel.cli.device import (
     JobsOption,
     Printing,
@@ -29,6 +29,7 @@ from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complet
 from rocwheel.cli.output import print_json, report_warning, setup_logging
 from rocwheel.cli.targets import read_targets
 from rocwheel.cli.text import print_line
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import convert_all, raise_all, worker_count
@@ -202,7 +203,7 @@ LevelOption = Annotated[
         min=LEVELS[0],
         max=LEVELS[-1],
         help="Compress with this zstd level.",
-        show_default=str(DEFAULT_LEVEL),
+        show_default=str(DEVICE_CODE_LEVEL),
     ),
 ]
 ArchivesOption = Annotated[
@@ -274,7 +275,7 @@ def _read_level(level: int | None, scheme: Scheme) -> int:
     if level is not None and scheme is Scheme.NONE:
         option, found = "--level", f"is for code that is compressed, and --scheme {scheme.value} stores it"
         raise InputError(option, found, expected=f"--scheme {Scheme.ZSTD.value}")
-    return DEFAULT_LEVEL if level is None else level
+    return DEVICE_CODE_LEVEL if level is None else level
 
 
 def _read_folder(text: str) -> str:

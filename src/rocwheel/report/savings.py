@@ -15,10 +15,10 @@ import msgspec
 from rocwheel.binary.bundles.compressed import compress_bundle
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.sequence import iter_entries
-from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts
 from rocwheel.binary.kpack.write import KernelMeter
+from rocwheel.core.compression import DEVICE_CODE_LEVEL, WHEEL_LEVEL
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.workers import open_workers
 from rocwheel.environment.read_tree import begin_large
@@ -58,7 +58,6 @@ def divide(whole: int, weights: Sequence[int]) -> list[int]:
 _PIECE = 16 << 20
 _SAMPLED = 64 << 20
 """About how many bytes of a file's bundles are looked at for an estimate; a bundle is taken whole."""
-_WHEEL_LEVEL = 6
 _MOST_RAW = 4 << 30
 
 
@@ -133,7 +132,7 @@ def _sizes_of(view: Data, bundle: Bundle) -> _CodeSizes:
     compressed = bundle.size
     if bundle.compressed is None and bundle.size < _MOST_RAW:
         raw = [view[bundle.start : bundle.stop]]
-        compressed = min(compressed, len(compress_bundle(raw, version=2, level=DEFAULT_LEVEL)))
+        compressed = min(compressed, len(compress_bundle(raw, version=2, level=DEVICE_CODE_LEVEL)))
     return _CodeSizes(compressed, tuple(_archived(view, bundle)))
 
 
@@ -160,7 +159,7 @@ def _pieces(data: Data, spans: Sequence[tuple[int, int]]) -> list[Data]:
 
 
 def _deflated(piece: Data) -> int:
-    return min(len(piece), len(deflate.deflate_compress(bytes(piece), _WHEEL_LEVEL)))
+    return min(len(piece), len(deflate.deflate_compress(bytes(piece), WHEEL_LEVEL)))
 
 
 def measure_files(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.hashing import FollowingHash, Seal, SealedPart, seal
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileStamp
@@ -156,7 +157,6 @@ class WheelWriter:
         return self._zip
 
 
-DEFAULT_LEVEL = 6
 HIGHEST_LEVEL = 12
 """libdeflate level of wheel members."""
 
@@ -166,7 +166,7 @@ def write_wheels(
     executor: Executor,
     moment: ZipTime,
     *,
-    level: int = DEFAULT_LEVEL,
+    level: int = WHEEL_LEVEL,
     progress: Progress = SILENT,
     kept: Store | None = None,
     is_hashed: bool = False,

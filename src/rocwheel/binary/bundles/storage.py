@@ -22,6 +22,7 @@ from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
 from rocwheel.binary.bundles.runtimes import choose_version, is_read_by, parse_rocm
 from rocwheel.binary.bundles.sequence import Bundle
 from rocwheel.binary.code_objects import NoRoomError
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.messages import count
 from rocwheel.core.patch import Replacement
 
@@ -30,16 +31,9 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import Data
 
-__all__ = ["DEFAULT_LEVEL", "BundleChange", "BundleSlot", "Storage", "announce_level", "store_bundle", "stronger_level"]
+__all__ = ["BundleChange", "BundleSlot", "Storage", "announce_level", "store_bundle", "stronger_level"]
 
 logger = logging.getLogger(__name__)
-
-DEFAULT_LEVEL = 3
-"""The zstd level of compressed bundles.
-
-Chosen by what ``python -m benchmarks retarget`` measures: level 9 takes twice the CPU time for 9 % fewer bytes, level 1
-five sixths of it for 10 % more. Archives have the same level.
-"""
 
 
 class _Strength(NamedTuple):
@@ -75,7 +69,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """The header version to insist on; by default the one that the most ROCm releases read."""
     rocm: str = ""
     """The oldest ROCm release that has to read the result; empty for any that reads compressed bundles."""
-    level: int = DEFAULT_LEVEL
+    level: int = DEVICE_CODE_LEVEL
     """The zstd level. When a bundle outgrows its place, higher ones are tried."""
     archive_level: int | None = None
     """The zstd level of kpack archives; without one, what is compressed in them stays so."""

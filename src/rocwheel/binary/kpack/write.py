@@ -26,7 +26,7 @@ from rocwheel.binary.kpack.archive import (
     read_kernel,
     read_toc,
 )
-from rocwheel.core.compression import zstd
+from rocwheel.core.compression import DEVICE_CODE_LEVEL, zstd
 from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import iter_pieces, load
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import Data
 
 
-DEFAULT_LEVEL = 3
 LEVELS = range(1, 20)
 """The zstd levels that archives are written with."""
 _ALIGNMENT = 64
@@ -79,7 +78,7 @@ class ArchiveFacts(msgspec.Struct, frozen=True):
     scheme: Scheme = Scheme.ZSTD
 
 
-def compress_kernel(code: Data, scheme: Scheme, level: int = DEFAULT_LEVEL) -> Data:
+def compress_kernel(code: Data, scheme: Scheme, level: int = DEVICE_CODE_LEVEL) -> Data:
     """Return a code object as an archive of this scheme stores it; same bytes, same result. For worker threads.
 
     Frames have a checksum, by which every reader sees damage: the format itself has none.
@@ -96,7 +95,7 @@ def _frame_options(level: int) -> dict[int, int]:
 class KernelMeter:
     """Measures, to a few bytes, what `compress_kernel` makes with zstd of a code object that comes in pieces."""
 
-    def __init__(self, size: int, level: int = DEFAULT_LEVEL) -> None:
+    def __init__(self, size: int, level: int = DEVICE_CODE_LEVEL) -> None:
         """Begin with a code object of ``size`` bytes."""
         self._encoder = zstd.ZstdCompressor(options=_frame_options(level))
         self._encoder.set_pledged_input_size(size)
@@ -294,7 +293,7 @@ class Storing(msgspec.Struct, frozen=True):
 
     scheme: Scheme
     level: int | None = None
-    default: int = DEFAULT_LEVEL
+    default: int = DEVICE_CODE_LEVEL
 
 
 def would_change(archive: KpackArchive, storing: Storing) -> bool:

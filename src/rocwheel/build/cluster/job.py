@@ -30,6 +30,7 @@ from rocwheel.build.job import PlanJob, check_level
 from rocwheel.build.manifest import make_manifest
 from rocwheel.build.members import PlacedMember, planned_size, stream_format, wheel_members
 from rocwheel.build.plan import FileMember
+from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress
@@ -51,7 +52,6 @@ from rocwheel.wheels.build_manifest import (
 )
 from rocwheel.wheels.compression import STREAM_PIECE
 from rocwheel.wheels.packing import CUT_FROM, Span
-from rocwheel.wheels.writing import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ class ClusterJob(msgspec.Struct, frozen=True):
     """A folder that all machines share, or an ``s3://`` URL; distributions go to ``dist`` below it."""
     scheduler: str
     """The address of the scheduler, or the file that it wrote it to."""
-    level: int = DEFAULT_LEVEL
+    level: int = WHEEL_LEVEL
 
     def run(self, warn: Callable[[str], object], *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
         """Build, and return the plan and what was written; ``warn`` gets what the user should know.

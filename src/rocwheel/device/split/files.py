@@ -13,7 +13,7 @@ from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects import TargetId, is_code_object
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import Scheme, read_archive
-from rocwheel.binary.kpack.write import DEFAULT_LEVEL
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.patch import FilePatch
 from rocwheel.core.reading import FileRange
@@ -62,7 +62,7 @@ class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
     keep: tuple[TargetId, ...] = ()
     """The targets whose code is kept; all, if there are none."""
     scheme: Scheme = Scheme.ZSTD
-    level: int = DEFAULT_LEVEL
+    level: int = DEVICE_CODE_LEVEL
     archives: str = ARCHIVE_FOLDER
     """The folder below the root that archives go to."""
 

@@ -13,13 +13,14 @@ import msgspec
 from rocwheel.binary.bundles.compressed import write_compressed_bundle
 from rocwheel.binary.bundles.plain import BUNDLE_ALIGNMENT, lay_out_bundle, spell_host
 from rocwheel.binary.bundles.runtimes import choose_version, last_stopping_release
-from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, announce_level, stronger_level
+from rocwheel.binary.bundles.storage import announce_level, stronger_level
 from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.code_objects import BundleEntryId, DeviceCodeError, Place, TargetId, parse_target_id
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KERNEL_LIMIT, KpackArchive, KpackEntry, iter_kernel, read_archive, split_key
 from rocwheel.binary.kpack.markers import SplitLibrary, check_sizes, leads_to, read_split_library
 from rocwheel.binary.kpack.write import FileSink, Storing, recompress_archive, select_entries
+from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.patch import FilePatch, write_patch
@@ -315,7 +316,7 @@ class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
 
     compress: bool = False
     """Whether all of them are compressed."""
-    level: int = DEFAULT_LEVEL
+    level: int = DEVICE_CODE_LEVEL
     """The zstd level. Where compressed bundles have no room in the file, higher ones are tried."""
 
 
