@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Row", "Told", "absent_library", "loaded_files", "make_row", "public_libraries", "wants_gpu"]
 
-_INITIALISED = re.compile(r"\s*\d+:\s+calling init: (/.+)")
+_INITIALIZED = re.compile(r"\s*\d+:\s+calling init: (/.+)")
 _IN_PACKAGE = re.compile(r"/site-packages/(_rocm_sdk_\w+)/")
 _ABSENT = re.compile(r"([^\s:']+\.so[.\d]*): cannot open shared object file")
 # JAX's own look into /sys, HIP's hipErrorNoDevice, and what XLA makes of it.
@@ -67,13 +67,13 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def loaded_files(trace: Iterable[str]) -> Iterator[str]:
-    """Yield the path of each library that was loaded and initialised, from the lines of ``LD_DEBUG=libs``, each once.
+    """Yield the path of each library that was loaded and initialized, from the lines of ``LD_DEBUG=libs``, each once.
 
     A file that the loader only tried, or gave up since it lacks another, is none of them.
     """
     seen = set()
     for line in trace:
-        match = _INITIALISED.fullmatch(line.rstrip("\n"))
+        match = _INITIALIZED.fullmatch(line.rstrip("\n"))
         if match and match[1] not in seen:
             seen.add(match[1])
             yield match[1]

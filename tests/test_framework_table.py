@@ -35,7 +35,7 @@ PUBLIC = frozenset({"libamdhip64.so.7"})
 STUCK = "RuntimeError: No visible GPU devices."
 
 
-def test_files_are_loaded_that_the_loader_initialises_each_once() -> None:
+def test_files_are_loaded_that_the_loader_initializes_each_once() -> None:
     assert list(loaded_files(TRACE)) == [
         "/lib64/ld-linux-x86-64.so.2",
         f"{SITE}/jax_rocm7_plugin/../_rocm_sdk_core/lib/libamdhip64.so.7",

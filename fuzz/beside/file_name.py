@@ -1,7 +1,7 @@
 """Names of wheels and sdists read by hand, held against what rocwheel has of them by `packaging`.
 
 The rules are those of the binary distribution format (:pep:`427`), source distributions (:pep:`625`), versions
-(:pep:`440`), normalised names (:pep:`503`) and labels of variants (:pep:`825`). A name that these leave no doubt about
+(:pep:`440`), normalized names (:pep:`503`) and labels of variants (:pep:`825`). A name that these leave no doubt about
 has an answer; rocwheel may take others.
 """
 

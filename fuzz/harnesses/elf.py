@@ -56,7 +56,7 @@ def _platform_of(data: bytes) -> Platform:
 
 
 def _traits(data: bytes) -> None:
-    """Read what the audit asks of a file; the loader's judgement and the compilers need less of it."""
+    """Read what the audit asks of a file; the loader's judgment and the compilers need less of it."""
     find_obstacle(data[:64])
     traits = read_elf_traits(data, name="input")
     require(read_compilers(data, name="input") == traits.compilers, "other compilers by themselves")

@@ -115,7 +115,7 @@ def _check_payloads(data: memoryview, bundle: Bundle) -> None:
         code = memoryview(join_data(iter_entry(data, bundle, entry)))
         if entry.target and entry.target.processor == "gfx900" and is_code_object(code):
             target = read_code_object(code, place=_PLACE).target
-            require(target is None or target.processor != "gfx906", f"code for {target} is labelled {entry.target}")
+            require(target is None or target.processor != "gfx906", f"code for {target} is labeled {entry.target}")
 
 
 def _table(data: bytes) -> None:

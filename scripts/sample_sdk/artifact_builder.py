@@ -1,4 +1,4 @@
-"""What the sample SDKs for Linux and for Windows are built of alike: device code, licences, CMake packages."""
+"""What the sample SDKs for Linux and for Windows are built of alike: device code, licenses, CMake packages."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ArtifactBuilder:
         self.compile_for_device(HERE / "kernels" / "bitcode.hip", "gfx906", path, "-emit-llvm", "-c")
 
     def write_licenses(self, licenses: Mapping[str, Mapping[str, str]]) -> None:
-        """Write the licence of all of the sample into the folder of each project that has no text of its own."""
+        """Write the license of all of the sample into the folder of each project that has no text of its own."""
         text = (HERE.parents[1] / "LICENSE").read_bytes()
         for artifact, projects in licenses.items():
             for project, folder in projects.items():

@@ -93,7 +93,7 @@ class Layout(msgspec.Struct):
     program: list[Program]
     links: dict[str, dict[str, str]]
     licenses: dict[str, dict[str, str]]
-    """The folders of licence texts, by project, and by the artifact that has the text."""
+    """The folders of license texts, by project, and by the artifact that has the text."""
     cmake: list[CmakePackage]
     kernels: list[Kernels]
     static_library: list[Single]

@@ -160,7 +160,7 @@ BLAS_SPARSE = "math-libs/BLAS/rocSPARSE/stage"
 
 
 def shape(catalog: Catalog) -> list[tuple[str, str, str, int, bytes | str | None]]:
-    """Return all of a catalogue but where its bytes are."""
+    """Return all of a catalog but where its bytes are."""
     return [
         (entry.path, entry.kind.value, str(entry.artifact), entry.mode, _content(entry)) for entry in catalog.entries
     ]
@@ -225,7 +225,7 @@ def test_a_folder_in_two_stages_of_one_artifact_is_one_entry_and_files_are_kept(
 
 
 @pytest.mark.parametrize("tool", ["xz", "zstd"])
-def test_an_archive_gives_the_catalogue_of_its_folder(tmp_path: Path, make_artifact: MakeArtifact, tool: str) -> None:
+def test_an_archive_gives_the_catalog_of_its_folder(tmp_path: Path, make_artifact: MakeArtifact, tool: str) -> None:
     tree = {
         f"{BLAS_SPARSE}/lib/librocsparse.so.1": bytes(range(256)) * 9,
         f"{BLAS_SPARSE}/lib/librocsparse.so": "librocsparse.so.1",

@@ -75,7 +75,7 @@ def test_packages_become_artifacts_in_therocks_layout(make_deb: MakeDeb, dest: P
     }
 
 
-def test_catalogue_reads_what_was_imported(make_deb: MakeDeb, dest: Path) -> None:
+def test_catalog_reads_what_was_imported(make_deb: MakeDeb, dest: Path) -> None:
     import_debs([make_deb("libamdhip64-5", {f"{MULTIARCH}/libamdhip64.so.5": b"library"})], dest, DEBIAN)
 
     with open_catalog(dest) as catalog:

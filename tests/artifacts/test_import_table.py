@@ -72,7 +72,7 @@ def test_smallest_table_is_read(tmp_path: Path) -> None:
     ("text", "fault"),
     [
         ("artifact = [", "not an import table: Invalid value (at end of document)"),
-        (EMPTY + "colour = 1\n", "not an import table: Object contains unknown field `colour`"),
+        (EMPTY + "color = 1\n", "not an import table: Object contains unknown field `color`"),
         ("artifact = []\n", "not an import table: Object missing required field `place`"),
         (
             EMPTY + "[[link]]\npath = 3\nto = 'a'\nartifact = 'b'\n",
@@ -428,7 +428,7 @@ def test_rest_goes_to_the_catch_all_and_its_libraries_where_they_are_found(debia
     assert debian.place_rest("usr/lib/x86_64-linux-gnu/libnew.so.1") == Destination("base", "lib", "lib/libnew.so.1")
 
 
-def test_a_package_taken_for_the_systems_gives_its_libraries_and_licence(fresh: ImportRules) -> None:
+def test_a_package_taken_for_the_systems_gives_its_libraries_and_license(fresh: ImportRules) -> None:
     fresh.take_for_system("libnl-3-200")
 
     assert fresh.place("usr/lib/x86_64-linux-gnu/libnl-3.so.200", "libnl-3-200") == Destination(
@@ -505,7 +505,7 @@ def test_any_path_stays_in_the_folder_of_its_artifact(parts: list[str]) -> None:
         assert str(ArtifactName.parse(place.artifact_name)) == place.artifact_name
 
 
-def test_the_licence_of_the_opencl_loader_stands_with_the_loader(prefix: ImportRules) -> None:
+def test_the_license_of_the_opencl_loader_stands_with_the_loader(prefix: ImportRules) -> None:
     paths = ("bin/OpenCL.dll", "share/doc/ocl-icd/LICENSE.md", "share/doc/ocl-clr/LICENSE.md")
     places = [prefix.place(path, "") for path in paths]
     assert [place and (place.artifact, place.component) for place in places] == [

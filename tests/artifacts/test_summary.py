@@ -13,7 +13,7 @@ import pytest
 from rocwheel.artifacts import summary as module
 from rocwheel.artifacts.artifact import ArtifactName, FileKind
 from rocwheel.artifacts.catalog import Catalog, Entry, open_catalog
-from rocwheel.artifacts.summary import ArtifactDigest, ArtifactSummary, CatalogSummary, digest_artifacts, summarise
+from rocwheel.artifacts.summary import ArtifactDigest, ArtifactSummary, CatalogSummary, digest_artifacts, summarize
 from rocwheel.core.cache import Store
 from rocwheel.core.reading import FileRange
 
@@ -123,7 +123,7 @@ def _plain(summary: CatalogSummary | ArtifactSummary) -> Any:
 
 
 def test_files_symlinks_and_bytes_are_counted() -> None:
-    assert _plain(summarise(CATALOG)) == {
+    assert _plain(summarize(CATALOG)) == {
         "directory": "artifacts",
         "artifacts": [
             {"artifact": "blas_dev_generic", "name": "blas", "component": "dev", "target": "generic",
@@ -151,16 +151,16 @@ def test_files_symlinks_and_bytes_are_counted() -> None:
 def test_artifacts_are_chosen_by_component_and_target(
     component: str | None, target: str | None, expected: list[str]
 ) -> None:
-    summary = summarise(CATALOG, component=component, target=target)
+    summary = summarize(CATALOG, component=component, target=target)
     assert [item.artifact for item in summary.artifacts] == expected
 
 
 def test_the_totals_are_those_of_the_chosen() -> None:
-    assert summarise(CATALOG, component="dev").bytes == 0
+    assert summarize(CATALOG, component="dev").bytes == 0
 
 
 def test_entries_are_reported_when_asked_for() -> None:
-    (summary,) = summarise(CATALOG, component="lib", with_entries=True).artifacts
+    (summary,) = summarize(CATALOG, component="lib", with_entries=True).artifacts
     assert _plain(summary)["entries"] == [
         {"path": "lib", "kind": "directory", "mode": "755"},
         {"path": "lib/b", "kind": "file", "mode": "755", "bytes": 7},

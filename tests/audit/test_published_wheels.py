@@ -60,7 +60,7 @@ def test_three_libraries_of_the_sdks_own_dependencies_do_not_resolve() -> None:
     }
 
 
-def test_folders_of_the_build_lead_the_run_paths_and_the_licence_is_lost() -> None:
+def test_folders_of_the_build_lead_the_run_paths_and_the_license_is_lost() -> None:
     found = findings(jax_wheel(PLUGIN_7))
     assert counted(found) == {
         "license-missing": 1,

@@ -133,8 +133,8 @@ def test_standard_input_reaches_the_program(runner: Runner, tmp_path: Path) -> N
 
 
 def test_a_script_runs_from_its_own_place(runner: Runner, tmp_path: Path) -> None:
-    write_script(tmp_path / "libexec/rocm_smi/rocm_smi.sh", 'cat "$(dirname "$0")/neighbour"; echo "$@"')
-    (tmp_path / "libexec/rocm_smi/neighbour").write_text("found ")
+    write_script(tmp_path / "libexec/rocm_smi/rocm_smi.sh", 'cat "$(dirname "$0")/neighbor"; echo "$@"')
+    (tmp_path / "libexec/rocm_smi/neighbor").write_text("found ")
     stub = runner.write(tmp_path / "bin/rocm-smi", "../libexec/rocm_smi/rocm_smi.sh")
     assert runner.run(stub, "one", "two three").stdout == b"found one two three\n"
 

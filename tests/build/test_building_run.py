@@ -129,7 +129,7 @@ def test_metadata_passes_the_reference_parser_and_agrees_with_the_name(sample_di
         assert (facts["Root-Is-Purelib"], {facts["Tag"]}) == ("false", {str(tag) for tag in tags})
 
 
-def test_licence_files_are_where_the_metadata_says(sample_dist: Path) -> None:
+def test_license_files_are_where_the_metadata_says(sample_dist: Path) -> None:
     wheel = next(path for path in wheels(sample_dist) if path.name.startswith("rocm_sdk_core"))
     with zipfile.ZipFile(wheel) as archive:
         folder = "rocm_sdk_core-7.0.0.dist-info"

@@ -163,7 +163,7 @@ def test_a_stub_goes_straight_to_the_end_of_a_chain_of_links() -> None:
     assert place(clang, *links, elves={clang: program()}).stubs["bin/clang++"].target == "clang-15"
 
 
-def test_a_link_to_a_script_becomes_a_stub_so_that_the_script_finds_its_neighbours() -> None:
+def test_a_link_to_a_script_becomes_a_stub_so_that_the_script_finds_its_neighbors() -> None:
     script, link = file_entry("libexec/smi.py", mode=0o755), link_entry("bin/rocm-smi", "../libexec/smi.py")
     assert place(script, link, scripts=(script,)).stubs["bin/rocm-smi"].target == "../libexec/smi.py"
 

@@ -358,7 +358,7 @@ def test_text_that_is_not_toml_is_refused(tmp_path: Path, text: str, expected: s
 SCRIPTS = """
 [packages.core.console-scripts]
 good = { path = "bin/good" }
-bad = { colour = "bin/bad" }
+bad = { color = "bin/bad" }
 """
 
 
@@ -366,7 +366,7 @@ bad = { colour = "bin/bad" }
     ("text", "expected"),
     [
         (MINIMAL.replace("schema = 1", "schema = 2"), ["schema: Invalid enum value 2"]),
-        (MINIMAL.replace("summary", "colour", 1), ["packages.core: Object contains unknown field `colour`"]),
+        (MINIMAL.replace("summary", "color", 1), ["packages.core: Object contains unknown field `color`"]),
         (
             MINIMAL.replace('"my-core"', "7").replace("[selector]", '[libraries.hip]\npackage = "core"\n[selector]'),
             [
@@ -374,7 +374,7 @@ bad = { colour = "bin/bad" }
                 "libraries.hip: Object missing required field `pattern`",
             ],
         ),
-        (MINIMAL + SCRIPTS, ["packages.core.console-scripts.bad: Object contains unknown field `colour`"]),
+        (MINIMAL + SCRIPTS, ["packages.core.console-scripts.bad: Object contains unknown field `color`"]),
         (MINIMAL.replace('["lib"]', "[7]"), ["packages.core.take[0].components[0]: Expected `str`, got `int`"]),
         (MINIMAL.replace("[packages.core]", "[[packages]]"), ["packages: Expected `object`, got `array`"]),
         (MINIMAL + "extra = 1", ["selector: Object contains unknown field `extra`"]),

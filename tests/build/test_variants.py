@@ -70,7 +70,7 @@ def test_generic_code_serves_the_targets_that_have_none_of_their_own() -> None:
     }
 
 
-def test_code_that_was_relabelled_serves_the_targets_that_it_names() -> None:
+def test_code_that_was_relabeled_serves_the_targets_that_it_names() -> None:
     assert choices(package("gfx1030", "gfx1030", "gfx1031"), package("gfx10-3-generic")) == {
         "gfx1030": (("gfx1030", "gfx1031"), ("gfx1030",)),
         "gfx10_3_generic": (("gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"), ("gfx10-3-generic",)),

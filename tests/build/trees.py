@@ -1,4 +1,4 @@
-"""Hand-written catalogues: planning is a pure function of values, so no file is needed to test it."""
+"""Hand-written catalogs: planning is a pure function of values, so no file is needed to test it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def make_facts(
 
 
 def make_catalog(*entries: Entry, flags: Mapping[str, bool] | None = None, version: str = "7.2.0") -> Catalog:
-    """Return a catalogue of the entries, with a manifest."""
+    """Return a catalog of the entries, with a manifest."""
     ordered = tuple(sorted(entries, key=lambda entry: (entry.path, entry.artifact)))
     names = tuple(sorted({entry.artifact for entry in ordered}))
     manifest = SdkManifest(rocm_version=version, rocm_package_version=version, flags=dict(flags or {}))

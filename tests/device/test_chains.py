@@ -174,7 +174,7 @@ def do(step: str, level: int, source: Path, folder: Path, runtime: Path) -> Path
 def expected(
     step: str, before: Sequence[dict[str, bytes]], after: Sequence[dict[str, bytes]]
 ) -> list[dict[str, bytes]]:
-    """Return the code that each unit should have after a step; of a relabelled copy, only its size."""
+    """Return the code that each unit should have after a step; of a relabeled copy, only its size."""
     if step == "prune":
         gone = {"gfx906"} | ({"gfx1031"} if "gfx1031" in before[0] else set())
         return [{target: code for target, code in unit.items() if target not in gone} for unit in before]

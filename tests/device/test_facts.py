@@ -159,7 +159,7 @@ def test_unit_whose_code_another_target_has_is_a_problem(tmp_path: Path) -> None
 
 
 @needs_compiler
-def test_indexes_that_were_counted_for_each_target_are_recognised(tmp_path: Path) -> None:
+def test_indexes_that_were_counted_for_each_target_are_recognized(tmp_path: Path) -> None:
     library = split_two(tmp_path, lost=[(0, "gfx1030"), (0, "gfx90a:xnack+")], renumber=True)
     wrong = [problem for problem in list_device_code(library).problems if "is the code of" in problem]
     assert wrong == [

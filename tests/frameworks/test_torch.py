@@ -1,4 +1,4 @@
-"""What PyTorch takes: the initialiser against the installed SDK, the run path against CMake."""
+"""What PyTorch takes: the initializer against the installed SDK, the run path against CMake."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def use(text: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]
 
 
 @needs_x86_64
-def test_the_initialiser_loads_what_the_files_need(
+def test_the_initializer_loads_what_the_files_need(
     site: Path, sample_dist: Path, tmp_path: Path, compile_library: Compile
 ) -> None:
     source = "int hipGetDeviceCount(int *); int use(void) { int n; return hipGetDeviceCount(&n); }"
@@ -134,7 +134,7 @@ from . import _dist_info
         ("7.1.0", "minor", "warn", 0, "UserWarning: 7.1.*"),
     ],
 )
-def test_the_initialiser_works_with_an_older_release_of_the_reference(
+def test_the_initializer_works_with_an_older_release_of_the_reference(
     tmp_path: Path, version: str, lock: VersionLock, mismatch: Mismatch, status: int, said: str
 ) -> None:
     # Given packages of the reference, whose release has no names for amd_smi and others
@@ -169,7 +169,7 @@ def test_another_version_of_the_sdk_is_a_warning_if_asked_for(site: Path, tmp_pa
         ("7.14.0a1", "7.14.0a12"),
     ],
 )
-def test_the_initialiser_takes_the_versions_that_satisfy_the_requirement(version: str, installed: str) -> None:
+def test_the_initializer_takes_the_versions_that_satisfy_the_requirement(version: str, installed: str) -> None:
     (pattern,) = re.findall(r're\.match\(r"(.*)", rocm_sdk', initializer(version, "exact"))
     requirement = requirements_variable(version, "exact").partition("'")[2].rstrip("'\n")
     satisfies = Requirement(requirement).specifier.contains(installed, prereleases=True)

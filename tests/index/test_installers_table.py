@@ -153,7 +153,7 @@ def test_a_promise_that_is_not_kept_is_refused(root: Path, serve: Serve, install
     assert installer.installed == {}
 
 
-def test_a_cut_off_date_is_honoured(root: Path, serve: Serve, installer: Installer) -> None:
+def test_a_cut_off_date_is_honored(root: Path, serve: Serve, installer: Installer) -> None:
     option = "--uploaded-prior-to" if installer.name == "pip" else "--exclude-newer"
     done = installer.install("unchanged", option, BETWEEN, index=f"{serve(root, json=True).address}/simple/")
     assert done.returncode == 0, done.stderr
@@ -217,7 +217,7 @@ def test_stock_web_servers_serve_an_index(stock_server: str, installer: Installe
     assert installer.installed == {"unchanged": "2.0", "quarantined": "1.0"}
 
 
-def test_uv_honours_a_cut_off_date_on_any_server(stock_server: str, tmp_path: Path) -> None:
+def test_uv_honors_a_cut_off_date_on_any_server(stock_server: str, tmp_path: Path) -> None:
     uv = Installer("uv", tmp_path / "site")
     done = uv.install("unchanged", "--exclude-newer", BETWEEN, index=f"{stock_server}/simple/")
     assert done.returncode == 0, done.stderr
@@ -225,7 +225,7 @@ def test_uv_honours_a_cut_off_date_on_any_server(stock_server: str, tmp_path: Pa
 
 
 @needs_nginx
-def test_pip_honours_a_cut_off_date_on_a_server_that_chooses_by_accept(root: Path, tmp_path: Path) -> None:
+def test_pip_honors_a_cut_off_date_on_a_server_that_chooses_by_accept(root: Path, tmp_path: Path) -> None:
     pip = Installer("pip", tmp_path / "site")
     with nginx(tmp_path / "nginx", location=NGINX_BY_ACCEPT.format(root=root)) as address:
         done = pip.install("unchanged", "--uploaded-prior-to", BETWEEN, index=f"{address}/simple/")

@@ -96,7 +96,7 @@ def test_addresses_in_a_bucket_are_relative_like_others() -> None:
     assert join_url("s3://b/simple/x/", "https://h/x.whl") == "https://h/x.whl"
 
 
-def test_names_of_projects_are_normalised_and_others_left_out() -> None:
+def test_names_of_projects_are_normalized_and_others_left_out() -> None:
     page = RawPage(projects=("Rocm_SDK", "rocm.sdk", "../evil", "", "torch"))
     assert trusted_projects(page) == ("rocm-sdk", "torch")
 

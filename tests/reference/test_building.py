@@ -145,7 +145,7 @@ def test_every_file_of_the_artifacts_is_in_some_package(sdk: Installed, sample: 
                 paths = [path for path in (artifact / stage).rglob("*") if path.is_symlink() or not path.is_dir()]
                 wanted |= {path.relative_to(artifact / stage).as_posix(): artifact.name for path in paths}
     assert len(wanted) > 150
-    # The profiler is for running alone: its library has its SONAME and its plain name, its licences are elsewhere.
+    # The profiler is for running alone: its library has its SONAME and its plain name, its licenses are elsewhere.
     assert sorted(path for path in wanted if path not in found) == [
         "lib/librocprof-sys.so.1.0.0",
         "share/doc/rocprofiler-compute/LICENSE.md",

@@ -1,4 +1,4 @@
-"""Programs of the packages: each is there, runs from its own place and finds its neighbours."""
+"""Programs of the packages: each is there, runs from its own place and finds its neighbors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_console_scripts_exist_for_the_tools_of_the_package_and_no_others(dist: 
 
 
 @pytest.mark.parametrize("path", ["bin/rocm-smi", "_rocm_sdk_core/bin/rocm-smi"], ids=["console script", "stub"])
-def test_a_script_behind_a_link_finds_its_neighbours(core_only: Installed, path: str) -> None:
+def test_a_script_behind_a_link_finds_its_neighbors(core_only: Installed, path: str) -> None:
     program = (core_only.path if path.startswith("bin") else core_only.site) / path
     done = subprocess.run([program], capture_output=True, text=True, check=True)
     assert "Devices: 0\n" in done.stdout

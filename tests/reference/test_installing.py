@@ -134,7 +134,7 @@ def test_an_sdk_without_device_code_installs(
     environment.run("rocm-sdk", "test")
 
 
-def test_metadata_tells_licence_summary_and_python(dist: Path) -> None:
+def test_metadata_tells_license_summary_and_python(dist: Path) -> None:
     for wheel in dist.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))

@@ -150,7 +150,7 @@ def test_07_version_pattern_that_does_not_match_gives_a_warning(
     )
 
 
-def test_08_script_reached_by_a_link_finds_its_neighbours(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_08_script_reached_by_a_link_finds_its_neighbors(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     # Given a script in libexec and a link to it in bin
     environment = make_environment(make_set(extra_devel=(("bin/tool", "../libexec/tool"),)))
     environment.install("rocm[devel]")

@@ -43,14 +43,14 @@ _PATIENCE = 60
 _CONTRASTS = r"""
   (selector) => {
     const part = (value) => value <= .03928 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
-    const light = (colour) => {
-      const [r, g, b] = colour.match(/[\d.]+/g).map((value) => part(value / 255));
+    const light = (color) => {
+      const [r, g, b] = color.match(/[\d.]+/g).map((value) => part(value / 255));
       return .2126 * r + .7152 * g + .0722 * b;
     };
     const ground = (node) => {
       for (; node; node = node.parentElement) {
-        const colour = getComputedStyle(node).backgroundColor;
-        if (!/, 0\)$/.test(colour)) return colour;
+        const color = getComputedStyle(node).backgroundColor;
+        if (!/, 0\)$/.test(color)) return color;
       }
       return 'rgb(255, 255, 255)';
     };

@@ -141,7 +141,7 @@ def code(*bundles: tuple[str, ...], size: int = 1000, compressed: bool = True, *
 
 
 def tree(*parts: tuple[Distribution, list[InstalledFile]]) -> Tree:
-    """Return packages with their files; each gets a licence, and a RECORD of its files unless it has one."""
+    """Return packages with their files; each gets a license, and a RECORD of its files unless it has one."""
     owners, files = [], []
     for owner, members in parts:
         own = [

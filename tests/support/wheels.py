@@ -28,7 +28,7 @@ def make_wheel(
     is_purelib: bool = False,
     links: Collection[str] = (),
 ) -> Path:
-    """Write a wheel with ``files`` by their member names, a licence, and a right RECORD; ``links`` are symlinks."""
+    """Write a wheel with ``files`` by their member names, a license, and a right RECORD; ``links`` are symlinks."""
     module = name.replace("-", "_")
     info = f"{module}-{version}.dist-info"
     lines = ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", "License-Expression: MIT"]

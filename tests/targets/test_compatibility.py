@@ -200,7 +200,7 @@ def test_spirv_covers_every_gpu_and_no_gpu_covers_it() -> None:
     assert not covers(_ids("gfx1200 gfx1201"), _id("amdgcnspirv"))
 
 
-def test_a_processor_that_the_catalogue_does_not_know_suits_itself_alone() -> None:
+def test_a_processor_that_the_catalog_does_not_know_suits_itself_alone() -> None:
     assert fit(_id("gfx1999"), _id("gfx1999")) is Fit.EXACT
     assert covers(_ids("gfx1999"), _id("gfx1999:xnack+"))
     assert not covers(_ids("gfx1999"), _id("gfx1201"))

@@ -51,7 +51,7 @@ def test_nodes_are_ordered_by_number_not_by_name(make_machine: MakeMachine) -> N
     assert [gpu.node for gpu in find_gpus(machine)] == [2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
-def test_a_gpu_that_shares_its_node_with_cpu_cores_is_integrated_though_the_catalogue_has_no_kind(
+def test_a_gpu_that_shares_its_node_with_cpu_cores_is_integrated_though_the_catalog_has_no_kind(
     make_machine: MakeMachine,
 ) -> None:
     assert find_gpus(make_machine(_gpu(90400, cores=24)))[0].kind == "integrated"

@@ -12,7 +12,7 @@ from rocwheel.binary.code_objects import Place, machine_of, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.device.edit_bundles import bundle_parts
 from rocwheel.device.retarget import same_code
-from rocwheel.targets.catalog import find_relabelling, load_rules, loads_when_patched, relabelled_agents
+from rocwheel.targets.catalog import find_relabeling, load_rules, loads_when_patched, relabeled_agents
 from rocwheel.targets.retarget_pairs import TargetPair, extended_pairs, parse_pairs
 from tests.support.places import HIP_FIXTURES as FIXTURES
 
@@ -46,7 +46,7 @@ def _features(run_clang: RunClang, processor: str) -> set[str]:
 def test_every_feature_that_clang_uses_for_code_exists_where_a_rule_offers_it(run_clang: RunClang) -> None:
     processors = {name for rule in load_rules() if rule.relabels for name in rule.code + rule.agents}
     features = {name: _features(run_clang, name) for name in processors}
-    missing = {(code, a): features[code] - features[a] for code in features for a in relabelled_agents(code)}
+    missing = {(code, a): features[code] - features[a] for code in features for a in relabeled_agents(code)}
     assert len(missing) > 50
     assert {pair: lacking for pair, lacking in missing.items() if lacking} == {}
 
@@ -59,9 +59,9 @@ def test_rules_are_about_known_processors_and_say_why() -> None:
         assert rule.measured
 
 
-def test_code_that_runtimes_load_but_compilers_make_otherwise_is_not_relabelled() -> None:
+def test_code_that_runtimes_load_but_compilers_make_otherwise_is_not_relabeled() -> None:
     assert loads_when_patched("gfx900", "gfx906")
-    assert find_relabelling("gfx900", "gfx906") is None
+    assert find_relabeling("gfx900", "gfx906") is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_code_that_runtimes_load_but_compilers_make_otherwise_is_not_relabelled(
     ],
 )
 def test_pair_is_allowed_by_a_rule_alone(code: str, agent: str, *, allowed: bool) -> None:
-    assert (find_relabelling(code, agent) is not None) is allowed
+    assert (find_relabeling(code, agent) is not None) is allowed
 
 
 @pytest.mark.parametrize(

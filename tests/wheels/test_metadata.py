@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def test_known_fields_are_read_and_others_kept_apart() -> None:
-    assert parse_core_metadata(b"Name: a\nColour: red\n") == ({"name": "a"}, {"colour": ["red"]})
+    assert parse_core_metadata(b"Name: a\nColor: red\n") == ({"name": "a"}, {"color": ["red"]})
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_a_folded_version_is_replaced_as_a_whole() -> None:
         (["MIT AND (0BSD OR Zlib)", "MIT"], "(MIT AND (0BSD OR Zlib)) AND MIT"),
     ],
 )
-def test_the_licence_of_a_whole_names_those_of_its_parts_once(parts: list[str], whole: str) -> None:
+def test_the_license_of_a_whole_names_those_of_its_parts_once(parts: list[str], whole: str) -> None:
     assert join_expressions(parts) == whole
 
 
 @pytest.mark.parametrize("parts", [[], ["MIT", None], [None]])
-def test_a_part_of_unknown_licence_leaves_that_of_the_whole_unknown(parts: list[str | None]) -> None:
+def test_a_part_of_unknown_license_leaves_that_of_the_whole_unknown(parts: list[str | None]) -> None:
     assert join_expressions(parts) is None
 
 
@@ -216,7 +216,7 @@ def test_fields_that_an_sdist_leaves_open_are_dynamic() -> None:
         pytest.param(CoreMetadata("rocm", "7", summary="two\nlines"), "summary", id="summary of two lines"),
         pytest.param(CoreMetadata("rocm", "7", requires=("rocm >",)), "requires-dist", id="half a requirement"),
         pytest.param(CoreMetadata("rocm", "7", requires_python="3"), "requires-python", id="no specifier"),
-        pytest.param(CoreMetadata("rocm", "7", license_expression="free"), "license-expression", id="no licence"),
+        pytest.param(CoreMetadata("rocm", "7", license_expression="free"), "license-expression", id="no license"),
         pytest.param(CoreMetadata("rocm", "7", license_files=("../LICENSE",)), "license-file", id="path that leaves"),
     ],
 )

@@ -132,5 +132,5 @@ def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
         write_sdist(path, "hello-1.0", MEMBERS, mtime=0)
 
 
-def test_the_file_name_has_the_normalised_name_and_the_version() -> None:
+def test_the_file_name_has_the_normalized_name_and_the_version() -> None:
     assert sdist_name("Rocm-SDK.core", "7.14.0rc1") == "rocm_sdk_core-7.14.0rc1.tar.gz"

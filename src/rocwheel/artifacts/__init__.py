@@ -1,1 +1,1 @@
-"""Where files come from: catalogue, archives, importers."""
+"""Where files come from: catalog, archives, importers."""

@@ -154,7 +154,7 @@ def _read_headers(archive: Path, tar: IO[bytes]) -> list[tarfile.TarInfo]:
     tar.seek(0)
     try:
         with BoundedTar.open(fileobj=tar, mode="r:") as reader:
-            infos = [info for info in reader.forward() if _normalised(info.name) != "."]
+            infos = [info for info in reader.forward() if _normalized(info.name) != "."]
             _check_end(archive, tar, reader.offset)
     except SparseMemberError as e:
         expected = "files stored in full (tar without --sparse)"
@@ -172,7 +172,7 @@ def _check_end(archive: Path, tar: IO[bytes], end: int) -> None:
 
 
 def _read_stages(archive: Path, tar: IO[bytes], infos: list[tarfile.TarInfo]) -> tuple[str, ...]:
-    if not infos or _normalised(infos[0].name) != MANIFEST_NAME or not infos[0].isreg():
+    if not infos or _normalized(infos[0].name) != MANIFEST_NAME or not infos[0].isreg():
         kind = "" if not infos or infos[0].isreg() else ", which is no regular file"
         first = f"begins with {infos[0].name!r}{kind}" if infos else "has no members"
         remedy = "Make it with 'rocwheel artifacts archive'."
@@ -185,14 +185,14 @@ def _read_stages(archive: Path, tar: IO[bytes], infos: list[tarfile.TarInfo]) ->
 
 
 def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member]) -> Member | _Unfit:
-    path = _normalised(info.name)
+    path = _normalized(info.name)
     mode = info.mode & PERMISSIONS
     if info.isdir():
         return Member(path, FileKind.DIRECTORY, mode)
     if info.issym():
         return Member(path, FileKind.SYMLINK, PERMISSIONS, link=info.linkname)
     if info.islnk():
-        return _hardlink(path, mode, _normalised(info.linkname), found)
+        return _hardlink(path, mode, _normalized(info.linkname), found)
     if not info.isreg():
         return _Unfit("is a device, fifo or unknown kind", "files, links and folders only")
     return Member(path, FileKind.FILE, mode, source=FileRange(tar_path, info.offset_data, info.size))
@@ -205,7 +205,7 @@ def _hardlink(path: str, mode: int, named: str, found: dict[str, Member]) -> Mem
     return Member(path, FileKind.FILE, mode, source=target.source)
 
 
-def _normalised(name: str) -> str:
+def _normalized(name: str) -> str:
     return name.removeprefix("./").rstrip("/") or name[:1]
 
 

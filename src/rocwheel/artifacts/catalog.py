@@ -63,7 +63,7 @@ def open_catalog(
     unread: list[RocwheelError] | None = None,
     check: Callable[[Mapping[Path, tuple[Entry, ...]]], None] = lambda _: None,
 ) -> Iterator[Catalog]:
-    """Read the artifacts of ``directory`` as one catalogue, with those of ``more`` folders as `unite` does it.
+    """Read the artifacts of ``directory`` as one catalog, with those of ``more`` folders as `unite` does it.
 
     ``unread`` and errors are as for `open_artifacts`; ``check`` raises what is wrong with several folders together,
     by the entries of each, before they are united.
@@ -84,7 +84,7 @@ def open_catalog(
 
 
 def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:
-    """Merge artifacts into a catalogue. Raises `InputError` when the SDK manifest among them is malformed."""
+    """Merge artifacts into a catalog. Raises `InputError` when the SDK manifest among them is malformed."""
     entries = _sorted(artifacts)
     names = tuple(artifact.name for artifact in artifacts)
     locations = {str(artifact.name): artifact.location for artifact in artifacts}

@@ -17,7 +17,7 @@ from rocwheel.core.hashing import hash_file
 from rocwheel.core.messages import first_of, quoted
 from rocwheel.core.part_file import Expected, receive
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all, serialised, worker_count
+from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all, serialized, worker_count
 from rocwheel.stores.store import StoredFile
 from rocwheel.targets.compatibility import GENERIC
 
@@ -145,7 +145,7 @@ def choose_archives(
 ) -> tuple[Archive, ...]:
     """Return those archives that are wanted.
 
-    ``serving`` has for each wanted target whether what is labelled with another one serves it. Raises `InputError`
+    ``serving`` has for each wanted target whether what is labeled with another one serves it. Raises `InputError`
     for each name, component and target that no archive at ``place`` has.
     """
     raise_all(place, list(_absences(archives, wanted, serving, place)))
@@ -293,7 +293,7 @@ def fetch_files(
         dest_dir.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise write_error(dest_dir, e) from e
-    advance = serialised(progress.advance)
+    advance = serialized(progress.advance)
     problems: list[RocwheelError] = []
     progress.begin("fetching", sum(max(stored.size, 0) for stored in files))
     try:

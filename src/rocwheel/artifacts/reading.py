@@ -30,7 +30,7 @@ from rocwheel.core.errors import InputError, RocwheelError, read_error
 from rocwheel.core.messages import find_below
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, FileStamp, have_same_bytes
-from rocwheel.core.workers import convert_all, map_collecting, serialised
+from rocwheel.core.workers import convert_all, map_collecting, serialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -263,7 +263,7 @@ def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discover
 def _read_all(
     subject: str, found: Discovery, stack: ExitStack, progress: Progress, unread: list[RocwheelError] | None
 ) -> tuple[Artifact, ...]:
-    advance = serialised(progress.advance)
+    advance = serialized(progress.advance)
 
     def read(stored: StoredArtifact) -> Artifact:
         return _read(stored, stack, advance)

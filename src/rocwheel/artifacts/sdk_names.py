@@ -24,7 +24,7 @@ _DEVICE_PACKAGE = re.compile(r".*-device-(gfx[0-9a-f]+)")
 
 
 def is_sdk_package(distribution: str) -> bool:
-    """Return whether a normalised name is that of a package of the SDK; the selector ``rocm`` is none of them."""
+    """Return whether a normalized name is that of a package of the SDK; the selector ``rocm`` is none of them."""
     return distribution.startswith(_PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""How many files each artifact of a catalogue has, how large they are, and a digest of what the artifact is.
+"""How many files each artifact of a catalog has, how large they are, and a digest of what the artifact is.
 
 The digest is the SHA-256 of a text with a line for each file and symlink, sorted by path: the SHA-256 of the file, or
 of the symlink's text, in hexadecimal digits, two blanks, and the path in the artifact, stage folder included. That is
@@ -162,7 +162,7 @@ class CatalogSummary(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def summarise(
+def summarize(
     catalog: Catalog, *, component: str | None = None, target: str | None = None, with_entries: bool = False
 ) -> CatalogSummary:
     """Sum up the artifacts of one component or target, or of all; a target stands for its feature variants too."""
@@ -170,7 +170,7 @@ def summarise(
     for entry in catalog.entries:
         entries[entry.artifact].append(entry)
     summaries = tuple(
-        _summarise(name, entries[name], with_entries=with_entries)
+        _summarize(name, entries[name], with_entries=with_entries)
         for name in catalog.artifacts
         if component in {None, name.component} and target in {None, name.target, name.base_target}
     )
@@ -184,7 +184,7 @@ def summarise(
 
 
 def explain_absence(catalog: Catalog, *, component: str | None = None, target: str | None = None) -> str:
-    """Return why `summarise` found nothing: which components or targets there are instead."""
+    """Return why `summarize` found nothing: which components or targets there are instead."""
     components = {name.component for name in catalog.artifacts}
     targets = {name.target for name in catalog.artifacts}
     if component is not None and component not in components:
@@ -194,8 +194,8 @@ def explain_absence(catalog: Catalog, *, component: str | None = None, target: s
     return f"no artifact of the component {component!r} is for the target {target!r}"
 
 
-def _summarise(name: ArtifactName, entries: Iterable[Entry], *, with_entries: bool) -> ArtifactSummary:
-    parts = tuple(map(_summarise_entry, entries))
+def _summarize(name: ArtifactName, entries: Iterable[Entry], *, with_entries: bool) -> ArtifactSummary:
+    parts = tuple(map(_summarize_entry, entries))
     return ArtifactSummary(
         str(name),
         name.name,
@@ -208,5 +208,5 @@ def _summarise(name: ArtifactName, entries: Iterable[Entry], *, with_entries: bo
     )
 
 
-def _summarise_entry(entry: Entry) -> EntrySummary:
+def _summarize_entry(entry: Entry) -> EntrySummary:
     return EntrySummary(entry.path, entry.kind, f"{entry.mode:o}", entry.source.size if entry.source else 0, entry.link)

@@ -12,7 +12,7 @@ from rocwheel.artifacts.reading import StoredArtifact, find_archives, open_archi
 from rocwheel.core.errors import InputError, ProblemsError, write_error
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
-from rocwheel.core.workers import map_collecting, serialised
+from rocwheel.core.workers import map_collecting, serialized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ def archive_artifacts(
     if dest_dir.resolve() == directory.resolve():
         remedy = "Choose another: a folder may hold an artifact only once."
         raise InputError(dest_dir, "is the folder of the artifacts itself", remedy=remedy)
-    advance = serialised(progress.advance)
+    advance = serialized(progress.advance)
 
     def write(artifact: Artifact) -> Path:
         return write_archive(artifact, dest_dir, archive_format, date, advance=advance)
@@ -147,7 +147,7 @@ def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Prog
     problems = [*found.problems, *(problem for item in found.artifacts if (problem := _occupied(dest_dir, item)))]
     if problems:
         raise ProblemsError(str(dest_dir), problems)
-    advance = serialised(progress.advance)
+    advance = serialized(progress.advance)
 
     def extract(stored: StoredArtifact) -> Path:
         with open_archive(stored, advance=advance) as artifact:

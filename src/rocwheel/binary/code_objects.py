@@ -156,7 +156,7 @@ DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
 class TargetId(msgspec.Struct, frozen=True):
     """A processor and the settings of its features; a feature left ``None`` may be on or off.
 
-    Targets have no order of their own: bundles sort them by their spelling, lists as the catalogue does.
+    Targets have no order of their own: bundles sort them by their spelling, lists as the catalog does.
     """
 
     processor: str

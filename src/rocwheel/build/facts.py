@@ -152,7 +152,7 @@ _BIN: Final = re.compile(r"(?<![^/])(?!bin(?:/|$))(?i:bin)(?=/|$)")
 
 
 def with_plain_bin(catalog: Catalog, given: Platform | None = None) -> Catalog:
-    """Return a catalogue for Windows with all folders called ``bin``, in whatever case, spelled so; others as they are.
+    """Return a catalog for Windows with all folders called ``bin``, in whatever case, spelled so; others as they are.
 
     Recipes, packages and linkers name that folder in lower case. ``given`` is the system that somebody says the tree is
     for. Raises `InputError` for a file that can't be read.
@@ -296,7 +296,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None = None) -> Facts:
-    """Read the facts of every file of a catalogue; only headers and tables of the loader are touched.
+    """Read the facts of every file of a catalog; only headers and tables of the loader are touched.
 
     ``platform`` is the system that somebody says the tree is for.
 

@@ -43,7 +43,7 @@ class PathConflictError(InputError):
 
 
 def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped, ...]]:
-    """Return a catalogue without what the recipe leaves out on any condition, and these entries, sorted."""
+    """Return a catalog without what the recipe leaves out on any condition, and these entries, sorted."""
     if not recipe.leave_out:
         return catalog, ()
     patterns = PathPatterns(recipe.leave_out)
@@ -142,7 +142,7 @@ class Prefixes(msgspec.Struct, frozen=True):
 
 
 def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
-    """Merge the artifacts of a catalogue.
+    """Merge the artifacts of a catalog.
 
     XNACK variants of a target share the prefix of their processor, and gfx1250-strict shares that of gfx1250. Raises
     `ProblemsError` with every path on which artifacts differ, `InputError` when the recipe forces a layout per family
@@ -167,7 +167,7 @@ def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
 
 
 def canonical_order(targets: Iterable[str]) -> tuple[str, ...]:
-    """Sort GPU targets as the catalogue does; families and targets that it doesn't know come last, by name."""
+    """Sort GPU targets as the catalog does; families and targets that it doesn't know come last, by name."""
     names = set(targets)
     known = {name for name in names if is_target(name)}
     return (*expand_families(known, source="artifacts"), *sorted(names - known))

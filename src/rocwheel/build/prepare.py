@@ -62,13 +62,13 @@ if TYPE_CHECKING:
 
 
 class PreparedCatalog(msgspec.Struct, frozen=True):
-    """The catalogue to plan with, and what there is to report about how it was made."""
+    """The catalog to plan with, and what there is to report about how it was made."""
 
     catalog: Catalog
     warnings: tuple[PlanWarning, ...] = ()
 
     def then(self, later: PreparedCatalog) -> PreparedCatalog:
-        """Return what ``later`` made of this catalogue, with the warnings of both."""
+        """Return what ``later`` made of this catalog, with the warnings of both."""
         return PreparedCatalog(later.catalog, self.warnings + later.warnings)
 
 
@@ -76,7 +76,7 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
 def prepared_catalog(
     catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
 ) -> Iterator[PreparedCatalog]:
-    """Yield the catalogue to plan with: the same one unless ``options`` ask for other device code.
+    """Yield the catalog to plan with: the same one unless ``options`` ask for other device code.
 
     What is made lies in the folder for temporary files and goes with the block; the next run removes what a killed one
     left. Raises what `split_catalog`, `overlay_catalog`, `retarget_catalog` and `compress_archives` raise, and
@@ -126,7 +126,7 @@ def split_catalog(
     """Split the files that go to packages with device packages, and write what becomes of them below ``folder``.
 
     Other files, such as those of the core package, keep their code, since no device package lies over them.
-    Raises `InputError` for a catalogue of target families and as `plan_split` does, `ProblemsError` for several
+    Raises `InputError` for a catalog of target families and as `plan_split` does, `ProblemsError` for several
     problems, and `OSError` when writing fails.
     """
     taken, files, named = _taken_files(catalog, recipe)
@@ -192,9 +192,9 @@ def _split_entries(
 def overlay_catalog(catalog: Catalog, recipe: Recipe, how: Writing, folder: Path, workers: Workers) -> PreparedCatalog:
     """Take the libraries apart that go to packages with device packages; what is made lies below ``folder``.
 
-    A library stays whole unless a file of the catalogue needs it by its SONAME, or the recipe makes it public: only
+    A library stays whole unless a file of the catalog needs it by its SONAME, or the recipe makes it public: only
     then it is loaded in a way that allows a choice. ``how.common`` may be empty for the default.
-    Raises `InputError` for a catalogue of target families and as `plan_overlays` does, `ProblemsError` for several
+    Raises `InputError` for a catalog of target families and as `plan_overlays` does, `ProblemsError` for several
     problems, and `OSError` when writing fails.
     """
     taken, files, named = _taken_files(catalog, recipe)
@@ -255,7 +255,7 @@ _OPTION = "--split-device"
 def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[str, Entry], list[NamedFile]]:
     """Return the files for all GPUs of those packages that device packages lie over, and the first at each path.
 
-    Raises `InputError` for a catalogue of target families, whose files for all GPUs differ.
+    Raises `InputError` for a catalog of target families, whose files for all GPUs differ.
     """
     families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
     if families:
@@ -286,7 +286,7 @@ def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
 
 
 def _replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
-    """Return the catalogue with ``new`` entries in the place of those of ``taken`` whose paths are ``changed``.
+    """Return the catalog with ``new`` entries in the place of those of ``taken`` whose paths are ``changed``.
 
     Equal copies of these in other artifacts go, too; other files at their paths stay, and are reported when planning.
     """
@@ -306,14 +306,14 @@ def _are_equal(one: Entry, other: Entry) -> bool:
 
 
 def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
-    """Return a catalogue with a warning for each file that keeps its device code, given by path with the reason."""
+    """Return a catalog with a warning for each file that keeps its device code, given by path with the reason."""
     found, remedy = "keeps its device code for all GPUs: ", "Nothing needs to be done."
     warnings = (PlanWarning("device-code-stays", path, found + why, remedy) for path, why in remarks.items())
     return PreparedCatalog(catalog, tuple(warnings))
 
 
 def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | None) -> Catalog:
-    """Return the catalogue of all ``entries``, and of those artifacts of ``old`` that have none."""
+    """Return the catalog of all ``entries``, and of those artifacts of ``old`` that have none."""
     ordered = sorted(entries, key=lambda entry: (entry.path, entry.artifact))
     names = {*old.artifacts, *(entry.artifact for entry in ordered)}
     return Catalog(old.root, tuple(sorted(names)), tuple(ordered), manifest)
@@ -325,7 +325,7 @@ _Made = tuple[Entry, PlanWarning | None]
 
 
 def compress_archives(catalog: Catalog, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Return the catalogue with compressed archives, written below ``folder``, in the place of plain ones.
+    """Return the catalog with compressed archives, written below ``folder``, in the place of plain ones.
 
     Archives with compressed code objects stay as they are. A warning names those without the code objects that they had
     and no key named. Raises, for all archives together, `KpackError` for damaged ones; `OSError` when writing fails.

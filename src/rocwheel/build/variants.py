@@ -43,7 +43,7 @@ class GpuPackage(msgspec.Struct, frozen=True):
     """A wheel for some GPUs, by its name."""
 
     base: str
-    """The name of the distribution, normalised, without the GPU."""
+    """The name of the distribution, normalized, without the GPU."""
     word: str
     """The end of its name: a target, ``gfx9-4-generic``, ``gfx94x-dcgpu``, or ``gfx12-0``."""
     version: str
@@ -94,13 +94,13 @@ def split_distribution(name: str) -> tuple[str, str] | None:
 
 
 def classify_word(word: str) -> tuple[WordKind, str]:
-    """Return what the end of a name says, and how the catalogue spells it."""
+    """Return what the end of a name says, and how the catalog spells it."""
     return _words()[word]
 
 
 @cache
 def _words() -> dict[str, tuple[WordKind, str]]:
-    """Return all ends of names, normalised as names are."""
+    """Return all ends of names, normalized as names are."""
     catalog = load_catalog()
     generics = {generic.name for generic in catalog.generics}
     found: dict[str, tuple[WordKind, str]] = {}
@@ -125,7 +125,7 @@ class Choice(msgspec.Struct, frozen=True):
 def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
     """Return the variants of packages that differ by their GPU alone, in canonical order of targets.
 
-    Each target gets the package whose code suits it best: its own, one with code relabelled for it, generic code for
+    Each target gets the package whose code suits it best: its own, one with code relabeled for it, generic code for
     the fewest processors, and the smallest family, in this order. It gets the packages for kernels that it shares with
     other targets besides. Targets that get the same are one variant.
     """
@@ -148,8 +148,8 @@ def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
 
 def _rank(package: GpuPackage, target: str) -> tuple[int, int, str]:
     kind, name = classify_word(package.word)
-    relabelled = kind == "target" and name != target
-    return (1 if relabelled else _RANKS[kind]), len(package.targets), package.word
+    relabeled = kind == "target" and name != target
+    return (1 if relabeled else _RANKS[kind]), len(package.targets), package.word
 
 
 _LICENSE_FILE = "LICENSE"

@@ -14,7 +14,7 @@ from rich.text import Text
 from rocwheel.artifacts.archives import ArchiveFormat
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.importer import ImportReport, IncompletePackage, MachineNeed
-from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarise
+from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarize
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
 from rocwheel.cli.app import CommandApp, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
@@ -139,7 +139,7 @@ def list_(
     setup_logging(quiet=quiet, verbose=verbose)
     unread: list[RocwheelError] = []
     with open_catalog(directory, progress=make_progress(quiet=quiet), unread=unread) as catalog:
-        summary = summarise(catalog, component=component, target=target, with_entries=files)
+        summary = summarize(catalog, component=component, target=target, with_entries=files)
         absence = "" if summary.artifacts else explain_absence(catalog, component=component, target=target)
     if absence and not quiet:
         report_warning(absence)

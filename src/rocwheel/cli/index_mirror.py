@@ -47,7 +47,7 @@ from rocwheel.index.mirror import (
     make_mirror,
     plan_mirror,
 )
-from rocwheel.index.mirror_choice import LATEST, Choice, Machines, normalised_pattern, split_extras
+from rocwheel.index.mirror_choice import LATEST, Choice, Machines, normalized_pattern, split_extras
 from rocwheel.index.mirror_requirements import NeedsReader
 from rocwheel.index.source import IndexSource
 from rocwheel.targets.compatibility import GENERIC
@@ -110,7 +110,7 @@ def read_choice(
     lone = [text for text in project if not requirements and split_extras(text)[1] is not None and "," in text]
     remedy = "Give --requirements as well, or leave the extras out."
     raise_all("--project", [InputError("--project", f"{text} names extras", remedy=remedy) for text in lone])
-    extras = {normalised_pattern(name): asked for name, asked in named if asked is not None}
+    extras = {normalized_pattern(name): asked for name, asked in named if asked is not None}
     return Choice(
         projects=tuple(name for name, _ in named),
         version=version,
@@ -118,7 +118,7 @@ def read_choice(
         extras=extras,
         requirements=requirements,
         variants=variants,
-        pooled=frozenset(map(normalised_pattern, pool or ())),
+        pooled=frozenset(map(normalized_pattern, pool or ())),
     )
 
 

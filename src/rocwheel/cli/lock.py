@@ -150,7 +150,7 @@ _DEVICE = "device"
 _EVERY_DEVICE = "device-all"
 """The extra for every GPU that there are packages for."""
 _GPU = re.compile(r"gfx[0-9a-f]+")
-"""One GPU, as the selector takes it; it takes families only as they are spelled, which no normalised name tells."""
+"""One GPU, as the selector takes it; it takes families only as they are spelled, which no normalized name tells."""
 _SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows"}
 """Names by systems of platform tags."""
 _REMEDY = "Say for which GPUs: --targets gfx942."
@@ -312,7 +312,7 @@ def _agents(target: str) -> tuple[TargetId, ...]:
     try:
         return parse_target_set([target], source=target).ids
     except UnknownTargetError:
-        return (TargetId(target),)  # one that is newer than the catalogue
+        return (TargetId(target),)  # one that is newer than the catalog
 
 
 _MOST_LINES = 8

@@ -24,7 +24,7 @@ from rocwheel.frameworks.torch import (
 from rocwheel.repair.options import Mismatch
 from rocwheel.targets.target_set import parse_target_set
 
-torch_app = CommandApp("torch", help="PyTorch for ROCm: initialiser, requirements, run path.")
+torch_app = CommandApp("torch", help="PyTorch for ROCm: initializer, requirements, run path.")
 app.add_typer(torch_app)
 
 

@@ -262,7 +262,7 @@ def map_collecting(
     return results
 
 
-def serialised(advance: Callable[[int], None]) -> Callable[[int], None]:
+def serialized(advance: Callable[[int], None]) -> Callable[[int], None]:
     """Return a form of ``advance`` that several threads may call."""
     lock = threading.Lock()
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from rocwheel.targets.kernel_files import Shared
 
 
-class NotRelabelledError(InputError):
+class NotRelabeledError(InputError):
     """A file whose code can't be offered to another GPU, though nothing is wrong with it."""
 
 
 class AddedFile(msgspec.Struct, frozen=True):
-    """A new file for a target: relabelled code, or what names it."""
+    """A new file for a target: relabeled code, or what names it."""
 
     path: str
     origin: str
@@ -139,7 +139,7 @@ class KernelNames(msgspec.Struct, frozen=True):
 def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: str) -> None:
     """Write the file ``name`` of a library for the GPUs of ``names.pair.agent``.
 
-    Raises `NotRelabelledError` for content of which nothing says how it names its target, and `DeviceCodeError` as
+    Raises `NotRelabeledError` for content of which nothing says how it names its target, and `DeviceCodeError` as
     `retarget_code_object` and `FileRewrite` do.
     """
     if is_code_object(data):
@@ -152,7 +152,7 @@ def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: 
     elif name.endswith(_TABLE):
         _write(file, (memoryview(_rename(bytes(load(data)), names, name)),))
     else:
-        raise NotRelabelledError(name, "is no code object, bundle or table", expected="a file that Tensile writes")
+        raise NotRelabeledError(name, "is no code object, bundle or table", expected="a file that Tensile writes")
 
 
 def _relabel(data: Data, pair: TargetPair, place: Place) -> tuple[Data, ...]:
@@ -160,20 +160,20 @@ def _relabel(data: Data, pair: TargetPair, place: Place) -> tuple[Data, ...]:
     new = pair.agent_of(old) if old else None
     if old is None or new is None:
         expected = f"code that {pair.agent} runs as {pair.code}"
-        raise NotRelabelledError(str(place), f"has code for {old}", expected=expected)
+        raise NotRelabeledError(str(place), f"has code for {old}", expected=expected)
     return retarget_code_object(data, old, new, place=place)
 
 
 class _Relabel(msgspec.Struct, frozen=True):
-    """Puts relabelled entries in the place of those that the pair is about."""
+    """Puts relabeled entries in the place of those that the pair is about."""
 
     pair: TargetPair
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
         """Return the entries of the new bundle."""
-        return tuple(self._relabelled(part, place) for part in parts)
+        return tuple(self._relabeled(part, place) for part in parts)
 
-    def _relabelled(self, part: BundlePart, place: Place) -> BundlePart:
+    def _relabeled(self, part: BundlePart, place: Place) -> BundlePart:
         agent = self.pair.agent_of(part.target) if part.target else None
         if part.target is None or agent is None or not part.size:
             return part
@@ -187,10 +187,10 @@ def _unpacked(data: Data, name: str) -> bytes:
     try:
         table = stream.decompress(load(data), _TABLE_LIMIT)
     except zlib.error as e:
-        raise NotRelabelledError(name, f"can't be decompressed ({e})", expected="a zlib stream") from e
+        raise NotRelabeledError(name, f"can't be decompressed ({e})", expected="a zlib stream") from e
     if not stream.eof:
         found = f"decompresses to more than {_TABLE_LIMIT} bytes, or is truncated"
-        raise NotRelabelledError(name, found, expected="a whole table")
+        raise NotRelabeledError(name, found, expected="a whole table")
     return table
 
 
@@ -207,7 +207,7 @@ def _require_table(table: bytes, name: str) -> None:
     try:
         msgspec.msgpack.decode(table)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise NotRelabelledError(name, f"can't be read ({e})", expected="a table in MessagePack") from e
+        raise NotRelabeledError(name, f"can't be read ({e})", expected="a table in MessagePack") from e
 
 
 def _text(text: str) -> bytes:

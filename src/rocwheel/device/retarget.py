@@ -58,7 +58,7 @@ def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: Pla
 
 
 def same_code(one: BundlePart, other: BundlePart, *, place: Place) -> bool:
-    """Return whether two entries hold the same code: equal bytes once the first is relabelled for the second's target.
+    """Return whether two entries hold the same code: equal bytes once the first is relabeled for the second's target.
 
     Raises `DeviceCodeError` as `retarget_code_object` does.
     """

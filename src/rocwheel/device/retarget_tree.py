@@ -35,7 +35,7 @@ from rocwheel.device.edit_tree import copy_file, list_tree, require_regular
 from rocwheel.device.kernel_files import (
     AddedFile,
     KernelNames,
-    NotRelabelledError,
+    NotRelabeledError,
     RetargetedTree,
     renamed,
     shared_file,
@@ -67,14 +67,14 @@ def retarget_archive(data: Data, file: Sink, pair: TargetPair, *, name: str) -> 
     """Write the archive ``data`` for the GPUs of ``pair.agent``; one code object is in memory at a time.
 
     All or nothing: a runtime gives up on every GPU when an archive for one lacks a unit.
-    Raises `NotRelabelledError` when some code can't be offered, and `DeviceCodeError` as `retarget_code_object` does
+    Raises `NotRelabeledError` when some code can't be offered, and `DeviceCodeError` as `retarget_code_object` does
     and for damaged archives.
     """
     archive = read_archive(data, name=name)
     family = archive.family.replace(pair.code.processor, pair.agent.processor)
     writer = KpackWriter(file, ArchiveFacts(archive.group, family, archive.scheme), name=name)
     for entries in _by_ordinal(archive, pair).values():
-        code = memoryview(_relabelled(data, archive, entries[0], pair))
+        code = memoryview(_relabeled(data, archive, entries[0], pair))
         writer.add(_keys(entries, pair, name), compress_kernel(code, archive.scheme), len(code))
     writer.finish()
 
@@ -93,7 +93,7 @@ def _keys(entries: list[KpackEntry], pair: TargetPair, name: str) -> list[Kernel
         agent = pair.agent_of(parse_target_id(entry.target, source=name))
         if entry.index is None:
             found = f"the key {entry.key!r}, which is not ROCm's"
-            raise NotRelabelledError(name, found, expected="keys of libraries' units")
+            raise NotRelabeledError(name, found, expected="keys of libraries' units")
         if agent is not None:
             keys[KernelKey(entry.binary, entry.index, str(agent))] = None
     if not keys:
@@ -101,7 +101,7 @@ def _keys(entries: list[KpackEntry], pair: TargetPair, name: str) -> list[Kernel
     return list(keys)
 
 
-def _relabelled(data: Data, archive: KpackArchive, entry: KpackEntry, pair: TargetPair) -> bytes:
+def _relabeled(data: Data, archive: KpackArchive, entry: KpackEntry, pair: TargetPair) -> bytes:
     place = Place(archive.name, entry.offset)
     code = read_kernel(data, archive, entry)
     old = read_code_object(code, place=place).target
@@ -111,8 +111,8 @@ def _relabelled(data: Data, archive: KpackArchive, entry: KpackEntry, pair: Targ
     return join_data(retarget_code_object(code, old, new, place=place))
 
 
-def _unfit(name: str, target: str, pair: TargetPair) -> NotRelabelledError:
-    return NotRelabelledError(name, f"has code for {target}", expected=f"code that {pair.agent} runs as {pair.code}")
+def _unfit(name: str, target: str, pair: TargetPair) -> NotRelabeledError:
+    return NotRelabeledError(name, f"has code for {target}", expected=f"code that {pair.agent} runs as {pair.code}")
 
 
 class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -287,7 +287,7 @@ class _Run:
                     write_kernel_file(data, file.file, names, name=path)
         except KpackError:
             raise  # damage is no reason to leave an archive alone
-        except (DeviceCodeError, NotRelabelledError) as e:
+        except (DeviceCodeError, NotRelabeledError) as e:
             self._refuse(_refusal(path, e), [pair.agent.processor])
         else:
             content = FileRange.whole(made)

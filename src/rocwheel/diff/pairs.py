@@ -273,7 +273,7 @@ def without_unread(sides: Sequence[Side], unread: Sequence[RocwheelError]) -> li
 
 
 def _distribution_of(problem: RocwheelError) -> str:
-    """Return the normalised name of the distribution whose wheel or sdist a problem is about, empty for none."""
+    """Return the normalized name of the distribution whose wheel or sdist a problem is about, empty for none."""
     file_name = PurePath(str(problem.source).partition("!")[0]).name if isinstance(problem, InputError) else ""
     if file_name.endswith(".whl"):
         return canonicalize_name(file_name.partition("-")[0])

@@ -117,7 +117,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     """One distribution, or files that belong to none."""
 
     name: str
-    """Normalised; empty for files that belong to no distribution."""
+    """Normalized; empty for files that belong to no distribution."""
     version: str = ""
     source: str
     dist_info: str = ""

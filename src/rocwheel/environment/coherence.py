@@ -276,7 +276,7 @@ class WheelFacts(msgspec.Struct, frozen=True):
 
     path: str
     name: str
-    """The distribution's name, normalised."""
+    """The distribution's name, normalized."""
     requirements: tuple[str, ...]
     """As `read_requirements` reads them."""
     targets: tuple[TargetId, ...]

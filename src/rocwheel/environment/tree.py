@@ -38,7 +38,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     """One distribution; ``source`` is the wheel's path or the ``.dist-info`` folder's."""
 
     name: str
-    """Normalised."""
+    """Normalized."""
     version: str
     source: str
     dist_info: str

@@ -1,4 +1,4 @@
-"""What a build of PyTorch needs to use the SDK's packages: initialiser, requirements, run path."""
+"""What a build of PyTorch needs to use the SDK's packages: initializer, requirements, run path."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def initializer(sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail"
 def initializer_for(
     files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail"
 ) -> str:
-    """Return the initialiser that loads exactly what ``files`` need; raise `InputError` where that is nothing."""
+    """Return the initializer that loads exactly what ``files`` need; raise `InputError` where that is nothing."""
     names, others = preload_names(files)
     if not names:
         found = "needs none of the SDK's public libraries"

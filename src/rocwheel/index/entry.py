@@ -125,7 +125,7 @@ class About(msgspec.Struct, frozen=True, array_like=True):
     targets: tuple[str, ...] = ()
     """GPU target ids, such as ``gfx90a:xnack+``."""
     requires: dict[str, tuple[tuple[str, str], ...]] = {}
-    """Names and extras that each extra asks for, normalised; ``""`` stands for no extra. None that can't be met."""
+    """Names and extras that each extra asks for, normalized; ``""`` stands for no extra. None that can't be met."""
 
 
 class _Declared(msgspec.Struct, frozen=True):
@@ -199,7 +199,7 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     filename: str
     project: str
-    """The normalised project name (:pep:`503`)."""
+    """The normalized project name (:pep:`503`)."""
     version: str
     """The version, in normal form."""
     identity: str

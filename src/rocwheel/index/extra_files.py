@@ -42,7 +42,7 @@ class IndexContent(msgspec.Struct, frozen=True):
     """What an index lists."""
 
     projects: dict[str, list[IndexEntry]]
-    """By normalised name; the files by version and name."""
+    """By normalized name; the files by version and name."""
     yanked: dict[str, str]
     """Reasons of what is yanked, by file name, empty for none."""
     bases: dict[str, str]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def gpu_names() -> tuple[Gpu, ...]:
-    """Return all targets of the catalogue, in its order."""
+    """Return all targets of the catalog, in its order."""
     catalog = load_catalog()
     return tuple(
         Gpu(row.name, row.kind, row.products, (*catalog.generics_of(row.name), *families_of(row.name)[1:]))
@@ -119,7 +119,7 @@ def _entries(card: GpuCard, taken: Mapping[str, Sequence[IndexEntry]]) -> Iterat
 
 
 _NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
-"""Normalised names that installers take; others may hold letters of any alphabet."""
+"""Normalized names that installers take; others may hold letters of any alphabet."""
 
 
 def find_cards(

@@ -56,18 +56,18 @@ class LockFile:
 
     @property
     def projects(self) -> dict[str, str]:
-        """The versions of the locked packages by their normalised names; empty for one without."""
+        """The versions of the locked packages by their normalized names; empty for one without."""
         return {package["name"]: str(package.get("version", "")) for package in self._tables["packages"]}
 
     @property
     def built(self) -> dict[str, str]:
-        """The addresses of the sdists of those packages that have no wheel, by normalised names."""
+        """The addresses of the sdists of those packages that have no wheel, by normalized names."""
         packages = (one for one in self._tables["packages"] if "sdist" in one and not one.get("wheels"))
         return {one["name"]: url for one in packages if (url := one["sdist"].get("url"))}
 
     @property
     def wheels(self) -> dict[str, tuple[str, ...]]:
-        """The file names of the wheels of each package, by normalised names."""
+        """The file names of the wheels of each package, by normalized names."""
         return {one["name"]: tuple(map(_file_name, one.get("wheels", ()))) for one in self._tables["packages"]}
 
     def unhashed(self) -> tuple[str, ...]:

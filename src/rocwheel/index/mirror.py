@@ -13,8 +13,8 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError
 from rocwheel.core.messages import quoted
 from rocwheel.core.names import is_utf8
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all, serialised, worker_count
-from rocwheel.index.mirror_choice import choose_files, choose_projects, is_pattern, normalised_pattern, unmatched
+from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all, serialized, worker_count
+from rocwheel.index.mirror_choice import choose_files, choose_projects, is_pattern, normalized_pattern, unmatched
 from rocwheel.index.mirror_requirements import Followed, Shelf, follow
 from rocwheel.index.notes import read_known
 from rocwheel.index.reading import ListedFile
@@ -140,7 +140,7 @@ def _present(sources: Sequence[IndexSource], choice: Choice, shelf: Shelf) -> tu
     """Return the projects of all indexes, of those that can be meant; the page of all may be huge, or missing."""
     if any(map(is_pattern, choice.projects)):
         return tuple(dict.fromkeys(name for source in sources for name in source.projects()))
-    names = dict.fromkeys(normalised_pattern(text) for text in choice.projects)
+    names = dict.fromkeys(normalized_pattern(text) for text in choice.projects)
     return tuple(name for name in names if is_utf8(name) and shelf.has(name))
 
 
@@ -291,7 +291,7 @@ def _fetch_all(
     problems: list[RocwheelError],
 ) -> tuple[MirroredFile, ...]:
     entries = {one.entry.filename: one for one in known.files.values()}
-    advance = serialised(progress.advance)
+    advance = serialized(progress.advance)
 
     def fetch(file: ListedFile) -> MirroredFile:
         is_new = fetch_file(folder, file, known=entries.get(file.filename), advance=advance)

@@ -134,14 +134,14 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     devel: bool = False
     """Whether packages for development are among it that a pattern matches; one that is named always is."""
     extras: dict[str, tuple[str, ...]] = {}
-    """Of named projects, by normalised names: the extras whose requirements are wanted; of others, all are."""
+    """Of named projects, by normalized names: the extras whose requirements are wanted; of others, all are."""
     requirements: bool = False
     """Whether what the files require is wanted as well."""
     variants: bool = False
     """Whether wheel variants (:pep:`825`, a draft) are."""
     machines: Machines = Machines()
     pooled: frozenset[str] = frozenset()
-    """Normalised names of projects whose versions in all indexes count, and not those of the first that has it."""
+    """Normalized names of projects whose versions in all indexes count, and not those of the first that has it."""
 
     def check(self) -> None:
         """Raise `InputError` for a version that is no specifier."""
@@ -159,7 +159,7 @@ def is_pattern(text: str) -> bool:
 
 
 def split_extras(text: str) -> tuple[str, tuple[str, ...] | None]:
-    """Return the name or pattern of a project, and the normalised extras in brackets behind it, if there are any."""
+    """Return the name or pattern of a project, and the normalized extras in brackets behind it, if there are any."""
     match = _WITH_EXTRAS.fullmatch(text)
     if match is None:
         return text, None
@@ -167,12 +167,12 @@ def split_extras(text: str) -> tuple[str, tuple[str, ...] | None]:
 
 
 def is_devel(name: str) -> bool:
-    """Return whether a normalised name of a project or an extra is one for development."""
+    """Return whether a normalized name of a project or an extra is one for development."""
     return _DEVEL.search(name) is not None
 
 
-def normalised_pattern(text: str) -> str:
-    """Return a name or pattern as the normalised names of projects are spelled (:pep:`503`)."""
+def normalized_pattern(text: str) -> str:
+    """Return a name or pattern as the normalized names of projects are spelled (:pep:`503`)."""
     return re.sub(r"[-_.]+", "-", text).lower()
 
 
@@ -181,7 +181,7 @@ def choose_projects(choice: Choice, present: Sequence[str], serves: Callable[[st
 
     ``serves`` says of the name of a project whether it is for any of these, or for all GPUs.
     """
-    patterns = [normalised_pattern(text) for text in choice.projects]
+    patterns = [normalized_pattern(text) for text in choice.projects]
     named = {text for text in patterns if not is_pattern(text)}
     return tuple(
         project
@@ -211,7 +211,7 @@ def unmatched(choice: Choice, present: Sequence[str], where: str) -> list[InputE
     return [
         InputError(text, f"is no project of {where}", remedy="Correct the name.")
         for text in choice.projects
-        if not any(fnmatchcase(project, normalised_pattern(text)) for project in present)
+        if not any(fnmatchcase(project, normalized_pattern(text)) for project in present)
     ]
 
 

@@ -51,7 +51,7 @@ class Needs(msgspec.Struct, frozen=True):
 
     requires: tuple[Requirement, ...]
     extras: tuple[str, ...]
-    """The extras that it has, normalised."""
+    """The extras that it has, normalized."""
 
 
 class NeedsReader:
@@ -199,7 +199,7 @@ class Followed(msgspec.Struct, frozen=True):
 
     files: tuple[ListedFile, ...]
     required: tuple[str, ...]
-    """Normalised names of all that is required, that for other GPUs included."""
+    """Normalized names of all that is required, that for other GPUs included."""
     absent: tuple[str, ...]
     """Requirements that no file of the indexes meets."""
     unusable: dict[str, tuple[str, ...]]

@@ -211,7 +211,7 @@ def _sort_by_version(distributions: list[IndexEntry]) -> list[IndexEntry]:
 
 
 def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, families: Iterable[str] = ()) -> Page:
-    """Return the page that lists the projects, by normalised name.
+    """Return the page that lists the projects, by normalized name.
 
     The ways to a front page, and to the indexes of families below this one, are no links: installers and mirrors take
     each link of this page for a project.

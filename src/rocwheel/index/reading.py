@@ -235,7 +235,7 @@ class ListedFile(msgspec.Struct, frozen=True):
 
     filename: str
     project: str
-    """The normalised name of its project."""
+    """The normalized name of its project."""
     version: str
     """In normal form."""
     url: str
@@ -332,7 +332,7 @@ def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[st
 
 
 def trusted_projects(page: RawPage) -> tuple[str, ...]:
-    """Return the normalised names of projects that the page of all projects lists, each once; others are left out."""
+    """Return the normalized names of projects that the page of all projects lists, each once; others are left out."""
     names = (_project_name(text) for text in page.projects)
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -359,7 +359,7 @@ def _address(raw: RawFile, page_url: str, base: str) -> str:
 
 
 def project_of(name: str) -> str:
-    """Return the normalised project of a wheel or sdist by its name; empty for other names."""
+    """Return the normalized project of a wheel or sdist by its name; empty for other names."""
     identity = _identity(name) if name.endswith((".whl", ".tar.gz")) else None
     return identity[0] if identity else ""
 

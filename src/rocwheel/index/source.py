@@ -144,7 +144,7 @@ class IndexSource:
         return shown_url(self.address)
 
     def projects(self) -> tuple[str, ...]:
-        """Return the normalised names of all projects; raise `InputError` where no page lists them."""
+        """Return the normalized names of all projects; raise `InputError` where no page lists them."""
         return trusted_projects(_parse(_read(self.address)))
 
     def require_page(self) -> None:

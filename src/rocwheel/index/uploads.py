@@ -14,7 +14,7 @@ import msgspec
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_problem, read_error
 from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import ChangedFileError, FileStamp
-from rocwheel.core.workers import open_workers, raise_all, serialised
+from rocwheel.core.workers import open_workers, raise_all, serialized
 from rocwheel.index.entry import IndexEntry, read_metadata
 from rocwheel.index.folder import Listed, Listing, Source, find_families, list_folder, read_folders, unite
 from rocwheel.index.notes import PUBLISHED_NAME, KnownIndex, read_known, write_known
@@ -300,7 +300,7 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
     if not uploads:
         return
     progress.begin("uploading", sum(upload.entry.size for upload in uploads))
-    advance = serialised(progress.advance)
+    advance = serialized(progress.advance)
 
     def upload(one: Upload) -> None:
         _upload(store, layout.file(one.name), one)

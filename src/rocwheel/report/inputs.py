@@ -17,7 +17,7 @@ from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_work
 from rocwheel.core.reading import FileRange
-from rocwheel.core.workers import map_sized, open_workers, raise_all, serialised
+from rocwheel.core.workers import map_sized, open_workers, raise_all, serialized
 from rocwheel.device.facts import Look, read_device_facts
 from rocwheel.diff.sides import Item, Package, open_side
 from rocwheel.environment.dist_info import path_in_package
@@ -329,7 +329,7 @@ def _is_at(item: Item, real: str) -> bool:
 def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -> Iterator[FileParts]:
     items = [held.item for holding in holdings for held in holding.files]
     step = begin_large(progress, "reading files", sum(item.size for item in items))
-    advance = serialised(step.advance)
+    advance = serialized(step.advance)
 
     def read(item: Item) -> FileParts:
         try:

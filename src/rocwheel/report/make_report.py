@@ -125,7 +125,7 @@ _SHARED = -1
 
 
 def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lost: Iterable[LostCode] = ()) -> Matrix:
-    """Return which library has code for which GPU, by path and package, GPUs in the order of the catalogue.
+    """Return which library has code for which GPU, by path and package, GPUs in the order of the catalog.
 
     Code that is ``lost`` is none.
     """

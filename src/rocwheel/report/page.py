@@ -131,7 +131,7 @@ _MOST_DRAWN = 200
 _MOST_LOADING_ROWS = 1000
 _WIDE, _HIGH, _LEFT, _TOP = 250, 22, 8, 12
 _LONGEST = 30
-_COLOURS = 8
+_COLORS = 8
 
 _Key = tuple[str, str]
 
@@ -172,16 +172,16 @@ def _picture(files: Sequence[Loading], numbers: Mapping[_Key, int], faults: Mapp
     drawn = {key: loads[key] for key in sorted(joined)}
     spots = lay_out(drawn)
     packages = sorted({package for package, _ in drawn})
-    colours = {package: number % _COLOURS for number, package in enumerate(packages)}
-    yield _graph_legend(colours)
-    yield element("div", _svg(drawn, spots, colours, numbers, faults), class_="wide", tabindex="0", role="region",
+    colors = {package: number % _COLORS for number, package in enumerate(packages)}
+    yield _graph_legend(colors)
+    yield element("div", _svg(drawn, spots, colors, numbers, faults), class_="wide", tabindex="0", role="region",
         aria_label="Picture of what loads what")  # fmt: skip
 
 
-def _graph_legend(colours: Mapping[str, int]) -> Html:
+def _graph_legend(colors: Mapping[str, int]) -> Html:
     keys = (
-        element("li", element("span", "■", class_=f"p{colour}"), f" {shown_text(one or 'files')}")
-        for one, colour in colours.items()
+        element("li", element("span", "■", class_=f"p{color}"), f" {shown_text(one or 'files')}")
+        for one, color in colors.items()
     )
     return element("ul", *keys, class_="legend")
 
@@ -194,14 +194,14 @@ def _within(one: Loading, libraries: Mapping[_Key, Loading]) -> list[_Key]:
 def _svg(
     drawn: Mapping[_Key, Sequence[_Key]],
     spots: Mapping[_Key, Spot],
-    colours: Mapping[str, int],
+    colors: Mapping[str, int],
     numbers: Mapping[_Key, int],
     faults: Mapping[_Key, int],
 ) -> Html:
     width = _WIDE * (1 + max(spot.column for spot in spots.values()))
     height = _HIGH * (1 + max(spot.row for spot in spots.values())) + _TOP
     lines = (_line(spots[key], spots[other]) for key, others in drawn.items() for other in others)
-    names = (_file_name(key, spots[key], colours[key[0]], numbers[key], faults[key]) for key in drawn)
+    names = (_file_name(key, spots[key], colors[key[0]], numbers[key], faults[key]) for key in drawn)
     parts = [element("g", *lines, class_="lines", aria_hidden="true"), *names]
     return element("svg", *parts, class_="graph", width=str(width), height=str(height), viewBox=f"0 0 {width} {height}")
 
@@ -212,13 +212,13 @@ def _line(start: Spot, stop: Spot) -> Html:
     return element("path", d=f"M{x} {y}C{x + 40} {y} {to_x - 40} {to_y} {to_x} {to_y}")
 
 
-def _file_name(key: _Key, spot: Spot, colour: int, number: int, faults: int) -> Html:
+def _file_name(key: _Key, spot: Spot, color: int, number: int, faults: int) -> Html:
     x, y = _LEFT + spot.column * _WIDE, _TOP + spot.row * _HIGH
     name = shown_text(key[1].rpartition("/")[2])
     short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
     mark = element("tspan", f" ▲{faults}", class_="fault") if faults else Html("")
     told = f"{name}, {count(faults, 'finding')}" if faults else name
-    square = element("rect", x=str(x), y=str(y - 5), width="10", height="10", class_=f"p{colour}")
+    square = element("rect", x=str(x), y=str(y - 5), width="10", height="10", class_=f"p{color}")
     text = element("text", short, mark, x=str(x + 15), y=str(y + 4))
     return element("a", square, text, href=f"#loads-{number}", aria_label=told)
 

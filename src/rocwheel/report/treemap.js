@@ -37,9 +37,9 @@
     places = drawn(state.place);
     const trace = { type: "treemap", branchvalues: "total", ids: [], labels: [], parents: [], values: [], customdata: [], marker: { colors: [] } };
     const shown = places.map(() => 0);
-    const add = (id, parent, label, value, colour) => {
+    const add = (id, parent, label, value, color) => {
       trace.ids.push(String(id)); trace.parents.push(parent === null ? "" : String(parent)); trace.labels.push(plain(label));
-      trace.values.push(value); trace.customdata.push(sizeText(value)); trace.marker.colors.push(colour);
+      trace.values.push(value); trace.customdata.push(sizeText(value)); trace.marker.colors.push(color);
     };
     places.forEach(([place, parent], id) => {
       if (parent !== null) shown[parent] += place[measure];

@@ -1,4 +1,4 @@
-"""The catalogue of GPU targets, families and releases, read from ``catalog.toml``; each row names its sources."""
+"""The catalog of GPU targets, families and releases, read from ``catalog.toml``; each row names its sources."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class TargetCatalog(
         "packagers": "packager",
     },
 ):
-    """The whole catalogue, in the order of the file."""
+    """The whole catalog, in the order of the file."""
 
     sources: dict[str, str]
     targets: tuple[Target, ...]
@@ -166,7 +166,7 @@ class TargetCatalog(
 
 @lru_cache(maxsize=1)
 def load_catalog() -> TargetCatalog:
-    """Return the catalogue that ships with rocwheel."""
+    """Return the catalog that ships with rocwheel."""
     return read_table("rocwheel.targets", "catalog.toml", TargetCatalog)
 
 
@@ -244,7 +244,7 @@ def families_of(target: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def owned_targets() -> tuple[str, ...]:
-    """Return the targets of GPUs that were sold and that somebody builds ROCm for, in the catalogue's order.
+    """Return the targets of GPUs that were sold and that somebody builds ROCm for, in the catalog's order.
 
     A source has to name a product, and one of these has to have the target: AMD's matrices, TheRock's families,
     Gentoo's lists, or what a distribution or framework builds for. Left out are processors that only compilers know
@@ -380,12 +380,12 @@ def loads_when_patched(code: str, agent: str) -> bool:
     return any(rule.loads and rule.is_about(code, agent) for rule in load_rules())
 
 
-def find_relabelling(code: str, agent: str) -> CodeRule | None:
+def find_relabeling(code: str, agent: str) -> CodeRule | None:
     """Return the rule by which code for the processor ``code`` may be offered to ``agent`` under its name."""
     return next((rule for rule in load_rules() if rule.relabels and rule.is_about(code, agent)), None)
 
 
-def relabelled_agents(code: str) -> tuple[str, ...]:
+def relabeled_agents(code: str) -> tuple[str, ...]:
     """Return the other processors to which code for the processor ``code`` may be offered, each once."""
     agents = (agent for rule in load_rules() if rule.relabels and code in rule.code for agent in rule.agents)
     return tuple(dict.fromkeys(agent for agent in agents if agent != code))

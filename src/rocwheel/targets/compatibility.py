@@ -4,7 +4,7 @@ An unmodified runtime (clang, comgr, CLR and ROCr agree) takes code for the same
 covers it, when every feature is open or set as the GPU has it. When there is neither, it compiles SPIR-V. Extended
 runtimes also take code for certain similar processors, which ``catalog/similar_code.toml`` lists.
 
-A processor that the catalogue doesn't know, such as one of a newer compiler, suits only itself.
+A processor that the catalog doesn't know, such as one of a newer compiler, suits only itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects import FEATURES, TargetId
-from rocwheel.targets.catalog import SPIRV, Generic, find_relabelling, load_catalog, loads_when_patched
+from rocwheel.targets.catalog import SPIRV, Generic, find_relabeling, load_catalog, loads_when_patched
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -94,7 +94,7 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
 def _explain_other(code: str, agent: str) -> str:
     if loads_when_patched(code, agent):
         return _REASONS[Fit.SIMILAR]
-    if find_relabelling(code, agent):
+    if find_relabeling(code, agent):
         return f"code that the GPU can run, but takes only under its own name: device retarget {code}={agent}"
     return "code for another processor"
 
@@ -164,7 +164,7 @@ def _members_of(target: TargetId) -> list[TargetId]:
 def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
     """Return ``target`` with every setting of ``features``, as far as its processor has them and it leaves them open.
 
-    A processor that the catalogue doesn't know may have each feature.
+    A processor that the catalog doesn't know may have each feature.
     """
     row = load_catalog().processors.get(target.processor)
     possible = row.features if row else FEATURES

@@ -226,7 +226,7 @@ def kernel_targets(path: str) -> frozenset[str]:
 def kpack_target(name: str, *, source: str) -> TargetId:
     """Return the one target that a kpack file holds the code of, which its name ends with.
 
-    Raises `InputError`, led by ``source``, when that is not the target of a GPU. The catalogue need not know it.
+    Raises `InputError`, led by ``source``, when that is not the target of a GPU. The catalog need not know it.
     """
     target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
     if not target.processor.startswith("gfx"):

@@ -1,4 +1,4 @@
-"""The catalogue as a table: one row a target, joined from all of its parts."""
+"""The catalog as a table: one row a target, joined from all of its parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["TargetRow", "filter_rows", "list_targets"]
 
 
 class TargetRow(msgspec.Struct, frozen=True):
-    """Everything that the catalogue says about one processor."""
+    """Everything that the catalog says about one processor."""
 
     name: str
     mach: int

@@ -37,14 +37,14 @@ logger = logging.getLogger(__name__)
 
 
 class DetectedGpu(msgspec.Struct, frozen=True):
-    """A GPU of a machine, with what the catalogue adds."""
+    """A GPU of a machine, with what the catalog adds."""
 
     node: int
     """Its KFD node, or its position in the list of an environment variable that replaces detection."""
     target: str
     """Target id; with features only where an environment variable names them."""
     kind: str
-    """``integrated`` when sysfs says so, else the catalogue's ``data-centre`` or ``desktop``; empty for neither."""
+    """``integrated`` when sysfs says so, else the catalog's ``data-centre`` or ``desktop``; empty for neither."""
     device_id: int
     """PCI device id, 0 when not known."""
     render_node: str

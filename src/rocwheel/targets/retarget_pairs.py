@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.targets.catalog import find_relabelling, relabelled_agents, unnamed_features
+from rocwheel.targets.catalog import find_relabeling, relabeled_agents, unnamed_features
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.target_set import parse_known_target, parse_target_set, target_of_product
 
@@ -49,7 +49,7 @@ def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
 
     The pairs of a target with features are about it alone, and keep its features as far as runtimes name them.
     """
-    pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabelled_agents(code.processor))
+    pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabeled_agents(code.processor))
     if not code.features:
         return tuple(pairs)
     agents = ((agent, pair.unnamed) for pair in pairs if (agent := pair.agent_of(code)))
@@ -126,7 +126,7 @@ def _is_allowed(pair: TargetPair) -> bool:
 
     The agent has to name each feature as the code does; one that runtimes don't name of it has to be off in the code.
     """
-    has_rule = find_relabelling(pair.code.processor, pair.agent.processor) is not None
+    has_rule = find_relabeling(pair.code.processor, pair.agent.processor) is not None
     expected = {name: setting for name, setting in pair.code.features.items() if setting or name not in pair.unnamed}
     agree = all(pair.agent.features.get(name) == setting for name, setting in expected.items())
     return has_rule and agree and pair.agent.features.keys().isdisjoint(pair.unnamed)

@@ -4,7 +4,7 @@
 libraries look for their kernels beside the file that they were loaded from, some of them by the beginning of its name.
 
 Labels are those of artifacts and of the names of distributions: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
-``gfx9-4-generic``, ``generic``. Normalised names have families in lower case and without underscores.
+``gfx9-4-generic``, ``generic``. Normalized names have families in lower case and without underscores.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ def split_overlay_path(path: str) -> tuple[str, str] | None:
 
 
 _LABEL = re.compile(r"(?:^|-)(gfx[0-9a-f][0-9a-z]*(?:-[0-9a-z]+)*)$")
-"""What the normalised name of a distribution for some GPUs ends with."""
+"""What the normalized name of a distribution for some GPUs ends with."""
 _STRICT = "-strict"
 """Ends the label of kernels for one revision of a GPU's software interface; they are for the GPU."""
 
 
 def serves(label: str, wanted: Iterable[TargetId]) -> bool:
-    """Return whether an unmodified runtime may take what is labelled so for one of the GPUs ``wanted``.
+    """Return whether an unmodified runtime may take what is labeled so for one of the GPUs ``wanted``.
 
     Features count only where both sides name them. A label that is no target, family or generic processor that the
-    catalogue knows serves the GPU of that name alone.
+    catalog knows serves the GPU of that name alone.
     """
     if label == GENERIC:
         return True
@@ -63,13 +63,13 @@ def serves(label: str, wanted: Iterable[TargetId]) -> bool:
 
 
 def label_of_project(project: str) -> str:
-    """Return the target or family that the normalised name of a distribution ends with; `GENERIC` for none."""
+    """Return the target or family that the normalized name of a distribution ends with; `GENERIC` for none."""
     match = _LABEL.search(project)
     return match[1] if match else GENERIC
 
 
 def _processors_of(name: str) -> tuple[str, ...]:
-    plain = _normalised(name).removesuffix(_STRICT)
+    plain = _normalized(name).removesuffix(_STRICT)
     return _families().get(plain) or (plain,)
 
 
@@ -83,11 +83,11 @@ def _suits(code: TargetId, agent: TargetId) -> bool:
 
 @cache
 def _families() -> dict[str, tuple[str, ...]]:
-    known = {_normalised(name): targets for name, targets in load_catalog().family_targets.items()}
+    known = {_normalized(name): targets for name, targets in load_catalog().family_targets.items()}
     for family in load_table().families:
-        known |= {_normalised(spelling): tuple(family.targets) for spelling in (family.name, *family.spelled)}
+        known |= {_normalized(spelling): tuple(family.targets) for spelling in (family.name, *family.spelled)}
     return known
 
 
-def _normalised(name: str) -> str:
+def _normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

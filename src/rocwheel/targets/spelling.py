@@ -62,7 +62,7 @@ def file_name_spelling(target: TargetId) -> str:
 
 
 _SPACK_WITH_FEATURES = ("gfx900:xnack-", "gfx906:xnack-", "gfx908:xnack-", "gfx90a:xnack-", "gfx90a:xnack+")
-"""The values that set features; the catalogue's list of Spack has the others, with their sources."""
+"""The values that set features; the catalog's list of Spack has the others, with their sources."""
 
 
 def spack_variant(targets: TargetSet) -> str:

@@ -34,7 +34,7 @@ from rocwheel.targets.catalog import (
     is_target,
     load_catalog,
     matrix_for,
-    relabelled_agents,
+    relabeled_agents,
     release_for,
     sort_key,
     targets_of,
@@ -90,7 +90,7 @@ def _supported(version: str, source: str) -> tuple[str, ...]:
 
 def _extended(version: str, source: str) -> tuple[str, ...]:
     official = _official(version, source)
-    return (*official, *(agent for code in official for agent in relabelled_agents(code)))
+    return (*official, *(agent for code in official for agent in relabeled_agents(code)))
 
 
 def _amd(version: str, source: str) -> tuple[str, ...]:
@@ -302,7 +302,7 @@ def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
 
 
 def parse_known_target(text: str, *, source: str = "GPU target") -> TargetId:
-    """Parse a target id whose processor the catalogue knows (or SPIR-V's) and has each named feature.
+    """Parse a target id whose processor the catalog knows (or SPIR-V's) and has each named feature.
 
     Raises `UnknownTargetError`, `IllegalFeatureError`, or the `InputError` of malformed text, led by ``source``.
     """

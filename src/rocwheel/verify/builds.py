@@ -11,7 +11,7 @@ import msgspec
 
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.scratch import is_scratch
-from rocwheel.core.workers import raise_all, serialised
+from rocwheel.core.workers import raise_all, serialized
 from rocwheel.core.writing import atomic_file
 from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.notes import NOTES
@@ -56,7 +56,7 @@ def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified
     manifest = read_manifest(path)
     size = sum(output.size for output in manifest.outputs)
     step = begin_large(progress, f"verifying {path.name}", size)
-    check = partial(_output_fault, path.parent, advance=serialised(step.advance))
+    check = partial(_output_fault, path.parent, advance=serialized(step.advance))
     faults = [fault for fault in executor.map(check, manifest.outputs) if fault]
     faults += _sums_faults(path.parent, manifest)
     faults += _extra_files(path.parent, manifest)

@@ -13,7 +13,7 @@ import msgspec
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.hashing import hash_rest
 from rocwheel.core.reading import open_unchanged, read_regular
-from rocwheel.core.workers import serialised
+from rocwheel.core.workers import serialized
 from rocwheel.environment.read_tree import begin_large, find_prefix
 from rocwheel.verify.files import Fault, Verified, reading_faults, row_fault
 from rocwheel.wheels.record import RecordEntry, parse_record
@@ -149,7 +149,7 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
     faults += [Fault("extra", str(path), "is in no RECORD", "files of packages alone") for path in added.extra]
     unchecked += added.unchecked
     step = begin_large(progress, f"verifying {path}", sum(map(_size, rows)))
-    check = partial(_compare, advance=serialised(step.advance))
+    check = partial(_compare, advance=serialized(step.advance))
     compared = list(executor.map(check, rows, (tuple(entries.values()) for entries in rows.values())))
     progress.end()
     faults += [fault for one in compared for fault in one.faults]

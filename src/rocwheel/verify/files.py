@@ -20,7 +20,7 @@ from rocwheel.core.hashing import hash_rest
 from rocwheel.core.messages import count
 from rocwheel.core.reading import open_unchanged, read_small
 from rocwheel.core.remote_placeholders import source_at
-from rocwheel.core.workers import serialised
+from rocwheel.core.workers import serialized
 from rocwheel.environment.read_tree import begin_large
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.names import check_identity, parse_path
@@ -187,7 +187,7 @@ def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified
         rows = tuple(_as_member(row, members) for row in rows)
         faults += _gap_faults(path, rows, members, info)
         step = begin_large(progress, f"verifying {path.name}", sum(member.size for member in members.values()))
-        check = partial(_member_faults, advance=serialised(step.advance))
+        check = partial(_member_faults, advance=serialized(step.advance))
         for found in executor.map(check, _pairs(rows, members, info)):
             faults += found
     progress.end()
@@ -322,7 +322,7 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
     promises = [Promise(path.parent / name, sha256) for name, sha256 in listed.items() if name not in outside]
     sizes = [_size(promise.path) for promise in promises]
     step = begin_large(progress, f"verifying {path.name}", sum(sizes))
-    check = partial(find_fault, advance=serialised(step.advance))
+    check = partial(find_fault, advance=serialized(step.advance))
     faults = [fault for fault in executor.map(check, promises) if fault]
     progress.end()
     faults += [Fault("unlisted", str(path), f"names {name}", "files below its folder") for name in outside]

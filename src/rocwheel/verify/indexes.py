@@ -13,7 +13,7 @@ import msgspec
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import read_regular
-from rocwheel.core.workers import serialised
+from rocwheel.core.workers import serialized
 from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.reading import RawPage, UnreadablePageError, check_file, check_variants_list, trusted_projects
 from rocwheel.index.source import local_pages, read_local_page
@@ -176,7 +176,7 @@ def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verifi
     found = list(collected.listed.values())
     size = sum(_size_of(one.promise) for one in found)
     step = begin_large(progress, f"verifying {folder}", size)
-    checked = check_files(found, executor, serialised(step.advance))
+    checked = check_files(found, executor, serialized(step.advance))
     progress.end()
     disagreements = (one for one in collected.disagreements if not _is_told(one, checked.blamed))
     faults += [*(one.fault for one in disagreements), *checked.faults]

@@ -45,8 +45,8 @@ def split_label(file_name: str) -> tuple[str, str]:
     stem = file_name.removesuffix(_SUFFIX)
     parts = stem.split("-")
     has_build = len(parts) > _LABEL_PARTS and parts[2][:1].isdecimal()
-    is_labelled = len(parts) == _LABEL_PARTS + has_build + 1 and _PYTHON.fullmatch(parts[2 + has_build])
-    if not is_labelled or not load_draft().grammar.has("label", parts[-1]):
+    is_labeled = len(parts) == _LABEL_PARTS + has_build + 1 and _PYTHON.fullmatch(parts[2 + has_build])
+    if not is_labeled or not load_draft().grammar.has("label", parts[-1]):
         return file_name, ""
     return f"{'-'.join(parts[:-1])}{file_name[len(stem) :]}", parts[-1]
 
@@ -121,7 +121,7 @@ class FileName(msgspec.Struct, frozen=True):
     """What the name of a distribution says."""
 
     project: str
-    """Normalised."""
+    """Normalized."""
     version: Version
     identity: str
     """As that of an `IndexEntry`."""
@@ -171,7 +171,7 @@ def _bad_name(path: Path) -> InputError:
 def check_identity(path: Path | str, metadata: RawMetadata, project: str, version: Version) -> None:
     """Raise `InputError` when metadata names another project, or another version, than the file name does.
 
-    ``project`` is the normalised name in the file name of ``path``. Installers refuse such a file.
+    ``project`` is the normalized name in the file name of ``path``. Installers refuse such a file.
     """
     if canonicalize_name(metadata.get("name", "")) != project:
         found = f"its metadata names the project {quoted(metadata.get('name', ''))}"

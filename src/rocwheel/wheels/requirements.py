@@ -243,7 +243,7 @@ def is_refusing(requirement: Requirement) -> bool:
 
 
 def asked_for(requirement: Requirement) -> list[tuple[str, str]]:
-    """Return the name that a requirement asks for, normalised, once without an extra and once with each of its own."""
+    """Return the name that a requirement asks for, normalized, once without an extra and once with each of its own."""
     name = str(canonicalize_name(requirement.name))
     return [(name, extra) for extra in ("", *map(canonicalize_name, requirement.extras))]
 

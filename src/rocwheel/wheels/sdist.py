@@ -55,7 +55,7 @@ class SourceDate(msgspec.Struct, frozen=True):
 
 
 def sdist_stem(distribution: str, version: str) -> str:
-    """Return the name of an sdist's top folder: normalised distribution and version."""
+    """Return the name of an sdist's top folder: normalized distribution and version."""
     return f"{normalized_file_part(distribution)}-{version}"
 
 

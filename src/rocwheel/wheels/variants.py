@@ -30,7 +30,7 @@ class DraftNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     in_wheel: str
     """In ``.dist-info``."""
     in_index: str
-    """With ``{stem}``, what the names of the wheels begin with: normalised name and version."""
+    """With ``{stem}``, what the names of the wheels begin with: normalized name and version."""
     null_label: str
 
 

@@ -50,7 +50,7 @@ class WheelName(msgspec.Struct, frozen=True):
 
     @property
     def stem(self) -> str:
-        """Normalised distribution and version, as in the names of the wheel and of its ``.dist-info``."""
+        """Normalized distribution and version, as in the names of the wheel and of its ``.dist-info``."""
         return f"{normalized_file_part(self.distribution)}-{self.version.replace('-', '_')}"
 
     @property

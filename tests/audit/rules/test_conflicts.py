@@ -133,7 +133,7 @@ def test_libraries_with_versions_of_their_own_do_not_collide() -> None:
         ("_ZN5clang4DeclE", "symbol-collision"), ("_ZN3foo4llvmEv", "symbol-collision"),
     ],
 )  # fmt: skip
-def test_symbols_of_llvm_are_recognised_by_their_names(symbol: str, rule: str) -> None:
+def test_symbols_of_llvm_are_recognized_by_their_names(symbol: str, rule: str) -> None:
     audited = one(
         library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=(symbol,)),
         library("demo/libb.so", exports=(symbol,)),

@@ -173,7 +173,7 @@ def test_a_folder_of_a_package_of_the_sdk_that_is_not_at_hand_may_be_there() -> 
         "/usr/lib/python3/site-packages/torch/lib", "bazel-out/k8-opt/bin",
     ],
 )  # fmt: skip
-def test_build_folders_are_recognised_by_their_names(entry: str) -> None:
+def test_build_folders_are_recognized_by_their_names(entry: str) -> None:
     found = find(one(library("demo/a.so", runpath=entry)), select=("run-path-build-folder",))
     assert [finding.rule for finding in found] == ["run-path-build-folder"]
 

@@ -43,7 +43,7 @@ def test_a_table_that_fits_its_segment_ends_there() -> None:
     assert find_table(FILE, [FIRST, load(0x1000, 0x11000, 0x300)], 0x10500, 0x100, "a table") == (0x500, 0x100)
 
 
-def test_the_page_of_a_segment_also_holds_its_neighbours() -> None:
+def test_the_page_of_a_segment_also_holds_its_neighbors() -> None:
     assert find_offset(FILE, [FIRST], 0x10700, "a table") == (0x700, 0x1000)
     assert find_offset(FILE, [load(0x1400, 0x10400, 0x100)], 0x10200, "a table") == (0x1200, 0x2000)
 

@@ -176,7 +176,7 @@ def test_a_library_that_only_builds_get_is_missing_at_run_time() -> None:
     )
 
 
-def test_development_files_may_need_their_neighbours() -> None:
+def test_development_files_may_need_their_neighbors() -> None:
     assert warnings({TEST: program("libcuda.so.1", "librocblas.so.5"), STUB: library("libcuda.so.1")}) == ()
 
 

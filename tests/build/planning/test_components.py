@@ -223,12 +223,12 @@ def test_a_bill_names_the_artifacts_of_the_wheel_with_their_hashes(dist: Path) -
     assert all(len(hashes[0]["content"]) == 64 for hashes in artifacts.values())
 
 
-def test_a_bill_names_the_components_with_their_licences(dist: Path) -> None:
+def test_a_bill_names_the_components_with_their_licenses(dist: Path) -> None:
     bill = read_bill(wheel_of(dist, "rocm_sdk_core"))
-    licences = {one["name"]: one["licenses"][0]["expression"] for one in bill["components"] if "licenses" in one}
-    assert licences["elfutils"] == "GPL-2.0-or-later OR LGPL-3.0-or-later"
-    assert licences["amd-llvm"] == "Apache-2.0 WITH LLVM-exception AND NCSA"
-    assert licences["rocm_sdk"] == "MIT"
+    licenses = {one["name"]: one["licenses"][0]["expression"] for one in bill["components"] if "licenses" in one}
+    assert licenses["elfutils"] == "GPL-2.0-or-later OR LGPL-3.0-or-later"
+    assert licenses["amd-llvm"] == "Apache-2.0 WITH LLVM-exception AND NCSA"
+    assert licenses["rocm_sdk"] == "MIT"
 
 
 def test_a_text_that_a_bill_refers_to_is_in_the_wheel(dist: Path) -> None:

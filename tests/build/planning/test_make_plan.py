@@ -179,14 +179,14 @@ def test_requirements_are_pinned_to_this_build() -> None:
     }
 
 
-def test_licence_texts_of_the_artifacts_go_into_the_metadata() -> None:
+def test_license_texts_of_the_artifacts_go_into_the_metadata() -> None:
     text = file_entry("share/doc/rocblas/LICENSE.md", "blas_doc_generic")
     wheel = wheel_of(plan(*COMMON, text), "rocm-sdk-libraries")
     assert wheel.metadata.license_files == ("share/doc/rocblas/LICENSE.md", "rocm_sdk/LICENSE")
     assert [member.source for member in wheel.licenses if isinstance(member, FileMember)] == [text.source]
 
 
-def test_packages_name_the_licences_of_what_they_hold_alone() -> None:
+def test_packages_name_the_licenses_of_what_they_hold_alone() -> None:
     made = plan(*COMMON, KERNELS["gfx906"])
     assert {wheel.name.distribution: wheel.metadata.license_expression for wheel in made.wheels} == {
         "rocm-sdk-core": "MIT",
@@ -196,7 +196,7 @@ def test_packages_name_the_licences_of_what_they_hold_alone() -> None:
     }
 
 
-def test_a_package_with_files_of_unknown_licence_names_none() -> None:
+def test_a_package_with_files_of_unknown_license_names_none() -> None:
     stranger = file_entry("lib/libfoo.so", "rpp-next_lib_generic")
     recipe = load_recipe()
     core = msgspec.structs.replace(
@@ -389,7 +389,7 @@ def test_xnack_variants_share_the_libraries_of_their_processor_in_a_layout_per_f
     ]
 
 
-def test_versions_are_normalised() -> None:
+def test_versions_are_normalized() -> None:
     assert plan(*COMMON, options=PlanOptions(version="7.2.0-rc.1")).version == "7.2.0rc1"
 
 

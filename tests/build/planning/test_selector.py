@@ -159,7 +159,7 @@ def test_programs_know_the_modules_of_the_recipe(renamed_sdist: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["sdist", "wheel"])
-def test_the_selector_carries_its_licence(sample_dist: Path, tmp_path: Path, form: str) -> None:
+def test_the_selector_carries_its_license(sample_dist: Path, tmp_path: Path, form: str) -> None:
     if form == "sdist":
         with tarfile.open(sample_dist / "rocm-7.0.0.tar.gz") as archive:
             text = archive.extractfile("rocm-7.0.0/LICENSE").read()  # type: ignore[union-attr]

@@ -44,7 +44,7 @@ def test_generic_code_serves_each_gpu_of_its_kind_that_has_no_package() -> None:
     assert found["gfx1100"] == ["gfx1100"]
 
 
-def test_relabelled_code_serves_the_gpu_that_it_is_for() -> None:
+def test_relabeled_code_serves_the_gpu_that_it_is_for() -> None:
     found = families({"gfx1030/lib/librocfft.so": ("gfx1030", "gfx1031")})
     assert found == {"gfx1030": ["gfx1030", "gfx1031"]}
 
@@ -71,7 +71,7 @@ def test_kernel_files_serve_those_alone_whom_their_names_name() -> None:
     assert families(both) == {"gfx1030": ["gfx1030", "gfx1031"]}
 
 
-def test_relabelled_code_is_preferred_to_generic_code() -> None:
+def test_relabeled_code_is_preferred_to_generic_code() -> None:
     found = families(
         {
             "gfx10-3-generic/.kpack/b_gfx10-3-generic.kpack": ("gfx10-3-generic",),

@@ -145,7 +145,7 @@ def test_the_sdk_manifest_gets_the_version_where_it_has_the_old_one(dist: Path, 
     assert found["_rocm_sdk_core/.info/version"] == b"7.0.0rc1\n"
 
 
-def test_a_data_folder_a_build_tag_and_licences_follow_the_version(tmp_path: Path) -> None:
+def test_a_data_folder_a_build_tag_and_licenses_follow_the_version(tmp_path: Path) -> None:
     files = {"demo_x-1.0rc1.data/scripts/tool": b"#!python\n", "demo_x/__init__.py": b"", "demo_x/_dist_info.py": b""}
     files["demo_x/_dist_info.py"] = b"__version__ = '1.0rc1'\nOTHER = '1.0rc11'\n"
     wheel = make_wheel(tmp_path / "in", "demo-x", files, version="1.0rc1", requires=("a==1.0rc1; extra == 'b'", "c"))

@@ -215,11 +215,11 @@ def test_kernels_of_host_and_device_wheels_are_listed_once(run: Run, parted: tup
 
 
 @pytest.mark.parametrize("place", ["demo-1.0.dist-info/LICENSE.txt", "demo/NOTICE"])
-def test_the_audit_finds_the_licence_in_every_wheel(run: Run, tmp_path: Path, place: str) -> None:
+def test_the_audit_finds_the_license_in_every_wheel(run: Run, tmp_path: Path, place: str) -> None:
     info = "demo-1.0.dist-info"
     files = {
         "demo/libtwo.so": LIBRARY.read_bytes(),
-        place: b"a licence",
+        place: b"a license",
         f"{info}/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nLicense: MIT\n\n",
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n",
     }

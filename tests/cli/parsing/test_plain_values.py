@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Colour(Enum):
+class Color(Enum):
     """A choice whose values are not its names."""
 
     RED = "red"
@@ -37,7 +37,7 @@ def make_command(app: typer.Typer, called: list[dict[str, Any]]) -> Callable[[li
         *,
         text: str = "none",
         place: Path | None = None,
-        colour: Colour = Colour.RED,
+        color: Color = Color.RED,
         side: Literal["left", "right"] = "left",
         number: Annotated[int, typer.Option(min=0, max=9)] = 4,
         factor: Annotated[float | None, typer.Option(min=0.5)] = None,
@@ -52,9 +52,7 @@ def make_command(app: typer.Typer, called: list[dict[str, Any]]) -> Callable[[li
 WORDS = st.lists(
     st.one_of(
         st.sampled_from(["--text=", "--text=a b", "--place=/etc/hosts", "--place=.", "--place=/no/such"]),
-        st.sampled_from(
-            ["--colour=red", "--colour=dark-blue", "--colour=NAVY", "--colour=", "--side=right", "--side=x"]
-        ),
+        st.sampled_from(["--color=red", "--color=dark-blue", "--color=NAVY", "--color=", "--side=right", "--side=x"]),
         st.sampled_from(["--number=3", "--number=12", "--number= 3", "--number=x", "--word=a", "--word=", "--flag"]),
         st.sampled_from(
             ["--number=0", "--number=007", "--number=+3", "--number=-1", "--number=1_0", "--number=\u0663"]

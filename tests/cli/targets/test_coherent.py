@@ -178,7 +178,7 @@ def test_wheels_without_device_code_are_coherent(run_targets: Run, tmp_path: Pat
     assert run_targets("coherent", tmp_path, "--reduce") == (1, "", "no package has device code\n")
 
 
-def test_code_that_the_catalogue_does_not_know_is_compared_by_name(run_targets: Run, tmp_path: Path) -> None:
+def test_code_that_the_catalog_does_not_know_is_compared_by_name(run_targets: Run, tmp_path: Path) -> None:
     _wheel(tmp_path, "blas", "gfx1100", "gfx1999")
     _wheel(tmp_path, "torch", "gfx1100", "gfx1999", "amdgcnspirv", requires="blas")
     finished = run_targets("coherent", tmp_path, "--quiet")

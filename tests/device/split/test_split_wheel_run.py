@@ -173,7 +173,7 @@ def test_record_lists_every_file_with_its_hash_and_size(wheel: Path, tmp_path: P
         } | {(record, "", "")}
 
 
-def test_licences_go_with_the_code(wheel: Path, tmp_path: Path) -> None:
+def test_licenses_go_with_the_code(wheel: Path, tmp_path: Path) -> None:
     report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
     files = members(Path(device_path(report, "gfx906")))
     info = "my_torch_device_gfx906-1.0.dist-info"

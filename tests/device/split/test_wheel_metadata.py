@@ -114,7 +114,7 @@ def test_file_names_that_no_wheel_can_have_are_refused(tmp_path: Path, name: str
         pytest.param({"demo/x.py": b""}, {}, id="none"),
     ],
 )
-def test_licences_are_found_where_tools_put_them(
+def test_licenses_are_found_where_tools_put_them(
     tmp_path: Path, files: dict[str, bytes], licenses: dict[str, str]
 ) -> None:
     files |= {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL}

@@ -21,7 +21,7 @@ def names(*targets: str, prefix: str = "torch-device") -> DeviceNames:
         ("torch-device", "gfx1250-strict", "torch-device-gfx1250-strict"),
     ],
 )
-def test_name_is_normalised(prefix: str, target: str, name: str) -> None:
+def test_name_is_normalized(prefix: str, target: str, name: str) -> None:
     assert names(prefix=prefix).distribution(target) == name
 
 

@@ -112,7 +112,7 @@ def test_an_element_joins_a_list(before: str, after: str) -> None:
     ("before", "after"),
     [
         ("", 'load("//a:b.bzl", "c")\n\n'),
-        ("# Licence.\n\npackage()\n", '# Licence.\n\nload("//a:b.bzl", "c")\n\npackage()\n'),
+        ("# License.\n\npackage()\n", '# License.\n\nload("//a:b.bzl", "c")\n\npackage()\n'),
         ('"""About."""\n\nX = 1\n', '"""About."""\n\nload("//a:b.bzl", "c")\n\nX = 1\n'),
         (
             'package()\nload("//x:y.bzl", "z")\nX = 1\n',

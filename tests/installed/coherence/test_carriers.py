@@ -50,7 +50,7 @@ def test_a_kpack_file_names_its_target(add_wheel: AddWheel) -> None:
     assert read_wheel_facts(add_wheel("x", members)).targets == (TargetId("gfx90a", xnack=True),)
 
 
-def test_a_kpack_file_for_a_gpu_newer_than_the_catalogue_names_it(add_wheel: AddWheel) -> None:
+def test_a_kpack_file_for_a_gpu_newer_than_the_catalog_names_it(add_wheel: AddWheel) -> None:
     assert read_wheel_facts(add_wheel("x", {"x/blas_lib_gfx1999.kpack": b""})).targets == (TargetId("gfx1999"),)
 
 
@@ -199,7 +199,7 @@ def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(add_wheel
         pytest.param("acme-gfx94x-dcgpu", "gfx942:xnack+", "acme-blas", id="a family"),
         pytest.param("acme-gfx1100", "gfx1100 gfx11-generic", "acme-blas", id="generic code for the GPU, too"),
         pytest.param("acme-gfx906", "gfx906 gfx11-generic", "", id="generic code for others"),
-        pytest.param("acme-gfx1999", "gfx1999", "acme-blas", id="newer than the catalogue"),
+        pytest.param("acme-gfx1999", "gfx1999", "acme-blas", id="newer than the catalog"),
         pytest.param("acme-gfx1250", "gfx1250 gfx1250-strict", "acme-blas", id="early silicon shares the package"),
     ],
 )

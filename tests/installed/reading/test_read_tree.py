@@ -511,7 +511,7 @@ def test_each_folder_is_a_step_of_its_size(tmp_path: Path) -> None:
 
 
 VARIANT = json.dumps(variant_document("gfx942", ["gfx942"])).encode()
-UNLABELLED = (
+UNLABELED = (
     "has demo-1.0.dist-info/variant.json, as variant wheels do, and no label in its file name; expected "
     "NAME-VERSION-PYTHON-ABI-PLATFORM-LABEL.whl. Rename it back."
 )
@@ -527,7 +527,7 @@ OTHER = "demo-1.0.dist-info/variant.json: is about 'gfx942'; expected 'gfx1100' 
     [
         ("-gfx942", VARIANT, []),
         ("", None, []),
-        ("", VARIANT, [UNLABELLED]),
+        ("", VARIANT, [UNLABELED]),
         ("-gfx1100", None, [UNSAID]),
         ("-gfx1100", VARIANT, [OTHER]),
     ],

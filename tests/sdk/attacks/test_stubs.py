@@ -111,7 +111,7 @@ def test_a_target_that_is_a_loop_of_links_is_named(stub: Path) -> None:
     assert (done.returncode, done.stderr) == (127, f"{stub}: cannot run {stub.parent}/../lib/real: errno 40\n")
 
 
-def test_a_forwarding_library_loads_the_neighbour_of_its_own_file(tmp_path: Path) -> None:
+def test_a_forwarding_library_loads_the_neighbor_of_its_own_file(tmp_path: Path) -> None:
     # Given libraries of one name in the package, the working directory and a folder with a link to the package's
     if not shutil.which("gcc"):
         pytest.skip("needs gcc (Debian package build-essential)")

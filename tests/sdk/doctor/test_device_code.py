@@ -305,7 +305,7 @@ def test_of_two_copies_the_one_counts_that_python_imports(
     )
 
 
-def test_generic_targets_are_those_of_the_catalogue() -> None:
+def test_generic_targets_are_those_of_the_catalog() -> None:
     assert {name: tuple(text.split()) for name, text in GENERIC_TARGETS.items()} == {
         generic.name: generic.members for generic in load_catalog().generics if generic.members
     }

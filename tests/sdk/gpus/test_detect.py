@@ -32,7 +32,7 @@ def test_target_is_read_off_the_version_number(version: int, target: str) -> Non
     assert target_name(version) == target
 
 
-def test_integrated_gpus_are_those_of_the_catalogue() -> None:
+def test_integrated_gpus_are_those_of_the_catalog() -> None:
     kinds = {row.name: row.kind for row in load_catalog().targets}
     assert {name for name in kinds if INTEGRATED.fullmatch(name)} == {n for n in kinds if kinds[n] == "integrated"}
 

@@ -1,4 +1,4 @@
-"""The catalogue of GPU targets, held against LLVM."""
+"""The catalog of GPU targets, held against LLVM."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_early_silicon_of_gfx1250_has_a_number_of_its_own() -> None:
 
 @needs_llvm
 @pytest.mark.parametrize("version", [version for version in LLVM_VERSIONS if version in SEEN_LLVM])
-def test_processors_are_known_to_the_llvm_versions_that_the_catalogue_says(version: int) -> None:
+def test_processors_are_known_to_the_llvm_versions_that_the_catalog_says(version: int) -> None:
     listed = {row.name for row in CATALOG.processors.values() if row.llvm[0] <= version <= row.llvm[1]}
     assert listed == _known_processors(version)
 
@@ -168,7 +168,7 @@ def test_every_packager_s_list_is_a_set(packager: str) -> None:
 
 
 def _facts() -> list[tuple[str, str, str, str, str]]:
-    """Return what the catalogue says of each target: name, kind, families, packagers and products."""
+    """Return what the catalog says of each target: name, kind, families, packagers and products."""
     rows = []
     for target in CATALOG.targets:
         families = sorted(row.name for row in CATALOG.families if target.name in row.targets)
@@ -215,7 +215,7 @@ def test_no_two_processors_share_a_machine_number() -> None:
     assert len(set(numbers)) == len(numbers) == 64
 
 
-def test_the_catalogue_has_every_processor_that_code_objects_can_name() -> None:
+def test_the_catalog_has_every_processor_that_code_objects_can_name() -> None:
     machines = {machine.processor for number in range(256) if (machine := machine_of_number(number))}
     assert machines == set(CATALOG.processors)
 

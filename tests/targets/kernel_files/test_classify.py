@@ -117,7 +117,7 @@ def test_other_files_belong_to_none(path: str) -> None:
     st.sampled_from(["", "_24", "24", "6e", "130"]),
     st.sampled_from([".kdb", ".db.txt", ".HIP.fdb.txt", ".tn.model"]),
 )
-def test_miopen_knows_every_target_of_the_catalogue(target: str, units: str, suffix: str) -> None:
+def test_miopen_knows_every_target_of_the_catalog(target: str, units: str, suffix: str) -> None:
     found = classify_path(f"share/miopen/db/{target}{units}{suffix}")
     assert found is not None
     assert found.target == target

@@ -51,7 +51,7 @@ def test_targets_are_found_in_names(path: str, targets: list[str]) -> None:
         ("libMIOpenCK_gfx906.so", False),
     ],
 )
-def test_files_of_kernel_libraries_are_recognised_by_their_names(name: str, *, expected: bool) -> None:
+def test_files_of_kernel_libraries_are_recognized_by_their_names(name: str, *, expected: bool) -> None:
     assert is_kernel_file(name) is expected
 
 

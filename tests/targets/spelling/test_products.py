@@ -55,7 +55,7 @@ def test_a_product_stands_for_its_target_however_it_is_spelled(text: str, target
     assert target_of_product(text) == target
 
 
-def test_every_product_of_the_catalogue_is_found_by_its_name_and_by_its_one_word() -> None:
+def test_every_product_of_the_catalog_is_found_by_its_name_and_by_its_one_word() -> None:
     products = {name: row.name for row in load_catalog().targets for name in row.products if re.search(r"\d|VII", name)}
     assert {name: target_of_product(name) for name in products} == products
     words = [word for word in product_words() if re.search(r"\d|VII", word)]

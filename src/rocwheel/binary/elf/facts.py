@@ -298,7 +298,7 @@ class Elf(msgspec.Struct, frozen=True):
 def read_elf(data: Buffer, *, name: str) -> Elf:
     """Read the facts of a 64-bit little-endian ELF file; ``name`` is what errors call it.
 
-    Section headers are read only to recognise split-off debug information: stripped files and files
+    Section headers are read only to recognize split-off debug information: stripped files and files
     without section headers read the same.
 
     Raises `ElfError` when the file is not such an ELF file, is truncated or damaged, or when its SONAME is not a file

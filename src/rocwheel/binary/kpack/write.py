@@ -190,7 +190,7 @@ class KpackWriter:
         and for one of another size that is not compressed.
         """
         assert not self._is_finished, "the archive is finished"
-        keys = [_normalised(key) for key in keys]
+        keys = [_normalized(key) for key in keys]
         self._require_new(keys)
         if not size:
             raise KpackError(
@@ -228,7 +228,7 @@ class KpackWriter:
             raise KpackError(Place(self._name), f"{twice[0]} comes twice", expected="one code object for each key")
 
 
-def _normalised(key: KernelKey) -> KernelKey:
+def _normalized(key: KernelKey) -> KernelKey:
     """Return the key with ``/`` in paths, as keys have it on all systems."""
     return KernelKey(key.binary.replace("\\", "/"), key.index, key.target)
 

@@ -1,4 +1,4 @@
-"""From a catalogue and a recipe to the plan of a build: a pure function of values."""
+"""From a catalog and a recipe to the plan of a build: a pure function of values."""
 
 from __future__ import annotations
 

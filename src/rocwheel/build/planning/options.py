@@ -71,7 +71,7 @@ def check_options(options: PlanOptions) -> None:
     """Raise `InputError` for what is wrong by itself, before anything is read; `ProblemsError` for several."""
     checks: tuple[Callable[[PlanOptions], object], ...]
     checks = (
-        lambda one: one.version is None or _normalised(one.version, "--version"),
+        lambda one: one.version is None or _normalized(one.version, "--version"),
         _check_suffix,
         expected_targets,
         lambda one: one.rocm is None or parse_rocm(one.rocm, source="--rocm"),
@@ -163,18 +163,18 @@ def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
 
 
 def checked_version(catalog: Catalog, options: PlanOptions) -> str:
-    """Return the version of all distributions, normalised; raises `InputError` when it is not :pep:`440`."""
+    """Return the version of all distributions, normalized; raises `InputError` when it is not :pep:`440`."""
     manifest = catalog.manifest
     if options.version is not None:
-        return _normalised(options.version, "--version")
+        return _normalized(options.version, "--version")
     text = (manifest and (manifest.rocm_package_version or manifest.rocm_version)) or ""
     if not text:
         found, expected = "names no version", "rocm_package_version in its manifest"
         raise InputError(catalog.root, found, expected=expected, remedy="Give one with --version.")
-    return _normalised(text, f"{catalog.root}: the SDK manifest's version")
+    return _normalized(text, f"{catalog.root}: the SDK manifest's version")
 
 
-def _normalised(text: str, source: str) -> str:
+def _normalized(text: str, source: str) -> str:
     try:
         return str(Version(text))
     except ValueError as e:

@@ -38,7 +38,7 @@ class PlanBasis(msgspec.Struct, frozen=True):
     facts: Facts
     options: PlanOptions
     version: str
-    """The version of every distribution, normalised."""
+    """The version of every distribution, normalized."""
     layout: Layout
     compress_for: str | None = None
     """The oldest ROCm release that has to read compressed device code; none keeps device code as it is."""

@@ -51,7 +51,7 @@ _ARCHIVE = ".kpack"
 def find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, tuple[str, ...]]:
     """Return, by the variant of each package for one target, the other targets whose GPUs run the code in it.
 
-    Each of these is named once, for the package whose code suits it best: relabelled code before generic code, and
+    Each of these is named once, for the package whose code suits it best: relabeled code before generic code, and
     generic code for fewer processors before that for more. Targets with a package of their own are left out. A target
     that shares the package of another one is with that, if it has code of its own there.
     """

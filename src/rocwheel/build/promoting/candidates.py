@@ -46,7 +46,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     """Where it is below the folder of all; empty for that folder itself."""
     name: str
-    """The distribution's name, normalised."""
+    """The distribution's name, normalized."""
     version: str
     members: dict[str, ZipMember] = {}
     """The members of a wheel by name."""
@@ -181,7 +181,7 @@ _LISTS = ("REQUIRES", "EXTRAS", "SELECTED", "BY_PLATFORM")
 
 
 class VersionChange(msgspec.Struct, frozen=True):
-    """Two normalised versions: what a package set has, and what it gets."""
+    """Two normalized versions: what a package set has, and what it gets."""
 
     old: str
     new: str

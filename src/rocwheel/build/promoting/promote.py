@@ -163,7 +163,7 @@ _OPTION = "--to"
 
 
 def checked_version(text: str) -> str:
-    """Return the version that is asked for, normalised; raise `InputError` when it isn't one (:pep:`440`)."""
+    """Return the version that is asked for, normalized; raise `InputError` when it isn't one (:pep:`440`)."""
     try:
         return str(Version(text))
     except ValueError as e:

@@ -36,7 +36,7 @@ class KeptTargets(msgspec.Struct, frozen=True):
     families: tuple[str, ...]
     """Targets or families, as the selector names them."""
     dropped: frozenset[str]
-    """The names of the distributions for others, normalised."""
+    """The names of the distributions for others, normalized."""
     served: frozenset[str]
     """The targets that families of those that stay serve."""
     dropped_targets: frozenset[str]

@@ -21,7 +21,7 @@ from rocwheel.device.edit_bundles import Prune, needed_code
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder
 from rocwheel.device.split.files import DeviceFile, find_kernels
 from rocwheel.device.trim import require_trimmable
-from rocwheel.targets.catalog import relabelled_agents, sort_key
+from rocwheel.targets.catalog import relabeled_agents, sort_key
 from rocwheel.targets.kernel_files import find_family
 from rocwheel.targets.serving import overlay_path
 
@@ -45,7 +45,7 @@ def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:
     processors = {code.processor for code in codes}
     generic = sorted((name for name in processors if TargetId(name).is_generic), key=sort_key)
     specific = sorted((name for name in processors if name.startswith("gfx")), key=sort_key)
-    shared = max(specific, key=lambda name: (len(relabelled_agents(name)), specific.index(name)), default=None)
+    shared = max(specific, key=lambda name: (len(relabeled_agents(name)), specific.index(name)), default=None)
     return tuple(map(TargetId, generic or ([shared] if shared else [])))
 
 

@@ -180,7 +180,7 @@ def _refuse_variant(source: str, label: str) -> InputError:
 
 
 def _parse_name(path: Path, source: str) -> tuple[str, Version]:
-    """Return project, normalised, and version, as the file name has them."""
+    """Return project, normalized, and version, as the file name has them."""
     try:
         project, version, _, _ = parse_wheel_filename(path.name)
     except InvalidWheelFilename as e:
@@ -270,7 +270,7 @@ def is_device_mark(member: ZipMember) -> bool:
 
 
 def split_device_name(name: str) -> tuple[str, str]:
-    """Return what the names of a host's device wheels begin with, and the target or family, both normalised.
+    """Return what the names of a host's device wheels begin with, and the target or family, both normalized.
 
     The second is empty for a name that ends with none.
     """
@@ -437,7 +437,7 @@ class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
     device_requires: tuple[str, ...] = ()
     """What device wheels require besides; ``@GFXARCH@`` stands for their target."""
     kept_requires: dict[str, tuple[str, ...]] = {}
-    """What the device wheels of some targets require in place of that, word for word; by their normalised names."""
+    """What the device wheels of some targets require in place of that, word for word; by their normalized names."""
     jobs: int = 1
     dry_run: bool = False
     """Whether nothing is written; wheels have no size in the report then."""

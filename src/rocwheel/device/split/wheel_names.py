@@ -40,7 +40,7 @@ def is_device_extra(extra: str) -> bool:
 
 
 def is_family(target: str) -> bool:
-    """Return whether a target or family, normalised or not, is a family."""
+    """Return whether a target or family, normalized or not, is a family."""
     return any(find_family(spelling) is not None for spelling in (target, target.replace("-", "_")))
 
 
@@ -53,7 +53,7 @@ class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
 
     def distribution(self, target: str) -> str:
-        """Return the name of the wheel of a target or a family, normalised: ``torch-device-gfx12-0``."""
+        """Return the name of the wheel of a target or a family, normalized: ``torch-device-gfx12-0``."""
         return canonicalize_name(f"{self.prefix}-{target}")
 
     def pin(self, target: str) -> str:

@@ -67,9 +67,9 @@ def find_module(name: str) -> Path | None:
     Wheels with binaries may be installed elsewhere than pure ones: in ``lib64`` next to ``lib``. Raises `OSError` where
     it can't be told what is there.
     """
-    neighbour = SITE / name
-    if is_there(neighbour / "__init__.py"):
-        return neighbour
+    neighbor = SITE / name
+    if is_there(neighbor / "__init__.py"):
+        return neighbor
     spec = find_trusted(name)
     return Path(spec.origin).parent if spec and spec.origin else None
 

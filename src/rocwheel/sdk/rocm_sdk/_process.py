@@ -97,4 +97,4 @@ def _check_version(expected: str | re.Pattern[str], *, fail: bool) -> None:
     )
     if fail:
         raise RuntimeError(msg)
-    warnings.warn(f"{msg} Expect misbehaviour.", stacklevel=3)
+    warnings.warn(f"{msg} Expect misbehavior.", stacklevel=3)

@@ -148,7 +148,7 @@ def _refusal(extra: str, selection: Selection, platform: str) -> str:
     if families:
         extras = " ".join(f"{extra}-{family}" for family in families)
         text = f"{selection.explanation} so ask for one of the extras {extras}"
-    # pip shows a label as it is written, uv as versions are normalised: in lower case, with dots between the words.
+    # pip shows a label as it is written, uv as versions are normalized: in lower case, with dots between the words.
     label = ".".join(re.findall("[a-z0-9]+", text.lower()))
     public_version = _build_info.VERSION.partition("+")[0]
     return f"{_build_info.PACKAGES['core']['dist']}=={public_version}+{label}"
