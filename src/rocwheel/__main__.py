@@ -13,9 +13,6 @@ from rocwheel.core.python import loading_without_collections, start_in_utf8_mode
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["main"]
-
-
 _WITHOUT_MEMORY = ("failed to map", "Cannot allocate memory")
 """What the loader of C libraries and the kernel say then; Python raises `MemoryError`, or `SystemError`."""
 

@@ -27,8 +27,6 @@ from rocwheel.index.write_index import IndexOptions, write_index
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SAMPLE_SDK", "SAMPLE_WINDOWS", "DemoReport", "Runner", "run_command", "run_demo"]
-
 SAMPLE_SDK = Path(__file__).parent / "sample"
 """Artifact archives of a small SDK: real ELF files, written for rocwheel."""
 

@@ -10,8 +10,6 @@ from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["PathPatterns", "translate"]
-
 
 class PathPatterns:
     """Include and exclude patterns over relative paths; excluding wins, and no include pattern means all paths.

@@ -8,16 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "device_extra",
-    "device_target",
-    "family_module",
-    "is_divided",
-    "is_family",
-    "is_family_variant",
-    "is_sdk_package",
-]
-
 _PREFIX = "rocm-sdk-"
 _FAMILY = re.compile(r"[\w.-]*", re.ASCII)
 _DEVICE_PACKAGE = re.compile(r".*-device-(gfx[0-9a-f]+)")

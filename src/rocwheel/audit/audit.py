@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.environment.tree import Distribution, Environments, Tree
 
-__all__ = ["AuditReport", "audit", "check", "check_patterns"]
-
 _ORDER = {severity: index for index, severity in enumerate(Severity)}
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Tree
     from rocwheel.environment.windows_files import WindowsFiles
 
-__all__ = ["DllUse", "When", "Where", "find_dll_uses"]
-
 _SDK_FOLDER = "_rocm_sdk_*/bin"
 _PREFIX_FOLDER = "bin"
 _ADDS_FOLDERS = frozenset({"add_dll_directory", "rocm_sdk"})

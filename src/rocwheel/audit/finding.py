@@ -12,8 +12,6 @@ import msgspec
 if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
 
-__all__ = ["Evidence", "Finding", "Rule", "Severity", "as_unicode", "fingerprint"]
-
 
 class Severity(str, enum.Enum):
     """How much a finding weighs: an error makes the audit fail."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Process, Subject
     from rocwheel.environment.tree import InstalledFile, Tree
 
-__all__ = ["UNLOADED", "loaded_paths"]
-
 UNLOADED = "; nothing in the given packages loads that file"
 """What a finding adds that is of no consequence until something loads the file."""
 

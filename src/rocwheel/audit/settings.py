@@ -16,8 +16,6 @@ from rocwheel.environment.run_path_entries import CpuLevel
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["AuditSettings", "find_settings"]
-
 _PYPROJECT = Path("pyproject.toml")
 
 

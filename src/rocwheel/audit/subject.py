@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.loader import Search
     from rocwheel.environment.tree import Distribution, Tree
 
-__all__ = ["Process", "Subject"]
-
 
 class Process(msgspec.Struct, frozen=True):
     """What happens when one file is loaded into an otherwise empty process."""

@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Process, Subject
     from rocwheel.binary.elf.symbols import Linkage
 
-__all__ = [
-    "Definitions",
-    "Scope",
-    "Scopes",
-    "VersionGap",
-    "absent_versioned",
-    "has_init_function",
-    "is_of_interpreter",
-    "unmet_references",
-    "version_gaps",
-]
-
 
 class Definitions:
     """The symbols that files define, by name: a process may hold hundreds of files, each with thousands of references.

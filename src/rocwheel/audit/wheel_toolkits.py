@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.environment.tree import Distribution, Tree
 
-__all__ = ["Opens", "Toolkit", "ToolkitOption", "choose_toolkit", "judge_toolkit", "sdk_library_folders"]
-
-
 ToolkitOption = Literal["auto", "sdk", "system"]
 """What users ask for; ``auto`` is judged by the libraries that the wheel needs."""
 

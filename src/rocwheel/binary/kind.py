@@ -25,32 +25,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rocwheel.core.reading import Data
 
-__all__ = [
-    "AR_MAGIC",
-    "BUNDLE_MAGIC",
-    "COMPRESSED_MAGIC",
-    "ELF_MAGIC",
-    "HEAD_SIZE",
-    "KPACK_MAGIC",
-    "MZ_MAGIC",
-    "has_facts",
-    "is_ar_archive",
-    "is_binary",
-    "is_bundle",
-    "is_coff_object",
-    "is_compressed_bundle",
-    "is_cut_elf",
-    "is_elf",
-    "is_elf64",
-    "is_empty_library",
-    "is_kpack",
-    "is_library_name",
-    "is_mach_o",
-    "is_pe",
-    "is_plain_bundle",
-    "is_thin_archive",
-]
-
 ELF_MAGIC: Final = b"\x7fELF"
 BUNDLE_MAGIC: Final = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC: Final = b"CCOB"

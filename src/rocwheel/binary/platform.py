@@ -10,8 +10,6 @@ from rocwheel.binary.elf.facts import Elf
 if TYPE_CHECKING:
     from rocwheel.binary.pe.facts import Pe
 
-__all__ = ["LINUX_HOSTS", "Platform", "platform_of"]
-
 LINUX_HOSTS: Final = frozenset([21, 62, 183, 243])
 """Machines that Linux with ROCm runs on, as ELF numbers them: PowerPC64, x86-64, AArch64, RISC-V."""
 

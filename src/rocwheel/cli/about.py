@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from rocwheel.environment.about import About
 
-__all__ = ["about", "text_lines"]
-
 
 @app.command()
 def about(*, as_json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:

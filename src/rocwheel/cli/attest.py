@@ -18,8 +18,6 @@ from rocwheel.core.workers import open_workers, worker_count
 from rocwheel.verify.builds import attest as attest_build
 from rocwheel.wheels.build_manifest import DEFAULT_BUILDER
 
-__all__ = ["attest"]
-
 
 def _read_builder(
     builder_id: Annotated[

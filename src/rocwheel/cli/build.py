@@ -26,9 +26,6 @@ from rocwheel.core.messages import count
 from rocwheel.stores.urls import is_url
 from rocwheel.wheels.writing import HIGHEST_LEVEL
 
-__all__ = ["build"]
-
-
 _CacheOption = Annotated[
     bool, typer.Option("--cache/--no-cache", help="Keep packed files for other builds, and use what is kept.")
 ]

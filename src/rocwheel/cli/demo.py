@@ -16,8 +16,6 @@ from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line, print_text
 from rocwheel.demo import DemoReport, run_demo
 
-__all__ = ["demo"]
-
 
 @app.command()
 def demo(

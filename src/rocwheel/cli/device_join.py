@@ -25,9 +25,6 @@ from rocwheel.device.split.join_wheels import join_wheels
 from rocwheel.wheels.binaries import is_wheel
 from rocwheel.wheels.sdist import SourceDate
 
-__all__ = ["join"]
-
-
 HostArgument = Annotated[
     Path,
     typer.Argument(metavar="HOST", help="A host folder, one split library, or a host wheel.", callback=regular_place),

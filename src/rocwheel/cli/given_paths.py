@@ -12,8 +12,6 @@ from pathlib import Path
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.workers import convert_all
 
-__all__ = ["folder_place", "regular_file", "regular_place", "regular_places"]
-
 
 def regular_place(path: Path) -> Path:
     """Return the path of a file or folder; raise `InputError` for anything else, before it is opened.

@@ -9,8 +9,6 @@ import typer
 from rocwheel.cli.app import app
 from rocwheel.cli.options import complete_commands
 
-__all__ = ["help_"]
-
 
 @app.command("help")
 def help_(

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.errors import RocwheelError
 
-__all__ = ["make_variants"]
-
 
 def make_variants(groups: Collection[Sequence[Path]], *, quiet: bool) -> None:
     """Make the variant wheels in those of the folders that hold packages for GPUs, and say which unless ``quiet``.

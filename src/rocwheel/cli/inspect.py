@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rocwheel.device.inspection import ElfFacts, FileFacts, PeFacts
 from rocwheel.cli.options import shared
 
-__all__ = ["inspect"]
-
 
 @app.command()
 def inspect(

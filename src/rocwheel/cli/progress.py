@@ -15,8 +15,6 @@ from rocwheel.core.progress import SILENT, Progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["end_progress", "make_progress"]
-
 _BAR_AFTER, _LINES_AFTER = 0.5, 2.0
 """Seconds of work after which steps are shown: a terminal can forget them, a log can't."""
 _ROOM = 80

@@ -18,8 +18,6 @@ from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
 from rocwheel.cli.targets import read_targets
 
-__all__ = ["promote"]
-
 
 class _Release(NamedTuple):
     version: str

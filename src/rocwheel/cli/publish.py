@@ -27,8 +27,6 @@ from rocwheel.index.uploads import Layout
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url, refuse_web_url
 
-__all__ = ["publish_command"]
-
 
 def _read_store(
     store: Annotated[

@@ -10,8 +10,6 @@ from rocwheel.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["current_words", "name_as_given"]
-
 _COMMANDS = ("build", "plan")
 _NOT_BUILT = "--no-build-packages"
 

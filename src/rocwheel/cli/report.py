@@ -18,8 +18,6 @@ from rocwheel.report.page import check_output, write_page
 if TYPE_CHECKING:
     from rocwheel.core.errors import RocwheelError
 
-__all__ = ["report"]
-
 _UNREAD = "What can't be read"
 
 

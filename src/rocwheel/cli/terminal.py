@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rich.segment import Segment
 
-__all__ = ["new_console"]
-
 
 class _Printable:
     """What Rich prints, with control characters as escapes: names in files may hold any."""

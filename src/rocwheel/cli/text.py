@@ -16,8 +16,6 @@ from rocwheel.targets.kernel_files import is_kernel_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-__all__ = ["group_kernel_files", "kernel_folder", "print_line", "print_text"]
-
 T = TypeVar("T")
 
 

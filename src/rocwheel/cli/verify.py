@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rocwheel.core.progress import Progress
     from rocwheel.verify.files import Verified
 
-__all__ = ["verify"]
-
 _NO_FOLDER = (".tar.gz", *CHECKSUM_FILES)
 _UNUSABLE = "What can't be verified"
 

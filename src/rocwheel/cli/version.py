@@ -9,8 +9,6 @@ from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.output import print_json
 
-__all__ = ["version"]
-
 
 @app.command()
 def version(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:  # noqa: ARG001

@@ -24,8 +24,6 @@ from rocwheel.core.writing import atomic_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Expected", "is_part", "receive"]
-
 _BLOCK = 1 << 20
 _LONGEST = 160
 """Bytes of the name that a part's name keeps: a file name has at most 255."""

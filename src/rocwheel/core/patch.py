@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-__all__ = ["FilePatch", "Replacement", "patched_view", "write_patch", "write_patched"]
-
 _ZEROS = memoryview(bytes(1 << 20))
 _PIECE = 4 << 20
 

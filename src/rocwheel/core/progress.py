@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["SILENT", "Progress", "Silent", "step", "tracked"]
-
 Item = TypeVar("Item")
 
 

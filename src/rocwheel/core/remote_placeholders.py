@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-__all__ = [
-    "ByteSource",
-    "SourceFile",
-    "place_of",
-    "prefetch",
-    "registered",
-    "show_as",
-    "shown",
-    "source_at",
-    "stand_below",
-]
-
 
 class ByteSource(Protocol):
     """Bytes that are had by range."""

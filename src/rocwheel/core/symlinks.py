@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 import msgspec
 
-__all__ = ["MAX_LINKS", "Symlinks", "Walk", "WalkEnd"]
-
 MAX_LINKS = 40
 """Links that Linux follows on one way before it answers ELOOP."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rocwheel.binary.kernel_metadata import Kernel
     from rocwheel.core.reading import Data
 
-__all__ = ["CodeKernels", "KernelFacts", "KernelListing", "list_kernels"]
-
 _KINDS = "a fat binary, bundles, a code object, an archive, a wheel or a folder"
 _VERSION_OF_YAML = 2
 _YAML = "code object version 2 describes its kernels in YAML, which is not read; their names are from its symbols"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.storage import Storage
 
-__all__ = ["HOST_ENTRY", "MadeBundle", "make_bundle"]
-
 HOST_ENTRY = "host-x86_64-unknown-linux--"
 """The empty entry for the host, spelled as clang 17 to 19 do, which all bundlers from LLVM 15 on read."""
 

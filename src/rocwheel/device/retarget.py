@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import Data
     from rocwheel.wheels.binaries import Binary
 
-__all__ = ["Retarget", "bundles_without", "find_gaps", "retarget_code_object", "same_code"]
-
 _OLDEST_VERSION = 4
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.deb import DebContent, DebControl
     from rocwheel.artifacts.from_prefix import Sign
 
-__all__ = ["Completeness", "GivenDeb", "NamedRelease", "completeness_of", "find_debs", "find_release", "unpack_deb"]
-
 _PIECE = 1 << 20
 
 _PREFIX_FILE = ".info/version"

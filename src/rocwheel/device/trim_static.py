@@ -41,14 +41,6 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.storage import BundleChange
 
-__all__ = [
-    "is_object_file",
-    "plan_archive_trim",
-    "plan_object_trim",
-    "require_trimmable_archive",
-    "require_trimmable_object",
-]
-
 _RELA = struct.Struct("<QQq")
 _OFFSET = struct.Struct("<Q")
 _MOST_SECTIONS = 0xFF00

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects import LoadedHeader
     from rocwheel.device.kpack_code import Found, Lookup
 
-__all__ = ["BundleCode", "EntryCode", "Use", "load_use", "look_up_use"]
-
 
 class Use(msgspec.Struct, frozen=True):
     """Bundles of one file from which the same code is taken; ``code`` is ``None`` where nothing runs."""

@@ -21,9 +21,6 @@ from rocwheel.wheels.tags import lowest_glibc, parse_platforms
 if TYPE_CHECKING:
     from rocwheel.diff.changes import FieldChange
 
-__all__ = ["RULES", "Finding", "Severity", "find_breaks", "idle_patterns"]
-
-
 _PYTHONS = tuple(f"3.{minor}.{patch}" for minor in range(40) for patch in (0, 1, 30))
 _NAMES = 5
 

@@ -6,17 +6,6 @@ import enum
 
 import msgspec
 
-__all__ = [
-    "Comparison",
-    "FieldChange",
-    "FileChange",
-    "KernelLibraryChange",
-    "LibraryChange",
-    "PackageChange",
-    "SideFacts",
-    "Status",
-]
-
 
 class Status(str, enum.Enum):
     """What became of a file or a package."""

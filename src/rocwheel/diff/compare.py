@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from rocwheel.diff.pairs import Pairs
     from rocwheel.diff.sides import Metadata
 
-__all__ = ["compare_field", "compare_sides"]
-
 
 def have_same_content(old: Item, new: Item) -> bool:
     """Return whether two files have the same bytes.

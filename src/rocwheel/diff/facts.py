@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rocwheel.diff.changes import FileChange
     from rocwheel.diff.sides import Item, Package
 
-__all__ = ["ArchivedCode", "BinaryFacts", "FactsOfItems", "find_archived_code", "lost_symbols"]
-
 
 class ArchivedCode(msgspec.Struct, frozen=True):
     """Whose code archives have, by the name that a split library has in them, and by GPU target."""

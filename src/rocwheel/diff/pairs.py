@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from rocwheel.core.errors import RocwheelError
     from rocwheel.diff.sides import Package, Side
 
-__all__ = ["Pairs", "pair_items", "pair_packages", "plain_path", "with_moves", "without_unread"]
-
-
 Thing = TypeVar("Thing")
 _LIBRARY_VERSION = re.compile(r"(\.so)(\.\d+)+$")
 _INFO, _DATA = "*.dist-info", "*.data"

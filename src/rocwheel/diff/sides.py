@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import Data
     from rocwheel.environment.tree import Distribution
 
-__all__ = ["Item", "Metadata", "Package", "Side", "Unpack", "open_side", "read_entry_points"]
-
-
 if TYPE_CHECKING:
     Unpack: TypeAlias = Callable[[ZipMember], AbstractContextManager[FileRange]]
 

@@ -22,8 +22,6 @@ from rocwheel.targets.machine import System, survey_machine
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["About", "Prefix", "read_about"]
-
 _PACKAGES = ("msgspec", "packaging", "rich", "typer")
 _CODECS = ("deflate", "zlib-ng")
 _PREFIX_VARIABLES = ("ROCM_PATH", "ROCM_HOME", "HIP_PATH")

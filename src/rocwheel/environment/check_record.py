@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, InstalledFile, Tree
     from rocwheel.wheels.record import RecordEntry
 
-__all__ = ["RecordProblem", "installed_record_problems", "wheel_record_problems"]
-
 _UNHASHED = ("RECORD", *SIGNATURES)
 _WEAK = ("md5", "sha1")
 

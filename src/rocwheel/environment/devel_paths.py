@@ -21,8 +21,6 @@ from rocwheel.wheels.tar import TAR_ERRORS, open_tar_stream, tar_members
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["is_devel_archive", "is_devel_manifest", "read_archive_paths", "read_manifest_paths"]
-
 
 def _itself(stream: IO[bytes]) -> IO[bytes]:
     return stream

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import Data
     from rocwheel.targets.kernel_files import Opener
 
-__all__ = ["CodeGap", "CodeTree", "FileCode", "Reach", "named_code", "read_file_code", "without_lost"]
-
 
 class FileCode(msgspec.Struct, frozen=True, kw_only=True):
     """The code of one file, or the archives that it has its code in, or the code that it has as an archive."""

@@ -13,8 +13,6 @@ from rocwheel.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["TOOLS", "cmake_arguments", "ldflags_setting", "spell_run_path"]
-
 _TAG_OPTION = {RunpathTag.RUNPATH: "--enable-new-dtags", RunpathTag.RPATH: "--disable-new-dtags"}
 _LINKER_FILE = "/etc/run-path.ld"
 # Bytes that end an entry, an argument or a string in one tool or another.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, InstalledFile
     from rocwheel.wheels.platform_floor import PlatformFloor
 
-__all__ = ["WINDOWS_TAGS", "misplaced_code", "repaired_platforms"]
-
 WINDOWS_TAGS = {X86: "win32", AMD64: "win_amd64", ARM64: "win_arm64"}
 """The machine of a DLL or program, by its number in the COFF header, to the platform tag for it."""
 # As Alpine's libraries name it, and as musl-gcc's do.

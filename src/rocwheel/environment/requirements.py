@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     from rocwheel.environment.tree import Distribution, Tree
 
-__all__ = [
-    "packages_elsewhere",
-    "release_folders",
-    "required_distributions",
-    "surely_installed",
-]
-
 
 def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the names of all that is installed with a distribution: what it requires, and what that requires.

@@ -14,20 +14,6 @@ from rocwheel.core.decoding import read_table
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = [
-    "SdkFolder",
-    "SdkSelector",
-    "find_sdk_library",
-    "is_newer_than_layout",
-    "is_rocm_library",
-    "layout_releases",
-    "other_versions",
-    "sdk_folders",
-    "sdk_search_folders",
-    "sdk_selector",
-    "short_name",
-]
-
 _LONGEST = 9
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.file_reports import PeReport
     from rocwheel.environment.tree import Distribution, InstalledFile, Tree
 
-__all__ = ["WindowsFiles", "is_for_windows", "platform_texts"]
-
 
 class WindowsFiles:
     """The PE files of one tree."""

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from rocwheel.repair.options import Mismatch
     from rocwheel.targets.target_set import TargetSet
 
-__all__ = [
-    "VersionLock",
-    "initializer",
-    "initializer_for",
-    "requirements_variable",
-    "run_path_entries",
-    "search_folders",
-    "torch_folder",
-]
-
 VersionLock = Literal["exact", "minor"]
 """``exact``: this version of the SDK alone. ``minor``: any of its major and minor version."""
 

@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = [
-    "Extras",
-    "IndexContent",
-    "NextExtras",
-    "VersionedExtras",
-    "changed_extras",
-    "check_extras",
-    "digest_families",
-    "digest_maker",
-    "no_extras",
-    "note_extras",
-    "read_made",
-    "remove_stale_extras",
-    "write_extras",
-]
-
 
 class IndexContent(msgspec.Struct, frozen=True):
     """What an index lists."""

@@ -18,8 +18,6 @@ from rocwheel.stores.urls import WEB_SCHEMES, hide_users, shown_url
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["LockFile", "check_lock_name"]
-
 _EXTRA = "Install what locking needs: pip install 'rocwheel[lock]'."
 _SECURE = frozenset({"sha256", "sha384", "sha512"})
 _TOOL = "rocwheel"

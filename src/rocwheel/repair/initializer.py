@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rocwheel.environment.tree import Distribution, InstalledFile
 
-__all__ = ["VersionCheck", "initializer_member", "preload_names", "render_initializer"]
-
 _NAME = "_rocm_init.py"
 _NO_INIT = "Repair without --init."
 

@@ -10,8 +10,6 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 
-__all__ = ["Mismatch", "Pin", "RepairOptions"]
-
 Mismatch = Literal["fail", "warn"]
 """What ``_rocm_init.py`` does when the SDK has another version."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.run_paths import SetRunpath
     from rocwheel.environment.tree import Distribution, InstalledFile
 
-__all__ = ["Leftover", "RepairedTree"]
-
 _OF_LIBRARIES = ("unresolved-library", "unreachable-library", "unresolved-dlopen")
 """The rules whose facts are the name of a library, and the path of the file that needs it if another one loads that."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rocwheel.report.inputs import ReadFiles
     from rocwheel.report.values import FileFacts, PackageFacts
 
-__all__ = ["compare_with"]
-
 
 def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
     """Return what differs in size between an older state, which is at ``path``, and a new one.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from rocwheel.device.facts import BundleFacts, DeviceFacts
     from rocwheel.diff.sides import Unpack
 
-__all__ = ["Holding", "ReadFiles", "component_of", "read_files"]
-
 
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str

@@ -59,9 +59,6 @@ if TYPE_CHECKING:
     from rocwheel.report.inputs import Holding, ReadFiles
     from rocwheel.report.values import FileFacts, PackageFacts
 
-__all__ = ["code_for", "make_matrix", "make_report", "read_graph"]
-
-
 _Held = tuple[int, "Item"]
 
 

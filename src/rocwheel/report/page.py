@@ -46,9 +46,6 @@ if TYPE_CHECKING:
         Totals,
     )
 
-__all__ = ["Spot", "check_output", "lay_out", "make_page", "plotly_script", "savings_part", "shown_text", "write_page"]
-
-
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\uffff]"
 )

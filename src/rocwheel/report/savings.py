@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from rocwheel.diff.sides import Item, Unpack
     from rocwheel.report.values import FileFacts
 
-__all__ = ["MeasuredCode", "divide", "find_savings", "measure_code", "measure_files"]
-
 
 def divide(whole: int, weights: Sequence[int]) -> list[int]:
     """Return ``whole`` divided in proportion to the weights; the parts add up to it, each within one of its share.

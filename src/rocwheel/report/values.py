@@ -6,34 +6,6 @@ import enum
 
 import msgspec
 
-__all__ = [
-    "HOST",
-    "Action",
-    "Against",
-    "Code",
-    "Copies",
-    "Copy",
-    "Fate",
-    "FileFacts",
-    "FileGrowth",
-    "FoundFault",
-    "Graph",
-    "Kind",
-    "Load",
-    "Loading",
-    "LostCode",
-    "Matrix",
-    "MatrixRow",
-    "PackageFacts",
-    "PackageGrowth",
-    "Part",
-    "Report",
-    "Saving",
-    "Savings",
-    "TargetGrowth",
-    "Totals",
-]
-
 
 class Copy(msgspec.Struct, frozen=True):
     """A file of a package, by the place of that in the list of packages."""

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import FileStamp
 
-__all__ = ["FolderStore"]
-
-
 LOCK_NAME = ".rocwheel-store.lock"
 """What earlier versions have left in folders, and no list has."""
 _SILENCE = 1.0

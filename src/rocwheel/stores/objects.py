@@ -54,9 +54,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import FileStamp
 
-__all__ = ["CLIENT", "RETRIES", "ObjectStore", "noted_hash", "read_endpoint", "translated"]
-
-
 CLIENT: Final[dict[str, Any]] = {"timeout": timedelta(minutes=15), "connect_timeout": timedelta(seconds=10)}
 """The time for one request is that of its whole body, however large."""
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from rocwheel.stores.store import Store
 
-__all__ = ["RemoteFile", "open_file", "open_store"]
-
-
 _EXTRA = 'pip install "rocwheel[stores]"'
 
 

@@ -18,35 +18,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import FileStamp
 
-__all__ = [
-    "HASHES",
-    "UPLOADS",
-    "BrokenTransferError",
-    "BusyError",
-    "ClockError",
-    "CredentialsError",
-    "ForbiddenError",
-    "LoadedFile",
-    "MissingExtraError",
-    "MissingFileError",
-    "MissingStoreError",
-    "OutdatedError",
-    "PassingError",
-    "Patience",
-    "RangesIgnoredError",
-    "Store",
-    "StoreError",
-    "StoredFile",
-    "TakenError",
-    "UnlistableError",
-    "checked_name",
-    "content_type",
-    "is_same_tag",
-    "outdated",
-    "resumed",
-    "taken",
-]
-
 
 class StoreError(WorkError):
     """Something that a store refused or could not do; ``source`` is the URL of the file or of the store."""

@@ -10,27 +10,6 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from rocwheel.core.errors import InputError
 
-__all__ = [
-    "SCHEMES",
-    "WEB_SCHEMES",
-    "file_name_at",
-    "hide_users",
-    "is_same_server",
-    "is_url",
-    "is_web_url",
-    "join_url",
-    "keep_user",
-    "leads_to_web",
-    "make_address",
-    "parse_url",
-    "refuse_web_url",
-    "shown_url",
-    "split_file_url",
-    "split_user",
-    "url_below",
-    "without_secrets",
-]
-
 SCHEMES = ("s3", "http", "https", "file")
 """The schemes that `rocwheel.stores.open` knows."""
 

@@ -41,19 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from email.message import Message
 
-__all__ = [
-    "LARGEST_PAGE",
-    "Page",
-    "check_step",
-    "list_pages",
-    "opened",
-    "read_page",
-    "read_retry_after",
-    "stream_file",
-    "user_remedy",
-]
-
-
 _OWN = ("file", "s3")
 """Places whose pages may lead to other files of the same place."""
 

@@ -21,8 +21,6 @@ from rocwheel.targets.catalog import SPIRV, Generic, find_relabeling, load_catal
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["Choice", "Fit", "Runtime", "choose", "covers", "explain", "fit", "settings_of"]
-
 GENERIC = "generic"
 """The target of artifacts that are the same for all GPUs."""
 

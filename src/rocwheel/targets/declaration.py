@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects import TargetId
 
-__all__ = ["DECLARATION_NAME", "Declaration", "RecordedCoherence", "decode_declaration", "encode_declaration"]
-
 DECLARATION_NAME = "rocm_targets.json"
 _SCHEMA = "rocwheel.rocm-targets/1"
 

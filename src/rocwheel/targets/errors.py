@@ -12,17 +12,6 @@ from rocwheel.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "AmbiguousProductError",
-    "ConflictError",
-    "EmptySetError",
-    "IllegalFeatureError",
-    "NoFlagError",
-    "NoGpuError",
-    "UnknownReleaseError",
-    "UnknownTargetError",
-]
-
 
 class UnknownTargetError(InputError):
     """An unknown target, generic processor, family, policy or packager's list; ``nearest`` holds similar names."""

@@ -30,8 +30,6 @@ from rocwheel.targets.kernel_files import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["KernelFolder", "KernelFolders", "Loss", "opener_of"]
-
 _LIBRARY = re.compile(r"(?P<base>[^/]+?)(?:-[0-9a-f]{8}(?:[0-9a-f]{24})?)?\.(?P<kind>so|dll)(?:\.[0-9]+)*", re.ASCII)
 """The name of a library, with the hash that auditwheel (8 digits) or delvewheel (32) puts into it."""
 _WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from rocwheel.targets.target_set import TargetSet
 
-__all__ = ["TargetRow", "filter_rows", "list_targets"]
-
 
 class TargetRow(msgspec.Struct, frozen=True):
     """Everything that the catalog says about one processor."""

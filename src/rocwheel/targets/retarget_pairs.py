@@ -15,8 +15,6 @@ from rocwheel.targets.target_set import parse_known_target, parse_target_set, ta
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["TargetPair", "extended_pairs", "parse_pairs"]
-
 
 class TargetPair(msgspec.Struct, frozen=True):
     """Code for ``code`` is offered to GPUs of the target ``agent``, too.

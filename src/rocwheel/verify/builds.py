@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from rocwheel.core.progress import Progress
     from rocwheel.wheels.build_manifest import BuildManifest, ManifestOutput
 
-__all__ = ["attest", "extra_files", "verify_build"]
-
-
 _OF_INDEXES = frozenset((*PAGES, FRONT_PAGE, *NOTES))
 _METADATA = ".metadata"
 

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.progress import Progress
 
-__all__ = ["find_added", "verify_environment"]
-
-
 _OWN = "_rocm_*"
 _BYTECODE = "__pycache__"
 _STATE = ".expanded.json"

@@ -37,20 +37,6 @@ if TYPE_CHECKING:
     from rocwheel.wheels.record import RecordEntry
     from rocwheel.wheels.zip_reader import ZipMember
 
-__all__ = [
-    "Fault",
-    "Promise",
-    "Verified",
-    "find_checksums",
-    "find_fault",
-    "reading_faults",
-    "row_fault",
-    "verify_checksums",
-    "verify_sdist",
-    "verify_wheel",
-]
-
-
 SubjectKind = Literal["build", "wheel", "sdist", "checksums", "index", "environment"]
 FaultKind = Literal["missing", "extra", "changed", "damaged", "unlisted", "link"]
 """A file that is missing, is there and should not be, has other bytes, can't be read, is not listed, is a symlink."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rocwheel.core.progress import Progress
     from rocwheel.index.reading import ListedFile
 
-__all__ = ["verify_index"]
-
 
 class ListedHere(msgspec.Struct, frozen=True):
     """What pages say of a file that lies on this disk: all that say the same."""

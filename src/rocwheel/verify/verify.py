@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from rocwheel.verify.files import Verified
 
-__all__ = ["verify"]
-
-
 _INDEX = "simple"
 """What mirrors and stores call the index, which lies beside the folder of the files."""
 _EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"

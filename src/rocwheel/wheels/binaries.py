@@ -24,20 +24,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import Data
 
-__all__ = [
-    "Binary",
-    "find_all_binaries",
-    "find_binaries",
-    "find_places",
-    "inner_wheel_warnings",
-    "installed_place",
-    "is_given_wheel",
-    "is_wheel",
-    "read_binaries",
-    "read_found",
-    "tracked_binaries",
-]
-
 Result = TypeVar("Result")
 
 _ZIP_MAGIC = b"PK\3\4"

@@ -13,8 +13,6 @@ from rocwheel.wheels.content import Digest, Hasher
 if TYPE_CHECKING:
     from rocwheel.wheels.compression import Packed, PackedBlock
 
-__all__ = ["BlockMember", "EncodedMember", "Head", "PackedCount", "RecalledMember", "Sink", "deliver_whole"]
-
 
 class Sink(Protocol):
     """Receives packed members one after the other, on the thread that runs the `Packer`."""

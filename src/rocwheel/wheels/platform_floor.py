@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf.facts import Elf
 
-__all__ = ["PlatformFloor", "host_machines", "next_policy", "oldest_tag", "platform_floor"]
-
 _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
 # PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
 _OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}

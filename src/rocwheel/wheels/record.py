@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-__all__ = [
-    "RecordEntry",
-    "RecordGaps",
-    "RecordRow",
-    "find_record_gaps",
-    "parse_record",
-    "render_record",
-    "spell_hash",
-]
-
 
 class RecordRow(msgspec.Struct, frozen=True, order=True):
     """One member of a wheel: its path, the raw SHA-256 of its bytes, and their number."""

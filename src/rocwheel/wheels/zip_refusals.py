@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rocwheel.wheels.zip_headers import LocalHeader
 
-__all__ = ["CentralEntry", "find_refused", "group_faults", "read_entries"]
-
 _ENTRY: Final = struct.Struct("<4s6H3I5H2I")
 _FIELD: Final = struct.Struct("<2H")
 _UNICODE_COMMENT: Final = 0x6375

@@ -13,8 +13,6 @@ import msgspec
 if TYPE_CHECKING:
     from rocwheel.core.writing import AtomicFile
 
-__all__ = ["ZipEntry", "ZipTime", "ZipWriter"]
-
 _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
 _END = struct.Struct("<4s4H2IH")

@@ -17,8 +17,6 @@ from rocwheel.audit.rules import (
     windows,
 )
 
-__all__ = ["ALL_RULES"]
-
 ALL_RULES = (
     *missing_libraries.RULES,
     *unreachable_libraries.RULES,

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.loader import Library
     from rocwheel.environment.tree import InstalledFile
 
-__all__ = ["RULES"]
-
 # The runtime of HIP, whose file and SONAME auditwheel may have given a hash.
 _HIP_RUNTIME = re.compile(r"libamdhip64(-[0-9a-f]+)?\.so(\.|$)")
 # Names of LLVM's C API, and mangled ones in namespace llvm: functions, and tables of classes (vtables, type names).

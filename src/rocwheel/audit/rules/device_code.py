@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.file_reports import DeviceReport
     from rocwheel.environment.tree import Distribution, InstalledFile
 
-__all__ = ["RULES"]
-
 _WORTH_COMPRESSING = 1 << 20
 _COMMON_VERSION = 2
 _RECENT = Version("7.0")

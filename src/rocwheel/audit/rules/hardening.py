@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
     from rocwheel.binary.elf.facts import Elf
 
-__all__ = ["RULES"]
-
 
 def _alignment(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.loadable:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Process, Subject
     from rocwheel.environment.tree import InstalledFile
 
-__all__ = ["RULES"]
-
 _AUDITWHEEL_NAME = re.compile(r"-[0-9a-f]{8}\.so(\.|$)")
 """The end of a SONAME that auditwheel made: with the hash of the library before its run path was changed."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
     from rocwheel.environment.tree import Distribution, InstalledFile
 
-__all__ = ["RULES"]
-
 _MODULE = re.compile(r"(?P<name>[^\W\d]\w*)\.(?:py|(?:[\w-]+\.)*so)")
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.unresolved import AbsentRequirement, UnresolvedLibrary, WhereElse
 
-__all__ = ["NOT_PROVIDED", "RULES", "SHIP"]
-
 _NAME = "unresolved-library"
 
 NOT_PROVIDED = "no package, SDK library or allowed system library provides it"

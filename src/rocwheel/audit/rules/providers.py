@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.unresolved import UndeclaredUse
     from rocwheel.environment.tree import InstalledFile
 
-__all__ = ["RULES"]
-
 
 def _undeclared(subject: Subject) -> Iterator[Evidence]:
     for use in undeclared_uses(subject):

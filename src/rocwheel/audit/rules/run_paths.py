@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
     from rocwheel.environment.tree import InstalledFile
 
-__all__ = ["RULES"]
-
 
 def _entries(subject: Subject) -> Iterator[tuple[InstalledFile, tuple[str, ...]]]:
     for file in subject.tree.loadable:

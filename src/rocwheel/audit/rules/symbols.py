@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.symbol_scopes import VersionGap
     from rocwheel.binary.elf.symbols import SymbolReference
 
-__all__ = ["RULES"]
-
 
 def _underlinked(subject: Subject) -> Iterator[Evidence]:
     scopes, loaded = Scopes(subject), loaded_paths(subject)

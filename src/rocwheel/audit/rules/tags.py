@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, InstalledFile
     from rocwheel.wheels.platform_floor import PlatformFloor
 
-__all__ = ["RULES"]
-
 
 def _wheels(subject: Subject) -> Iterator[tuple[Distribution, list[InstalledFile]]]:
     for owner in subject.tree.audited_distributions:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.loader import LoaderStop
     from rocwheel.environment.tree import InstalledFile
 
-__all__ = ["RULES"]
-
 _UNREACHABLE = "unreachable-library"
 
 

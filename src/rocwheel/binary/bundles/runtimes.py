@@ -20,27 +20,6 @@ from rocwheel.core.messages import count
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "Archives",
-    "Generics",
-    "HipRuntime",
-    "Release",
-    "RuntimeFault",
-    "choose_version",
-    "find_faults",
-    "find_runtime",
-    "first_reader",
-    "first_with_archives",
-    "is_read_by",
-    "known_release",
-    "last_stopping_release",
-    "other_readers",
-    "parse_rocm",
-    "release_of",
-    "releases",
-    "series_of",
-]
-
 _VERSION_2_LIMIT = 1 << 32
 
 

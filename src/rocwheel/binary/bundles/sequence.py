@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.reading import Data
 
-__all__ = ["Bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]
-
 _BLOCK = 1 << 20
 _ZEROS = bytes(_BLOCK)
 _PADDING_LIMIT = 8192

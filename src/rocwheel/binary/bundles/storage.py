@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import Data
 
-__all__ = ["BundleChange", "BundleSlot", "Storage", "announce_level", "store_bundle", "stronger_level"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -14,20 +14,6 @@ from rocwheel.binary.elf.header import ET_EXEC, PT_DYNAMIC, PT_INTERP, ElfBytes,
 from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory
 from rocwheel.core.messages import count
 
-__all__ = [
-    "RUN_PATH_TAGS",
-    "DynamicFile",
-    "DynamicTable",
-    "RunpathTag",
-    "StringTable",
-    "counting_tag",
-    "is_program_only",
-    "names_tables",
-    "read_dynamic",
-    "read_dynamic_file",
-    "read_string_table",
-]
-
 DT_NULL, DT_NEEDED, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SONAME, DT_RPATH, DT_RUNPATH = 0, 1, 5, 6, 10, 14, 15, 29
 DT_HASH, DT_GNU_HASH, DT_VERSYM = 4, 0x6FFFFEF5, 0x6FFFFFF0
 DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF

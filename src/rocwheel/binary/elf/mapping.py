@@ -27,20 +27,6 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf.header import ElfBytes, Header, Segment
 
-__all__ = [
-    "ANY_ALIGNMENT",
-    "PAGES",
-    "find_misaligned",
-    "find_offset",
-    "find_small_pages",
-    "find_table",
-    "find_unreservable",
-    "read_memory",
-    "realigned",
-    "require_contents",
-    "require_loadable",
-]
-
 ANY_ALIGNMENT: Final = (2, 35)
 """The first glibc that loads libraries whatever alignment their segments ask for (its bugs 28676 and 28688)."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.dynamic import DynamicFile
     from rocwheel.binary.elf.header import ElfBytes
 
-__all__ = ["INFO_AT", "Pointer", "find_copied", "iter_addresses", "iter_relocated", "pack_relative", "resolve_pointers"]
-
 _RELA: Final = Struct("<QQq")
 _POINTER: Final = Struct("<Q")
 INFO_AT, _ADDEND_AT = 8, 16

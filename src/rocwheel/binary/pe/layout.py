@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.header import PeSection
     from rocwheel.core.reading import Data
 
-__all__ = ["FaultKind", "LayoutFault", "find_layout_faults", "find_loader_faults"]
-
 _SECTION_HEADER = 40
 _GLOBAL_POINTER = 8
 _NOT_IN_SECTIONS = {Directory.CERTIFICATES, Directory.BOUND_IMPORTS, _GLOBAL_POINTER}

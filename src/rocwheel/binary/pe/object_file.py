@@ -16,8 +16,6 @@ from rocwheel.binary.pe.header import AMD64, ARM64, SECTION_LAYOUT, PeBytes, PeE
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["ObjectFile", "ObjectSection", "find_targets", "read_object_file"]
-
 _HEADER: Final = Struct("<HHIIIHH")
 _RELOCATION: Final = Struct("<IIH")
 _SYMBOL: Final = Struct("<8sIhHBB")

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rocwheel.device.split.files import SplitChoice
     from rocwheel.device.split.units import LibraryPlan, PlannedArchive, Unit
 
-__all__ = ["OpenSink", "Workers", "write_archives"]
-
 
 class OpenSink(Protocol):
     """Opens the file of an archive; it is whole when the block ends well."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rocwheel.device.split.wheel_metadata import WheelSplitOrder
     from rocwheel.wheels.sdist import SourceDate
 
-__all__ = ["is_unpacked_wheel", "split_unpacked"]
-
 _TEXTS = ("METADATA", "WHEEL")
 """Files of ``.dist-info`` that say which wheel it is."""
 

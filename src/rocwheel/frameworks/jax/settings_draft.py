@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rocwheel.frameworks.jax.checkout import Checkout, Structure
 
-__all__ = ["BUILDERS", "plugin_modules", "settings_text"]
-
 BUILDERS = ("jaxlib_ext/tools/build_gpu_kernels_wheel.py", "pjrt/tools/build_gpu_plugin_wheel.py")
 """The old scripts that make wheels, below the workspace."""
 

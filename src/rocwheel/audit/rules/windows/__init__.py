@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from rocwheel.audit.rules.windows import archives, dlls, images, names, runtimes, sets
 
-__all__ = ["RULES"]
-
 RULES = (*dlls.RULES, *runtimes.RULES, *sets.RULES, *images.RULES, *archives.RULES, *names.RULES)

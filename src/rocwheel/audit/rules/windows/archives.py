@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
     from rocwheel.environment.tree import InstalledFile
 
-__all__ = ["RULES"]
-
 _SUFFIX = ".kpack"
 
 

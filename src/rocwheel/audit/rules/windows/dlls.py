@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
 
-__all__ = ["RULES"]
-
 _OF_MINGW = re.compile(r"lib(gcc_s_\w+|stdc\+\+|winpthread|gomp|quadmath)-\d+\.dll", re.IGNORECASE)
 
 

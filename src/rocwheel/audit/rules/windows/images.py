@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
 
-__all__ = ["RULES"]
-
 
 def _faults(kind: FaultKind) -> Callable[[Subject], Iterator[Evidence]]:
     def find(subject: Subject) -> Iterator[Evidence]:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
     from rocwheel.environment.tree import InstalledFile
 
-__all__ = ["RULES"]
-
 _TENSILE_LONGEST = 174
 """Characters of the path of a folder of kernels beyond which rocBLAS fails (lemonade-sdk, pull request 3473)."""
 _TENSILE_FOLDERS = ("rocblas/library", "hipblaslt/library")

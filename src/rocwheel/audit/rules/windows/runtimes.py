@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
 
-__all__ = ["RULES"]
-
 
 def _redistributable(subject: Subject) -> Iterator[Evidence]:
     """Find packages that need more of Visual C++ than Python brings: one finding for each package."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
     from rocwheel.environment.tree import InstalledFile
 
-__all__ = ["RULES", "find_circles"]
-
 _MANGLED = re.compile(r"-[0-9a-f]{8,64}(?=\.dll$)")
 """What delvewheel adds to the names of DLLs that it copies; it also changes who imports them."""
 _EXTENSION_MODULE = ".pyd"
