@@ -124,7 +124,7 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
         try:
             device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
         except SignedFileError:
-            return None  # `signed_code` has warned of it, and files with certificates have no run path
+            return None  # `warn_of_signed_code` has warned of it, and files with certificates have no run path
     if member.run_path is None:
         return device
     if device is None:

@@ -80,7 +80,6 @@ class ClusterJob(msgspec.Struct, frozen=True):
         raise.
         """
         place = _open_place(self.dest)
-        place.check()
         check_level(self.level)
         source_date = self.inputs.source_date()
         with (
@@ -119,20 +118,17 @@ class SharedFolder:
     """A folder that every machine has under the same path. Methods raise `WorkError` where it can't be written to."""
 
     def __init__(self, dest_dir: Path) -> None:
-        """Raise `InputError` if something at or above the folder is not a folder."""
+        """Raise `InputError` for what stands in the way of the folder, or of its manifest and checksums."""
         self.folder = dest_dir
         """That of the manifest."""
         self._dist_dir = dest_dir / "dist"
         check_destination(self._dist_dir)
+        check_manifest_place(dest_dir)
 
     @property
     def dist(self) -> str:
         """The path of the folder that distributions go to, which doesn't depend on a process."""
         return str(self._dist_dir.resolve())
-
-    def check(self) -> None:
-        """Raise `InputError` for what stands in the place of the manifest, or of its checksums, and is no build's."""
-        check_manifest_place(self.folder)
 
     def prepare(self) -> tuple[str, ...]:
         """Make the folder, and return the paths of what killed builds have left and is removed now."""
@@ -172,12 +168,10 @@ class SharedStore:
     folder = None
 
     def __init__(self, url: str) -> None:
+        """Raise `InputError` for checksums that are not those of a build."""
         self._url = url
         self.dist = f"{url}/dist"
-
-    def check(self) -> None:
-        """Raise `InputError` for checksums that are not those of a build."""
-        store = Exchange(self._url).store()
+        store = Exchange(url).store()
         with suppress(MissingFileError):
             if not are_sums_of_a_build(store.read(SUMS_NAME)):
                 found, expected = "holds checksums of other files than a build's", "nothing, or those of a build"

@@ -196,7 +196,6 @@ class _Sdist(msgspec.Struct, frozen=True):
     distribution: str
     version: str
     files: dict[str, str]
-    folder: str = ""
 
 
 class _Document(msgspec.Struct, frozen=True):
