@@ -52,7 +52,7 @@ def test_a_library_without_a_soname_is_known_by_its_file_name(name: str, opener:
         ("lib/blas.so", "librocblas.so.5", "rocblas"),
         ("lib/librocblas.so.5.gfx906", "librocblas.so.5", "rocblas"),
         ("torch.libs/libx.so", "librocblas-1a2b3c4d.so.4", "rocblas"),
-        ("lib/librocblas.so.5", "libstub.so", None),
+        ("lib/librocblas.so.5", "libstub.so", "rocblas"),
     ],
 )
 def test_a_library_that_was_renamed_is_known_by_its_soname(path: str, soname: str, opener: str | None) -> None:

@@ -143,7 +143,7 @@ def _facts(path: Path, info: _BuildInfo) -> WheelFacts:
     alternatives = {read_requirement(text).name for texts in chosen.values() for text in texts}
     return WheelFacts(
         str(path),
-        canonicalize_name(info.packages["meta"]["dist"]),
+        canonicalize_name(info.packages["meta"]["dist"], validate=True),
         (*info.requires, *(_conditional(*row) for row in by_extra)),
         (),
         frozenset(),

@@ -36,12 +36,15 @@ _WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")
 
 
 def opener_of(path: str, soname: str = "") -> Opener | None:
-    """Return the row of a library that opens a folder of kernels, by its SONAME or else its file name; none for others.
+    """Return the row of a library that opens a folder of kernels, by its SONAME or its file name; none for others.
 
-    A file that was renamed keeps its SONAME.
+    A file that was renamed keeps its SONAME; one under the name of such a library is loaded in its place.
     """
-    match = _LIBRARY.fullmatch(soname or posixpath.basename(path))
-    return _openers().get((match["kind"], _folded(match["base"], match["kind"]))) if match else None
+    for name in (soname, posixpath.basename(path)):
+        match = _LIBRARY.fullmatch(name)
+        if match and (opener := _openers().get((match["kind"], _folded(match["base"], match["kind"])))):
+            return opener
+    return None
 
 
 @cache

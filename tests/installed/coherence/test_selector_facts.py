@@ -68,6 +68,7 @@ def test_requirements_are_those_of_all_extras_and_of_each_gpu() -> None:
         ("'gfx906': {}", "7: {}"),
         ("'dist': 'rocm'", "'name': 'rocm'"),
         ("'meta'", "'core'"),
+        ("'rocm'", "''"),
         ("'7.0.0'\n", "__import__('os').getcwd()\n"),
         ("'neutral'", "'" + "(" * 100_000),
         ("'neutral'", "(" * 100_000),
@@ -79,7 +80,7 @@ def test_requirements_are_those_of_all_extras_and_of_each_gpu() -> None:
         ("'rocm-sdk-device-{family}==7.0.0'", "'a; ' + '('"),
         ("'rocm-sdk-device-{family}==7.0.0'", "'a; " + "(" * 5000 + "'"),
     ],
-    ids=range(18),
+    ids=range(19),
 )
 def test_hostile_literals_are_refused_by_name(old: str, new: str) -> None:
     assert old in BUILD_INFO
