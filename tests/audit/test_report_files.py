@@ -1,120 +1,60 @@
-"""Files that an audit writes, never over what is audited."""
+"""Tests of `rocwheel.audit.report_files`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import Any
 
+import jsonschema
+import msgspec
 import pytest
 
-from tests.support.libraries import needs_compiler
+from rocwheel.audit.audit import audit
+from rocwheel.audit.report_files import to_sarif
+from rocwheel.audit.rules import ALL_RULES
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.environment.tree import Tree, split_environments
+from tests.audit.all_breaches import ALL_BREACHES
+from tests.support.places import CACHE
+from tests.support.trees import library, package, tree
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.command_line import Run
-
-pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.usefixtures("in_an_empty_folder")]
-
-
-@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
-def test_what_is_audited_is_never_written_over(run: Run, bad_wheel: Path, options: tuple[str, ...]) -> None:
-    before = bad_wheel.read_bytes()
-    done = run("audit", bad_wheel, *options, bad_wheel)
-    assert (done.status, bad_wheel.read_bytes() == before) == (2, True)
-    assert "is itself audited; expected another file to write to" in " ".join(done.stderr.split())
+SCHEMA = CACHE / "sarif-2.1.0.json"
 
 
-@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
-@pytest.mark.parametrize("place", ["folder of wheels", "environment", "linked environment"])
-def test_no_file_of_what_is_audited_is_written_over(
-    run: Run, bad_wheel: Path, tmp_path: Path, place: str, options: tuple[str, ...]
-) -> None:
-    environment = tmp_path / "env"
-    (environment / "demo").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(environment)
-    target = bad_wheel if place == "folder of wheels" else environment / "demo/a.so"
-    if target != bad_wheel:
-        target.write_bytes((tmp_path / "tree/a.so").read_bytes())
-    before = target.read_bytes()
-    audited = {
-        "folder of wheels": bad_wheel.parent,
-        "environment": environment,
-        "linked environment": tmp_path / "link",
-    }
-    done = run("audit", audited[place], *options, target)
-    assert (done.status, target.read_bytes() == before) == (2, True)
-    assert "is itself audited; expected another file to write to" in " ".join(done.stderr.split())
-
-
-def test_reports_are_renewed_wherever_they_lie(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "tree"
-    options = (folder, "--sarif", folder / "a.sarif", "--update-baseline", "--baseline", folder / "known.json")
-    assert run("audit", *options).status == 0
-    (folder / "known.json").write_text(
-        known := (folder / "known.json").read_text().replace("audit-baseline/4", "audit-baseline/1")
+def sarif(audited: Tree, **settings: Any) -> dict[str, Any]:
+    return dict(
+        json.loads(msgspec.json.encode(to_sarif(audit(split_environments(audited), AuditSettings(**settings)))))
     )
-    assert run("audit", *options).status == 0
-    assert (folder / "known.json").read_text() != known
-    assert run("audit", bad_wheel.parent, "--sarif", bad_wheel.parent / "a.sarif").status == 1
 
 
-@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
-def test_no_folder_is_made_for_a_report(run: Run, bad_wheel: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
-    target = tmp_path / "nosuch/report.json"
-    assert run("audit", bad_wheel, *options, target) == (
-        2,
-        "",
-        f"error: {target}: would be written to {target.parent}; expected a folder that exists\n",
-    )
-    assert not target.parent.exists()
+@pytest.mark.skipif(not SCHEMA.exists(), reason="needs the schema: run scripts/fetch_sarif_schema.sh")
+@pytest.mark.parametrize("rule", ALL_BREACHES)
+def test_findings_of_every_rule_are_valid(rule: str) -> None:
+    breach = ALL_BREACHES[rule]
+    document = sarif(breach.audited, **breach.settings)
+    jsonschema.Draft4Validator(json.loads(SCHEMA.read_text())).validate(document)
+    assert {result["ruleId"] for result in document["runs"][0]["results"]} == {rule}
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Path:
-    """Return a file with settings of an audit."""
-    path = tmp_path / "audit.toml"
-    path.write_text("[tool.rocwheel.audit]\n")
-    return path
+def test_every_rule_is_described() -> None:
+    rules = sarif(tree((package(), [])))["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == [rule.name for rule in ALL_RULES]
 
 
-@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
-@pytest.mark.parametrize("is_named", [True, False], ids=["--config", "pyproject.toml"])
-def test_the_settings_of_an_audit_are_never_written_over(
-    run: Run, bad_wheel: Path, settings: Path, options: tuple[str, ...], *, is_named: bool
-) -> None:
-    config = ("--config", settings) if is_named else ()
-    path = settings if is_named else settings.rename(settings.with_name("pyproject.toml"))
-    link = path.with_name("link")
-    link.symlink_to(path)
-    for target in (path, link):
-        found = "is the file with the settings of this audit; expected another file to write to"
-        assert run("audit", bad_wheel, *config, *options, target) == (2, "", f"error: {target}: {found}\n")
-    assert (path.read_text(), link.is_symlink()) == ("[tool.rocwheel.audit]\n", True)
+def test_a_folder_with_an_exclamation_mark_is_not_a_wheel() -> None:
+    file = library("d!x/a.so", runpath="lib")
+    (result,) = sarif(Tree((), (file,)), select=("run-path-relative",))["runs"][0]["results"]
+    (location,) = result["locations"]
+    assert (location["physicalLocation"]["artifactLocation"]["uri"], location["logicalLocations"]) == ("d%21x/a.so", [])
+    assert result["message"]["text"].startswith("d!x/a.so searches 'lib' ")
 
 
-@pytest.mark.parametrize("update", [(), ("--update-baseline",)], ids=["read", "updated"])
-def test_findings_are_never_written_over_the_baseline(
-    run: Run, bad_wheel: Path, tmp_path: Path, update: tuple[str, ...]
-) -> None:
-    known = tmp_path / "known.json"
-    assert run("audit", bad_wheel, "--baseline", known, "--update-baseline").status == 0
-    before = known.read_text()
-    done = run("audit", bad_wheel, "--baseline", known, *update, "--sarif", tmp_path / "dist/../known.json")
-    found = "is the baseline of this audit; expected another file to write to"
-    assert done == (2, "", f"error: {tmp_path}/dist/../known.json: {found}\n")
-    assert known.read_text() == before
-
-
-def test_a_baseline_takes_the_place_of_no_other_file(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("Notes\n")
-    done = run("audit", bad_wheel, "--baseline", tmp_path / "notes.txt", "--update-baseline")
-    found = "is not a baseline; expected a new file, or a baseline to update"
-    assert done == (2, "", f"error: {tmp_path}/notes.txt: {found}\n")
-    assert (tmp_path / "notes.txt").read_text() == "Notes\n"
-
-
-@pytest.mark.parametrize("text", ["", '{"schema": "rocwheel.audit-baseline/4", "find'], ids=["empty", "cut off"])
-def test_an_empty_file_and_a_damaged_baseline_become_one(run: Run, bad_wheel: Path, tmp_path: Path, text: str) -> None:
-    (tmp_path / "known.json").write_text(text)
-    assert run("audit", bad_wheel, "--baseline", tmp_path / "known.json", "--update-baseline").status == 0
-    assert run("audit", bad_wheel, "--baseline", tmp_path / "known.json").status == 0
+def test_places_are_uris() -> None:
+    audited = tree((package(), [library("demo/a.so", runpath="lib")]))
+    owner = msgspec.structs.replace(audited.distributions[0], source="my dist/a#1-1.0-py3-none-any.whl")
+    files = tuple(msgspec.structs.replace(f, distribution=owner.source, source=f"{owner.source}!{f.path}")
+                  for f in audited.files)  # fmt: skip
+    (result,) = sarif(Tree((owner,), files), select=("run-path-relative",))["runs"][0]["results"]
+    (location,) = result["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "my%20dist/a%231-1.0-py3-none-any.whl"
+    assert location["logicalLocations"] == [{"fullyQualifiedName": "demo/a.so", "kind": "member"}]

@@ -16,7 +16,7 @@ from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
-from tests.repair.comparing.test_loss_properties import OPENERS, wheels
+from tests.repair.test_loss_properties import OPENERS, wheels
 from tests.support.example_counts import examples
 from tests.support.trees import data, dll, find, library, package, tree, with_run_paths
 

@@ -1,0 +1,83 @@
+"""Tests of `rocwheel.environment.file_reports`."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+from zipfile import ZipFile
+
+import pytest
+
+from rocwheel.binary.pe.header import PeError
+from rocwheel.environment.file_reports import read_pe_report
+from rocwheel.environment.read_tree import read_tree
+from tests.binary.pe.test_facts import MADE, path_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+DEP = (MADE / "dep6.dll").read_bytes()
+
+
+def test_a_dll_tells_what_it_imports_at_once_and_later() -> None:
+    api = read_pe_report(memoryview((MADE / "api7.dll").read_bytes()), name="api7.dll")
+    assert api is not None
+    assert (api.is_dll, api.is_amd64, api.imports, api.delay_imports, api.faults) == (True, True, (), ("dep6.dll",), ())
+    program = read_pe_report(memoryview((MADE / "program.exe").read_bytes()), name="program.exe")
+    assert program is not None
+    assert (program.is_dll, program.imports) == (False, ("api.dll", "dep6.dll"))
+
+
+def test_of_a_file_for_32_bits_only_the_machine_is_known() -> None:
+    report = read_pe_report(memoryview(path_of("t32.exe").read_bytes()), name="t32.exe")
+    assert report is not None
+    assert (report.machine, report.is_dll, report.pe, report.imports) == (0x14C, False, None, ())
+
+
+def test_data_that_begins_like_a_program_is_none() -> None:
+    assert read_pe_report(memoryview(b"MZ, the initials"), name="notes.txt") is None
+
+
+def test_a_file_named_like_a_dll_that_is_cut_off_is_an_error() -> None:
+    with pytest.raises(PeError, match="truncated or damaged"):
+        read_pe_report(memoryview(DEP[:100]), name="dep6.dll")
+
+
+@pytest.mark.parametrize("size", [2, 64, 200, 0x180, len(DEP) - 1])
+def test_damage_is_a_problem_of_its_file_and_the_others_are_read(tmp_path: Path, size: int) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/cut.dll").write_bytes(DEP[:size])
+    (tmp_path / "bin/dep6.dll").write_bytes(DEP)
+    cut, whole = read_tree([tmp_path]).files
+    assert cut.problem
+    assert cut.windows is None
+    assert whole.windows is not None
+
+
+def test_dlls_in_wheels_are_read_like_those_in_folders(tmp_path: Path) -> None:
+    wheel = tmp_path / "demo-1.0-py3-none-win_amd64.whl"
+    with ZipFile(wheel, "w") as archive:
+        archive.writestr("demo/dep6.dll", DEP)
+        archive.writestr("demo-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/dep6.dll").write_bytes(DEP)
+    packed = read_tree([wheel]).by_path["demo/dep6.dll"].windows
+    assert packed is not None
+    assert packed == read_tree([tmp_path / "tree"]).by_path["dep6.dll"].windows
+
+
+def test_an_environment_of_windows_has_its_packages_in_lib(tmp_path: Path) -> None:
+    info = tmp_path / "Lib/site-packages/demo-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
+    assert [owner.name for owner in read_tree([tmp_path]).distributions][:1] == ["demo"]
+
+
+def test_a_wrong_machine_is_told(tmp_path: Path) -> None:
+    data = bytearray(DEP)
+    (at,) = struct.unpack_from("<I", data, 0x3C)
+    struct.pack_into("<H", data, at + 4, 0xAA64)
+    report = read_pe_report(memoryview(bytes(data)), name="dep6.dll")
+    assert report is not None
+    assert (report.machine, report.is_amd64) == (0xAA64, False)

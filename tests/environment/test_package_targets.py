@@ -1,0 +1,168 @@
+"""Tests of `rocwheel.environment.package_targets`."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocwheel.binary.code_objects import TargetId
+from rocwheel.core.errors import InputError
+from rocwheel.environment.package_targets import parse_literals, read_selector_facts, read_wheel_facts
+from rocwheel.targets.declaration import encode_declaration
+from tests.support.bundles import bundle_of
+from tests.support.damage import damaged, unless_refused
+from tests.support.example_counts import examples
+from tests.support.kpack_files import make_kpack
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from rocwheel.environment.coherence import WheelFacts
+
+
+FILES = {
+    "demo/kernels.hipfb": bundle_of("gfx906", "gfx1100"),
+    "demo/.kpack/blas_lib_gfx90a.kpack": make_kpack({("lib/libx.so", 0, "gfx90a"): b"code"}),
+    "demo/__init__.py": b"",
+}
+
+
+def _make(folder: Path) -> Path:
+    return make_wheel(folder, "demo", FILES, tag="py3-none-any", requires=("blas==1.0; extra == 'a'",))
+
+
+with TemporaryDirectory() as made:
+    WHEEL = _make(Path(made)).read_bytes()
+
+
+def test_targets_are_those_of_binaries_and_archives(tmp_path: Path) -> None:
+    facts = read_wheel_facts(_make(tmp_path))
+    assert (facts.name, facts.version, facts.roots) == ("demo", "1.0", frozenset({"demo"}))
+    assert facts.requirements == ("blas==1.0; extra == 'a'",)
+    assert facts.targets == (TargetId("gfx906"), TargetId("gfx90a"), TargetId("gfx1100"))
+
+
+def test_the_declaration_is_found_whatever_the_package_is_called(tmp_path: Path) -> None:
+    declared = {"METADATA-1.0.dist-info/rocm_targets.json": encode_declaration([TargetId("gfx942")])}
+    path = make_wheel(tmp_path, "METADATA", FILES | declared, tag="py3-none-any")
+    with pytest.raises(InputError, match="declares gfx942, but its binaries carry gfx906"):
+        read_wheel_facts(path)
+
+
+@given(damaged([WHEEL]))
+@settings(max_examples=examples(150))
+def test_a_damaged_wheel_is_read_or_refused_by_name(data: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "demo-1.0-py3-none-any.whl"
+        path.write_bytes(data)
+        facts = unless_refused(lambda: read_wheel_facts(path), path.name)
+        assert facts is None or facts.name
+
+
+@given(st.text(max_size=40))
+def test_any_requirement_is_read_or_refused_by_name(text: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = make_wheel(Path(folder), "demo", {}, requires=(text,))
+        unless_refused(lambda: read_wheel_facts(path), path.name)
+
+
+BUILD_INFO = """\
+VERSION = '7.0.0'
+LAYOUT = 'neutral'
+FAMILIES = {'gfx906': {}, 'gfx90a': {}}
+PACKAGES = {'meta': {'dist': 'rocm'}, 'core': {'dist': 'rocm-sdk-core'}}
+REQUIRES = ['rocm-sdk-core==7.0.0']
+EXTRAS = {'libraries': [('rocm-sdk-libraries==7.0.0', '')], 'win': [('a==1', "sys_platform == 'win32'")]}
+SELECTED = {'device': 'rocm-sdk-device-{family}==7.0.0'}
+"""
+
+
+def make_sdist(folder: Path, text: bytes) -> Path:
+    path = folder / "rocm-7.0.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo("rocm-7.0.0/src/rocm_sdk/_build_info.py")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+    return path
+
+
+def read(text: str | bytes) -> WheelFacts:
+    with TemporaryDirectory() as folder:
+        return read_selector_facts(make_sdist(Path(folder), text if isinstance(text, bytes) else text.encode()))
+
+
+def test_requirements_are_those_of_all_extras_and_of_each_gpu() -> None:
+    facts = read(BUILD_INFO)
+    assert (facts.name, facts.version, facts.alternatives) == ("rocm", "7.0.0", frozenset())
+    assert facts.requirements == (
+        "rocm-sdk-core==7.0.0",
+        "rocm-sdk-libraries==7.0.0; extra == 'libraries'",
+        "a==1; (sys_platform == 'win32') and extra == 'win'",
+        "rocm-sdk-device-gfx906==7.0.0; extra == 'device'",
+        "rocm-sdk-device-gfx90a==7.0.0; extra == 'device'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("'rocm-sdk-device-{family}==7.0.0'", "'{family.x}'"),
+        ("'rocm-sdk-device-{family}==7.0.0'", "'{0}'"),
+        ("'rocm-sdk-device-{family}==7.0.0'", "'{'"),
+        ("'rocm-sdk-device-{family}==7.0.0'", "'{family:99999999999}'"),
+        ("'rocm-sdk-device-{family}==7.0.0'", "7"),
+        ("'gfx906': {}", "7: {}"),
+        ("'dist': 'rocm'", "'name': 'rocm'"),
+        ("'meta'", "'core'"),
+        ("'rocm'", "''"),
+        ("'7.0.0'\n", "__import__('os').getcwd()\n"),
+        ("'neutral'", "'" + "(" * 100_000),
+        ("'neutral'", "(" * 100_000),
+        ("'neutral'", "-" * 100_000 + "1"),
+        ("'neutral'", "1" * 100_000),
+        ("['rocm-sdk-core==7.0.0']", "['rocm-sdk-core==7.0.0; ' + " + "'(' * 9]"),
+        ("['rocm-sdk-core==7.0.0']", "['" + "a[" * 50_000 + "']"),
+        ("sys_platform == 'win32'", "(" * 50_000),
+        ("'rocm-sdk-device-{family}==7.0.0'", "'a; ' + '('"),
+        ("'rocm-sdk-device-{family}==7.0.0'", "'a; " + "(" * 5000 + "'"),
+    ],
+    ids=range(19),
+)
+def test_hostile_literals_are_refused_by_name(old: str, new: str) -> None:
+    assert old in BUILD_INFO
+    with pytest.raises(InputError, match=r"rocm-7\.0\.0\.tar\.gz"):
+        read(BUILD_INFO.replace(old, new, 1))
+
+
+PIECES = st.sampled_from(
+    [*"(){}[]'\",:=\n\\#", "{family}", "{0}", "gfx906", "extra == 'x'", "; ", "==", "\0", "é", "None", "f''"]
+)
+
+
+@given(st.integers(0, len(BUILD_INFO)), st.integers(0, 12), st.lists(PIECES, max_size=4).map("".join))
+@settings(max_examples=examples(100))
+def test_changed_literals_are_read_or_refused(place: int, length: int, piece: str) -> None:
+    changed = BUILD_INFO[:place] + piece + BUILD_INFO[place + length :]
+    facts = unless_refused(lambda: read(changed), "rocm-7.0.0.tar.gz")
+    assert facts is None or facts.name
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_literals_or_refused(data: bytes) -> None:
+    try:
+        found = parse_literals(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    assert all(name.isidentifier() for name in found)
+
+
+@pytest.mark.parametrize("text", [b"FAMILIES = {{}}", b"FAMILIES = {[]: 1}"])
+def test_what_python_could_not_make_is_no_literal(text: bytes) -> None:
+    with pytest.raises(ValueError, match="unhashable"):
+        parse_literals(text)

@@ -1,0 +1,398 @@
+"""Tests of `rocwheel.repair.run_paths`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.audit.wheel_toolkits import Toolkit
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath
+from rocwheel.environment.tree import split_environments
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.run_paths import entries_to_keep, safe_edits
+from tests.repair.plans import Part, plan, run_paths
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.trees import data, library, package, tree
+from tests.support.wheels import make_wheel, members
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.environment.tree import InstalledFile
+    from rocwheel.repair.plan import RepairPlan
+    from tests.support.command_line import Run
+
+
+CORE = "$ORIGIN/../_rocm_sdk_core/lib"
+GUESSES = f"{CORE}:$ORIGIN/../nvidia/lib:$ORIGIN/../jaxlib/lib"
+
+
+def notes(*others: str, requires: tuple[str, ...] = ("jaxlib", "rocm-sdk-core==7.2"), run_path: str = GUESSES) -> str:
+    files = [
+        library("demo/a.so", "libamdhip64.so.7", runpath=run_path, imports_dlopen=True),
+        library("demo/b.so", "libamdhip64.so.7", runpath=CORE),
+    ]
+    made = tree((package(requires=requires), files), *((package(name), [data(f"{name}/lib/x")]) for name in others))
+    return " ".join(RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).notes)
+
+
+def test_entries_that_stay_for_packages_not_at_hand_are_counted() -> None:
+    assert notes() == (
+        "kept 2 run path entries in 1 file: they may lead to packages that were not given (jaxlib). "
+        "Add those packages with --with, and only the right entries stay."
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "requires", "run_path"),
+    [
+        (("jaxlib",), ("jaxlib", "rocm-sdk-core==7.2"), GUESSES),
+        ((), ("rocm-sdk-core==7.2",), GUESSES),
+        ((), ("jaxlib", "rocm-sdk-core==7.2"), CORE),
+    ],
+    ids=["at hand", "none required", "none that leads elsewhere"],
+)
+def test_there_is_no_note_where_only_right_entries_stay(
+    others: tuple[str, ...], requires: tuple[str, ...], run_path: str
+) -> None:
+    assert notes(*others, requires=requires, run_path=run_path) == ""
+
+
+ENTRIES = (
+    "$ORIGIN/../nvidia/cublas/lib",
+    "$ORIGIN/../demo/gone",
+    "$ORIGIN/../_rocm_sdk_core/lib",
+    "$ORIGIN/../..",
+    "$ORIGIN/../../../../lib",
+    "/opt/rocm/lib",
+    "/opt/vendor/lib",
+    "/opt/conda/lib/python3.12/site-packages/torch/lib",
+    "/usr/local/cuda-12.4/lib64",
+)
+INSIDE = frozenset({"nvidia/cublas/lib", "demo/gone", "_rocm_sdk_core/lib"})
+OUTSIDE = frozenset({"$ORIGIN/../..", "$ORIGIN/../../../../lib"})
+OTHERS = frozenset({"/opt/vendor/lib", "/opt/conda/lib/python3.12/site-packages/torch/lib"})
+HOST = OTHERS | {"/opt/rocm/lib", "/usr/local/cuda-12.4/lib64"}
+
+
+def kept(*entries: str, opens: bool = False, is_complete: bool = False, replaces: bool = False) -> KeptEntries:
+    file = library("demo/liba.so", runpath=":".join(entries), imports_dlopen=opens)
+    places = LibraryPlaces({}, frozenset({*INSIDE, "demo"}))
+    toolkit = Toolkit(is_sdk=replaces, is_told=replaces)
+    return entries_to_keep(file, places, is_complete=is_complete, toolkit=toolkit)
+
+
+@pytest.mark.parametrize(
+    ("opens", "is_complete", "replaces", "expected"),
+    [
+        (False, False, False, KeptEntries(INSIDE, OUTSIDE | HOST)),
+        (False, False, True, KeptEntries(INSIDE, OUTSIDE | HOST)),
+        (True, False, True, KeptEntries(INSIDE, OUTSIDE | HOST)),
+        (True, True, False, KeptEntries(INSIDE, OUTSIDE | HOST)),
+        (True, True, True, KeptEntries(INSIDE, OUTSIDE | OTHERS)),
+        (False, True, False, KeptEntries()),
+        (False, True, True, KeptEntries()),
+    ],
+    ids=[
+        "lacks a library",
+        "lacks a library and is to use the SDK",
+        "opens, lacks, and is to use the SDK",
+        "opens by name",
+        "opens by name and is to use the SDK",
+        "does without",
+        "does without and is to use the SDK",
+    ],
+)
+def test_entries_stay_that_a_file_may_need(
+    opens: bool, is_complete: bool, replaces: bool, expected: KeptEntries
+) -> None:
+    assert kept(*ENTRIES, opens=opens, is_complete=is_complete, replaces=replaces) == expected
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "$ORIGIN/../../_solib_local/_U_S_Srocm",
+        "$ORIGIN/../../external/lib",
+        "$ORIGIN/../../bazel-out/lib",
+        "$ORIGIN/../../ext.runfiles/lib",
+        "/builds/rocm/lib",
+        "/root/.cache/bazel/sandbox/7/lib",
+        "/__w/project/build",
+        "local/lib",
+        "",
+        ".",
+        "RIGIN/../lib",
+        "/../rocm/lib",
+    ],
+)
+def test_entries_that_are_proved_to_lead_nowhere_go(entry: str) -> None:
+    assert kept("$ORIGIN", entry, opens=True) == KeptEntries(frozenset({"demo"}))
+
+
+GUESSED = ":".join(
+    (
+        "$ORIGIN/../rocm/lib",
+        "$ORIGIN/../_rocm_sdk_libraries_gfx90a/lib",
+        "$ORIGIN/../../../python3.9/dist-packages/_rocm_sdk_core/lib",
+        CORE,
+        "$ORIGIN/../_rocm_sdk_libraries/lib",
+        "/usr/local/lib/python3.9/dist-packages/_rocm_sdk_core/lib",
+        "/opt/rocm/lib",
+    )
+)
+"""What JAX's wheels guess, in short."""
+NAMES = ("libibverbs.so.1", "librocm_smi64.so", "librccl.so.1")
+
+
+def opener(*names: str, run_path: str = GUESSED, needed: tuple[str, ...] = ("libamdhip64.so.7",)) -> InstalledFile:
+    """Return a library that opens others by name and has these names in its strings."""
+    mentions = frozenset({*names, *needed, "a.so"})
+    return library("demo/a.so", *needed, runpath=run_path, imports_dlopen=True, mentions=mentions)
+
+
+def made(file: InstalledFile, requires: tuple[str, ...] = (), **options: Any) -> RepairPlan:
+    environment = split_environments(tree((package(requires=requires), [file])))
+    return RepairPlanner(environment, RepairOptions(**options)).plan(environment.everything.distributions[0])
+
+
+def value(plan: RepairPlan) -> str:
+    (edit,) = plan.edits.values()
+    return edit.value
+
+
+def test_a_file_gives_up_the_guessed_folders_of_rocm_if_its_strings_name_what_it_opens() -> None:
+    found = made(opener(*NAMES, needed=("libamdhip64.so.7", "librocm_sysdeps_drm.so.2")))
+    assert value(found).split(":") == [
+        CORE,
+        "$ORIGIN/../_rocm_sdk_libraries/lib",
+        "$ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib",
+    ]
+    assert found.given_up == {
+        "demo/a.so": (
+            "rocm/lib",
+            "_rocm_sdk_libraries_gfx90a/lib",
+            "../../python3.9/dist-packages/_rocm_sdk_core/lib",
+            "/usr/local/lib/python3.9/dist-packages/_rocm_sdk_core/lib",
+            "/opt/rocm/lib",
+        )
+    }
+    assert found.requires == ("rocm-sdk-core>=7,<11", "rocm-sdk-libraries>=7,<11")
+    assert (found.left, found.unmended) == ({}, ())
+
+
+def test_a_library_that_only_strings_name_is_led_to_and_required_in_place_of_what_is_given_up() -> None:
+    found = made(opener("librccl.so.1", run_path="/opt/rocm/lib"))
+    assert value(found) == f"{CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
+    assert found.requires == ("rocm-sdk-core>=7,<11", "rocm-sdk-libraries>=7,<11")
+
+
+def test_a_right_run_path_gets_no_folder_for_what_strings_name() -> None:
+    found = made(opener("librccl.so.1", run_path=CORE), requires=("rocm-sdk-core",))
+    assert (found.edits, found.requires) == ({}, ())
+
+
+@pytest.mark.parametrize("names", [(), ("libc.so.6",)])
+def test_every_folder_stays_if_the_strings_do_not_name_what_a_file_opens(names: tuple[str, ...]) -> None:
+    found = made(opener(*names, run_path=f"/builds/x:{GUESSED}"))
+    assert (value(found), found.given_up) == (GUESSED, {})
+    assert found.notes[-1] == (
+        "1 file opens libraries whose names are not in its strings, so every folder of the old run path stays that may "
+        "have one: demo/a.so. --dlopen names them, --toolkit sdk gives up the folders of ROCm"
+    )
+    assert value(made(opener(*names), dlopen=("librccl.so.1",))) == f"{CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
+    assert value(made(opener(*names), toolkit="sdk")) == f"{CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
+
+
+@pytest.mark.parametrize(
+    ("names", "entries"),
+    [
+        (("librccl.so.1",), [CORE, "$ORIGIN/../_rocm_sdk_libraries/lib"]),
+        (("librccl.so.1", ".so"), ["$ORIGIN/../x/lib", CORE, "$ORIGIN/../_rocm_sdk_libraries/lib", "/opt/v/lib"]),
+        (("libamdhip64.so.7.1", "lib%s.so"), ["$ORIGIN/../x/lib", CORE, "/opt/v/lib"]),
+        (("libcudart.so.12",), ["$ORIGIN/../x/lib", CORE, "/opt/v/lib"]),
+    ],
+    ids=["all found", "some put together", "formatted", "one is nowhere"],
+)
+def test_a_folder_of_no_toolkit_goes_only_if_all_that_a_file_opens_is_found(
+    names: tuple[str, ...], entries: list[str]
+) -> None:
+    run_path = "/opt/rocm/lib:$ORIGIN/../x/lib:/opt/v/lib"
+    assert value(made(opener(*names, run_path=run_path))).split(":") == entries
+
+
+def test_folders_stay_if_a_user_says_so() -> None:
+    for file in (opener(*NAMES, run_path=f"/builds/x:{GUESSED}"), library("demo/a.so", runpath=f"/builds/x:{GUESSED}")):
+        found = made(file, keep=True)
+        assert (value(found), found.given_up) == (GUESSED, {})
+
+
+def test_folders_stay_if_the_wheel_requires_a_release_whose_layout_is_not_known() -> None:
+    run_path = f"/builds/x:{CORE}:/opt/rocm/lib"
+    for file in (opener(*NAMES[:2], run_path=run_path), library("demo/a.so", "libamdhip64.so.7", runpath=run_path)):
+        assert value(made(file, requires=("rocm-sdk-core==6.4.*",))) == f"{CORE}:/opt/rocm/lib"
+        assert value(made(file, requires=("rocm-sdk-core==7.14.0rc1",))) == CORE
+
+
+def test_what_is_repaired_is_right() -> None:
+    for names in (NAMES, ("librccl.so.1",)):
+        found = made(opener(*names))
+        again = made(opener(*names, run_path=value(found)), requires=found.requires)
+        assert (again.edits, again.requires) == ({}, ())
+
+
+@needs_compiler
+@pytest.mark.parametrize("requires", [("other-pkg",), ()], ids=["required, not at hand", "of nobody"])
+def test_run_paths_that_alone_may_lead_to_what_is_not_at_hand_stay(
+    run: Run, tmp_path: Path, requires: tuple[str, ...]
+) -> None:
+    needed = ("libother.so.1", "libamdhip64.so.7")
+    run_path = "/opt/lib:$ORIGIN/../other_pkg/lib:$ORIGIN/gone:$ORIGIN/external/x:$ORIGIN/../../.."
+    tree = build_tree(tmp_path / "tree", Lib("a.so", needed, run_path))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=requires)
+    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    value = read_elf(members(repaired)["ext/a.so"], name="a").runpath
+    core = "$ORIGIN/../_rocm_sdk_core/lib"
+    assert value == f"{core}:/opt/lib:$ORIGIN/../other_pkg/lib:$ORIGIN/gone:$ORIGIN/../../.."
+    again = run("repair", repaired, "--dry-run")
+    assert again.stdout.splitlines() == [
+        f"{repaired.name}: no changes",
+        "  ext/a.so: unchanged",
+        (
+            "    = libother.so.1: if the system or another package has it in "
+            "/opt/lib:other_pkg/lib:ext/gone:$ORIGIN/../../.."
+        ),
+        "    = libamdhip64.so.7: in rocm-sdk-core",
+    ]
+
+
+def test_a_library_that_inherits_an_rpath_goes_on_finding_what_that_leads_to() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib:/tmp/me")
+    made = plan(first, library("demo/lib/libmid.so", "libcublas.so.12"))
+    kept = SetRunpath("$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib", RunpathTag.RPATH)
+    assert (made.edits, made.left) == ({"demo/_e.so": kept}, {})
+
+
+def test_a_run_path_of_its_own_does_not_cut_a_library_off_from_what_it_inherits() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="/usr/local/cuda/lib64:$ORIGIN/lib:$ORIGIN/other")
+    mid = library("demo/lib/libmid.so", "libcublas.so.12", "libq.so")
+    made = plan(first, mid, library("demo/other/libq.so"))
+    assert "demo/lib/libmid.so" not in made.edits
+    assert "libcublas.so.12 in /usr/local/cuda/lib64" in made.left["demo/lib/libmid.so"]
+
+
+def test_a_library_that_is_found_by_another_spelling_goes_on_finding_what_it_inherits() -> None:
+    first = library("demo/lib/_e.so", "libmid.so", rpath="$ORIGIN/..:$ORIGIN/../lib:$ORIGIN")
+    made = plan(first, library("demo/lib/libmid.so", "libx.so.1"))
+    assert (run_paths(made), made.left) == ({"lib/_e.so": "$ORIGIN/..:$ORIGIN"}, {})
+
+
+def test_an_rpath_that_libraries_not_at_hand_may_inherit_stays_one() -> None:
+    entries = "$ORIGIN:$ORIGIN/../xpkg/lib:$ORIGIN/../ypkg/lib"
+    for run_path in (entries, "$ORIGIN:/opt/x/lib:/opt/y/lib"):
+        made = plan(library("demo/_e.so", "libx.so", rpath=run_path), requires="xpkg")
+        assert (made.edits, made.left) == ({}, {})
+
+
+def test_a_wrong_rpath_that_libraries_not_at_hand_may_inherit_is_mended_as_one() -> None:
+    made = plan(library("demo/_e.so", "libx.so", rpath="/builds/x:$ORIGIN/../xpkg/lib"), requires="xpkg")
+    assert made.edits == {"demo/_e.so": SetRunpath("$ORIGIN/../xpkg/lib", RunpathTag.RPATH)}
+
+
+def test_an_rpath_stays_one_for_what_a_dependency_of_the_wheel_may_load() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../other/lib")
+    mid = library("demo/lib/libmid.so", "libx.so", rpath="/opt/x/lib")
+    beside: list[Part] = [(package("other", is_context=True), [library("other/lib/libq.so")])]
+    made = plan(first, mid, beside=beside)
+    assert all(edit.tag is RunpathTag.RPATH for edit in made.edits.values())
+
+
+@pytest.mark.parametrize(
+    ("opened", "run_path"),
+    [((), "$ORIGIN/../../other"), (("libx.so.1",), "$ORIGIN/lib:$ORIGIN/../../other")],
+    ids=["nothing else is looked for", "a library that is nowhere at hand is opened"],
+)
+def test_a_folder_stays_first_if_its_copy_of_a_library_may_load_what_is_found_nowhere_else(
+    opened: tuple[str, ...], run_path: str
+) -> None:
+    first = library("demo/lib/libc.so", "libb.so", rpath="$ORIGIN")
+    user = library("demo/lib/libb.so", "libd.so", rpath="$ORIGIN/lib")
+    made = tree((package(), [data("demo/__init__.py", size=9), first, user, library("other/libd.so")]))
+    options = RepairOptions(settings=AuditSettings(dlopen={"demo/lib/libc.so": opened}))
+    found = RepairPlanner(split_environments(made), options).plan(made.distributions[0])
+    assert run_paths(found) == {"lib/libb.so": run_path}
+
+
+def test_an_entry_through_a_folder_that_does_not_exist_is_not_mended_ahead_of_others() -> None:
+    files = [
+        library("demo/a.so", "libb.so", runpath="$ORIGIN/nope/../lib:$ORIGIN/lib2"),
+        library("demo/lib/libb.so", "libgone.so"),
+        library("demo/lib2/libb.so"),
+    ]
+    assert run_paths(plan(*files)) == {"a.so": "$ORIGIN/lib2"}
+
+
+def test_a_file_that_replaces_another_must_find_what_it_needs() -> None:
+    files = [
+        library("demo/a.so", "libb.so", runpath="$ORIGIN/lib2:$ORIGIN/lib"),
+        library("demo/lib/libb.so", "libgone.so"),
+        library("demo/lib2/libb.so"),
+    ]
+    made = tree((package(), files))
+    settings = AuditSettings()
+    source = f"{made.distributions[0].source}!demo/a.so"
+    edit = SetRunpath("$ORIGIN/lib:$ORIGIN/lib2", RunpathTag.RUNPATH)
+    found = safe_edits(made, {source: (edit,)}, {}, settings)
+    assert found.edits == {}
+    assert found.left == {source: "demo/lib/libb.so would no longer find libgone.so in a package"}
+
+
+def test_a_file_that_comes_to_load_what_is_broken_ends_the_edits_of_who_takes_another_copy() -> None:
+    made = plan(
+        library("demo/_m.so", "a.so", "c.so", rpath="$ORIGIN/w:$ORIGIN/sub"),
+        library("demo/sub/a.so", "libx.so"),
+        library("demo/sub/c.so", "libx.so.1", runpath="$ORIGIN/../q"),
+        library("demo/sub/libx.so"),
+        library("demo/w/libx.so", soname="libx.so.1"),
+        library("demo/q/libx.so.1", "libgone.so"),
+    )
+    assert made.edits == {}
+    assert made.left == {"demo/sub/a.so": "demo/q/libx.so.1 would no longer find libgone.so in a package"}
+
+
+OTHER: list[Part] = [
+    (package("other", is_context=True), [library("other/lib/libq.so"), data("other/__init__.py", size=9)])
+]
+
+
+@pytest.mark.parametrize("run_path", ["$ORIGIN", "$ORIGIN:/opt/x/lib:$ORIGIN/../xpkg/lib"])
+def test_an_rpath_becomes_a_runpath_if_a_user_says_so_whoever_may_inherit_it(run_path: str) -> None:
+    file = library("demo/a.so", "libq.so", "libunseen.so", rpath=run_path)
+    made = tree((package(requires=("other",)), [file, data("demo/__init__.py", size=0)]), *OTHER)
+    tags = []
+    for tag in (None, RunpathTag.RUNPATH):
+        found = RepairPlanner(split_environments(made), RepairOptions(tag=tag)).plan(made.distributions[0])
+        tags += [edit.tag for edit in found.edits.values()]
+        assert found.left == {}
+    assert tags == [RunpathTag.RPATH, RunpathTag.RUNPATH]
+
+
+def test_a_user_who_asks_for_runpaths_does_not_lose_what_a_library_at_hand_inherits() -> None:
+    files = [
+        library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/other"),
+        library("demo/lib/libmid.so", "libq.so"),
+        library("demo/other/libq.so"),
+    ]
+    made = tree((package(), files))
+    options = RepairOptions(tag=RunpathTag.RUNPATH)
+    found = RepairPlanner(split_environments(made), options).plan(made.distributions[0])
+    assert found.edits == {
+        "demo/_e.so": SetRunpath("$ORIGIN/lib", RunpathTag.RUNPATH),
+        "demo/lib/libmid.so": SetRunpath("$ORIGIN/../other", RunpathTag.RUNPATH),
+    }
