@@ -87,7 +87,7 @@ def test_it_names_no_index() -> None:
 
 def test_ci_installs_and_runs_what_the_readme_says() -> None:
     script = (ROOT / ".ci/run").read_text()
-    assert script.endswith("\nmake test\n")
+    assert script.endswith("\nmake test${DEEP:+-deep}\n")
     workflow = (ROOT / ".github/workflows/ci.yml").read_text()
     assert not [line for line in (script + workflow).splitlines() if "NEWEST" in line or line.startswith("export ")]
     assert "pip install" not in workflow, "pip would choose versions itself"

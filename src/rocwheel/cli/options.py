@@ -67,19 +67,18 @@ _LAST_WORD = re.compile(r"(.*[;,])?(.*)", re.DOTALL)
 
 def complete_targets(incomplete: str) -> list[str]:
     """Return the targets, families, policies and products that end a list, such as ``gfx906;gfx9`` or ``gfx90a,MI``."""
-    targets = _loaded("targets.spelling.target_set").known_words()
-    products = _loaded("targets.spelling.products").product_words()
-    return _ends(incomplete, [*targets, *products, "native"])
+    words = import_module("rocwheel.targets.target_set")
+    return _ends(incomplete, [*words.known_words(), *words.product_words(), "native"])
 
 
 def complete_rules(incomplete: str) -> list[str]:
     """Return the names of the audit's rules that begin like this."""
-    return _ends(incomplete, [rule.name for rule in _loaded("audit.rules").ALL_RULES])
+    return _ends(incomplete, [rule.name for rule in import_module("rocwheel.audit.rules").ALL_RULES])
 
 
 def complete_tools(incomplete: str) -> list[str]:
     """Return the tools that a run path is spelled for."""
-    return _ends(incomplete, [*_loaded("linking.link_flags").TOOLS, "all"])
+    return _ends(incomplete, [*import_module("rocwheel.environment.link_flags").TOOLS, "all"])
 
 
 def complete_commands(context: typer.Context, incomplete: str) -> list[str]:
@@ -89,11 +88,6 @@ def complete_commands(context: typer.Context, incomplete: str) -> list[str]:
         known = getattr(known, "commands", {}).get(word)
     commands = getattr(known, "commands", {})
     return [name for name, command in commands.items() if name.startswith(incomplete) and not command.hidden]
-
-
-def _loaded(name: str) -> Any:
-    """Return a module of rocwheel, imported only here: commands offer words that most of them never look up."""
-    return import_module(f"rocwheel.{name}")
 
 
 def _ends(incomplete: str, words: Iterable[str]) -> list[str]:
