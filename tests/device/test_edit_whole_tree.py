@@ -18,7 +18,7 @@ from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import load
 from rocwheel.device.edit_bundles import Prune, bundle_parts
-from rocwheel.device.edit_tree import Fate, FileCode, TreeEdit, edit_tree, file_fate, link_fate
+from rocwheel.device.edit_tree import FileCode, PruneAction, TreeEdit, edit_tree, file_fate, link_fate
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES
@@ -197,24 +197,24 @@ KEPT, OTHER = parse_target_id("gfx1030"), parse_target_id("gfx906")
 @pytest.mark.parametrize(
     ("place", "code", "fate"),
     [
-        ("lib/libx.so", FileCode(), Fate.COPIED),
-        ("lib/libx.so", FileCode(targets=(OTHER,), has_bundles=True), Fate.EDITED),
-        ("lib/gfx906/libx.so", FileCode(targets=(OTHER,), has_bundles=True), Fate.DROPPED),
-        ("lib/x.co", FileCode(targets=(OTHER,), is_code_alone=True), Fate.DROPPED),
-        ("lib/x.co", FileCode(targets=(KEPT,), is_code_alone=True), Fate.COPIED),
-        ("lib/x.hipfb", FileCode(targets=(OTHER, KEPT), is_code_alone=True, has_bundles=True), Fate.EDITED),
-        ("lib/library/TensileLibrary_gfx906.dat", FileCode(), Fate.DROPPED),
-        ("lib/library/TensileLibrary_gfx1030.dat", FileCode(), Fate.COPIED),
-        ("share/notes_gfx906.txt", FileCode(), Fate.COPIED),
+        ("lib/libx.so", FileCode(), PruneAction.COPIED),
+        ("lib/libx.so", FileCode(targets=(OTHER,), has_bundles=True), PruneAction.EDITED),
+        ("lib/gfx906/libx.so", FileCode(targets=(OTHER,), has_bundles=True), PruneAction.DROPPED),
+        ("lib/x.co", FileCode(targets=(OTHER,), is_code_alone=True), PruneAction.DROPPED),
+        ("lib/x.co", FileCode(targets=(KEPT,), is_code_alone=True), PruneAction.COPIED),
+        ("lib/x.hipfb", FileCode(targets=(OTHER, KEPT), is_code_alone=True, has_bundles=True), PruneAction.EDITED),
+        ("lib/library/TensileLibrary_gfx906.dat", FileCode(), PruneAction.DROPPED),
+        ("lib/library/TensileLibrary_gfx1030.dat", FileCode(), PruneAction.COPIED),
+        ("share/notes_gfx906.txt", FileCode(), PruneAction.COPIED),
     ],
 )
-def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: FileCode, fate: Fate) -> None:
+def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: FileCode, fate: PruneAction) -> None:
     assert file_fate(Path(place), code, (KEPT,)) is fate
 
 
 def test_link_named_for_another_target_is_dropped() -> None:
-    assert link_fate(Path("lib/library/Kernels.so-000-gfx906.hsaco"), (KEPT,)) is Fate.DROPPED
-    assert link_fate(Path("lib/library/Kernels.so-000-gfx1030.hsaco"), (KEPT,)) is Fate.COPIED
+    assert link_fate(Path("lib/library/Kernels.so-000-gfx906.hsaco"), (KEPT,)) is PruneAction.DROPPED
+    assert link_fate(Path("lib/library/Kernels.so-000-gfx1030.hsaco"), (KEPT,)) is PruneAction.COPIED
 
 
 def test_a_folder_is_compressed_and_wheels_in_it_are_named(tree: Path, tmp_path: Path) -> None:

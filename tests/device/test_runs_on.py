@@ -19,7 +19,7 @@ from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import bundle_parts
-from rocwheel.device.runs_on import FileVerdict, Use, judge_file, judge_files
+from rocwheel.device.runs_on import FileVerdict, SelectedCode, judge_file, judge_files
 from rocwheel.targets.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, settings_of
 from tests.support.bundles import bundle_of
@@ -47,7 +47,7 @@ def test_a_stock_runtime_finds_nothing_for_an_unlisted_gpu(tmp_path: Path) -> No
     path = _write(tmp_path / "a.hipfb", bundle_of("gfx1030", "gfx906"))
     verdict = _stock(judge_file(path, GFX1031))
     reason = "gfx1030: code for a similar GPU, which only an extended runtime takes; gfx906: code for another processor"
-    assert verdict == FileVerdict(str(path), "", GFX1031, Runtime.STOCK, (Use(None, Fit.NONE, reason, 1),))
+    assert verdict == FileVerdict(str(path), "", GFX1031, Runtime.STOCK, (SelectedCode(None, Fit.NONE, reason, 1),))
     assert not verdict.runs
 
 
@@ -233,7 +233,7 @@ def test_split_library_without_its_archives_does_not_run(tmp_path: Path) -> None
         path.unlink()
     verdict, *_ = judge_file(library, parse_target_id("gfx906"))
     assert (verdict.kpacked, verdict.runs) == (True, False)
-    assert verdict.uses == (Use(None, Fit.NONE, "no archive at ../.kpack/two_@GFXARCH@.kpack", 2),)
+    assert verdict.uses == (SelectedCode(None, Fit.NONE, "no archive at ../.kpack/two_@GFXARCH@.kpack", 2),)
 
 
 def _files_of_two(folder: Path) -> dict[str, bytes]:

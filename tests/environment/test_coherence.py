@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.environment.coherence import (
-    Carrier,
     Gap,
+    PackageTargets,
     WheelFacts,
     carriers_of,
     check_coherence,
@@ -38,8 +38,10 @@ from tests.support.example_counts import examples
 from tests.support.kpack_files import make_kpack
 
 
-def _carrier(name: str, targets: str = "", requires: str = "", part_of: str = "") -> Carrier:
-    return Carrier(name, tuple(parse_target_id(word) for word in targets.split()), tuple(requires.split()), part_of)
+def _carrier(name: str, targets: str = "", requires: str = "", part_of: str = "") -> PackageTargets:
+    return PackageTargets(
+        name, tuple(parse_target_id(word) for word in targets.split()), tuple(requires.split()), part_of
+    )
 
 
 def test_packages_with_the_same_targets_are_coherent() -> None:
@@ -95,7 +97,7 @@ def test_a_dependency_that_is_not_given_is_named_and_no_gap() -> None:
 
 
 def test_a_package_that_completes_another_is_not_absent() -> None:
-    device = Carrier("device", (TargetId("gfx906"),), ("blas",), part_of="blas")
+    device = PackageTargets("device", (TargetId("gfx906"),), ("blas",), part_of="blas")
     assert check_coherence([_carrier("blas"), device, _carrier("torch", "gfx906", "device")]).absent == ()
 
 
@@ -330,9 +332,9 @@ def test_requirements_that_are_not_given_are_named_and_not_followed(add_wheel: A
 
 def test_wheels_of_one_package_that_carry_and_need_the_same_count_once() -> None:
     wheels = [WheelFacts(f"{tag}.whl", "a", ("b",), (GFX906,), frozenset("a")) for tag in ("cp311", "cp312")]
-    assert carriers_of(wheels) == [Carrier("a", (GFX906,), ("b",))]
+    assert carriers_of(wheels) == [PackageTargets("a", (GFX906,), ("b",))]
     needier = WheelFacts("cp313.whl", "a", ("c",), (GFX906,), frozenset("a"))
-    assert carriers_of([*wheels, needier]) == [Carrier("a", (GFX906,), ("b", "c"))]
+    assert carriers_of([*wheels, needier]) == [PackageTargets("a", (GFX906,), ("b", "c"))]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from rocwheel.core.workers import Told
+    from rocwheel.core.workers import ReadContext
     from rocwheel.index.notes import Found
     from tests.index.conftest import AddWheel
 
@@ -179,7 +179,7 @@ class Elsewhere:
         self._after_reading = after_reading
 
     def map(
-        self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], Told]
+        self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], ReadContext]
     ) -> Iterator[Result]:
         """Read the items one after another."""
         for item in items:

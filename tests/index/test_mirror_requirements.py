@@ -15,7 +15,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.hashing import hash_file
 from rocwheel.index.mirror import MirrorPlan, make_mirror, plan_mirror
 from rocwheel.index.mirror_choice import Choice, Machines
-from rocwheel.index.mirror_requirements import NeedsReader
+from rocwheel.index.mirror_requirements import DependencyReader
 from rocwheel.index.reading import ListedFile
 from rocwheel.index.source import IndexSource
 from rocwheel.index.write_index import IndexOptions, write_index
@@ -75,7 +75,9 @@ LINUX, WINDOWS = Machines(("linux_x86_64",)), Machines(("win_amd64",))
 def plan(there: Path, *, machines: Machines = LINUX, **choice: object) -> MirrorPlan:
     wanted = Choice(**{"projects": ("rocm",), "machines": machines, "requirements": True, **choice})  # type: ignore[arg-type]
     source = IndexSource((there / "simple").as_uri())
-    return plan_mirror([source], wanted, lambda name: "gfx942" not in name, NeedsReader(there.parent / "here/dist"))
+    return plan_mirror(
+        [source], wanted, lambda name: "gfx942" not in name, DependencyReader(there.parent / "here/dist")
+    )
 
 
 def names(found: MirrorPlan) -> list[str]:
@@ -161,7 +163,7 @@ def test_whatever_an_sdist_says_is_read_or_refused(data: bytes) -> None:
             metadata_sha256=None, yanked=None, upload_time=None,
         )  # fmt: skip
         try:
-            needs = NeedsReader(folder).read(file)
+            needs = DependencyReader(folder).read(file)
         except InputError as e:
             assert str(folder) in str(e)  # noqa: PT017
         else:

@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.environment.coherence import Carrier, check_coherence
+from rocwheel.environment.coherence import PackageTargets, check_coherence
 from rocwheel.targets.declaration import decode_declaration, encode_declaration
 
 
@@ -21,7 +21,7 @@ def test_targets_are_declared_in_canonical_order() -> None:
 
 
 def test_a_check_of_coherence_is_recorded() -> None:
-    carriers = [Carrier("blas", (TargetId("gfx906"),)), Carrier("fft", (TargetId("gfx1030"),), ("blas",))]
+    carriers = [PackageTargets("blas", (TargetId("gfx906"),)), PackageTargets("fft", (TargetId("gfx1030"),), ("blas",))]
     document = decode_declaration(encode_declaration([], check_coherence(carriers).recorded), source="x")
     assert document.coherence is not None
     assert document.coherence.packages == ("blas", "fft")

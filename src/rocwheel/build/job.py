@@ -14,7 +14,7 @@ from rocwheel.artifacts.summary import digest_artifacts
 from rocwheel.build.building import BuildResult, build, find_leftovers, remove_unfinished
 from rocwheel.build.estimate import Estimate, estimate
 from rocwheel.build.facts import check_one_platform, read_facts, with_plain_bin
-from rocwheel.build.manifest import Ingredients, Repetition, make_manifest
+from rocwheel.build.manifest import BuildInputs, Rebuild, make_manifest
 from rocwheel.build.plan import Plan
 from rocwheel.build.planning.components import add_sboms
 from rocwheel.build.planning.make_plan import make_plan
@@ -43,7 +43,7 @@ class OpenedPlan(msgspec.Struct, frozen=True):
     """A plan whose files can be read, and what it is made of: with a date, all of its artifacts."""
 
     plan: Plan
-    ingredients: Ingredients
+    ingredients: BuildInputs
 
 
 class PlanJob(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class PlanJob(msgspec.Struct, frozen=True):
     options: PlanOptions = PlanOptions()
     more_dirs: tuple[Path, ...] = ()
     """Further folders of artifacts."""
-    repeats: Repetition | None = None
+    repeats: Rebuild | None = None
     """The build that is to be made again: inputs have to be the same."""
 
     def source_date(self) -> SourceDate:
@@ -98,7 +98,7 @@ class PlanJob(msgspec.Struct, frozen=True):
                     digests = digests or digest_artifacts(catalog.entries, executor, kept)
                     made = add_sboms(made, digests, source_date)
                 used = tuple((one, catalog.locations[name]) for name, one in digests.items())
-                yield OpenedPlan(made, Ingredients(used, self.recipe, recipe_sha256, self.options))
+                yield OpenedPlan(made, BuildInputs(used, self.recipe, recipe_sha256, self.options))
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
         """Return the plan; the files that it names may be gone."""

@@ -41,7 +41,7 @@ _FOR_MESSAGES = ("targets_source", "platform_tag_source")
 _LIBRARIES = ("cyclonedx-python-lib", "msgspec", "packaging")
 
 
-class Ingredients(msgspec.Struct, frozen=True):
+class BuildInputs(msgspec.Struct, frozen=True):
     """What a build is made of, and how."""
 
     artifacts: tuple[tuple[ArtifactDigest, str], ...]
@@ -53,7 +53,7 @@ class Ingredients(msgspec.Struct, frozen=True):
 
 
 def make_manifest(
-    ingredients: Ingredients,
+    ingredients: BuildInputs,
     plan: Plan,
     built: Sequence[BuiltDistribution],
     folder: Path | None,
@@ -117,7 +117,7 @@ _REMEDIES = {
 """What to do about what is no library; all else can be installed."""
 
 
-class Repetition(msgspec.Struct, frozen=True):
+class Rebuild(msgspec.Struct, frozen=True):
     """A build that is to be made again."""
 
     source: Path
@@ -186,7 +186,7 @@ class Repetition(msgspec.Struct, frozen=True):
                 yield WorkError(path, f"has the SHA-256 {made[path].sha256}", expected=before[path].sha256)
 
 
-def read_repetition(path: Path) -> Repetition:
+def read_repetition(path: Path) -> Rebuild:
     """Read the manifest of a build that is to be made again, and compare this rocwheel with the one that made it.
 
     ``path`` is as for `find_manifest`.
@@ -204,7 +204,7 @@ def read_repetition(path: Path) -> Repetition:
         options = convert_value(given, PlanOptions)
     except msgspec.ValidationError as e:
         raise InputError(path, f"is damaged: options: {shortened(str(e))}", expected=_DAMAGED) from e
-    return Repetition(path, manifest, options, level)
+    return Rebuild(path, manifest, options, level)
 
 
 def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:

@@ -17,13 +17,13 @@ from rocwheel.cli.app import app, check_words, is_help_wanted, usage_error
 from rocwheel.cli.commands import load_commands
 from rocwheel.cli.output import begin_documents, messages, prepare_streams, report_document, report_error
 from rocwheel.cli.progress import end_progress
-from rocwheel.cli.reference_options import current_words
+from rocwheel.cli.reference_options import translate_reference_options
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, limit_remedy, memory_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.cli.remote import BroughtUrls
+    from rocwheel.cli.remote import RemoteInputs
 
 __all__ = ["app", "load_commands", "main"]
 
@@ -69,16 +69,16 @@ def _run() -> int:
         sys.stdout.flush()
 
 
-def _brought_urls() -> AbstractContextManager[BroughtUrls | None]:
+def _brought_urls() -> AbstractContextManager[RemoteInputs | None]:
     """Return what brings files at URLs, or nothing where no word holds one."""
     if not any("://" in word for word in sys.argv[1:]):
         return nullcontext()
     # Only now, as short commands would wait for what it imports.
-    brought: AbstractContextManager[BroughtUrls] = import_module("rocwheel.cli.remote").brought_urls()
+    brought: AbstractContextManager[RemoteInputs] = import_module("rocwheel.cli.remote").remote_inputs()
     return brought
 
 
-def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
+def _with_paths(words: list[str], urls: RemoteInputs | None) -> list[str]:
     """Return the words with paths in place of URLs of files and folders; all else about them is right by then."""
     if urls is None or is_help_wanted(words):
         return words
@@ -89,7 +89,7 @@ def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
     return fetched
 
 
-def _attempt(urls: BroughtUrls | None) -> int:
+def _attempt(urls: RemoteInputs | None) -> int:
     try:
         return _call(urls)
     except RocwheelError as e:
@@ -137,9 +137,9 @@ def _dropping(stream: TextIO) -> Iterator[None]:
         _drop(stream)
 
 
-def _call(urls: BroughtUrls | None) -> int:
+def _call(urls: RemoteInputs | None) -> int:
     """Run the command that the words name; raise whatever ends it."""
-    words, notes = current_words(sys.argv[1:])
+    words, notes = translate_reference_options(sys.argv[1:])
     if not _is_quiet(words):
         for note in notes:
             messages.print(f"note: {note}", markup=False)

@@ -30,7 +30,7 @@ from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, complete_rules, shared, takes
-from rocwheel.cli.output import print_json, report_warning, results, setup_logging, teller
+from rocwheel.cli.output import message_printer, print_json, report_warning, results, setup_logging
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
 from rocwheel.core.errors import InputError, RocwheelError
@@ -377,14 +377,14 @@ def audit_(
         place, found = "rocwheel audit", "the argument PATH is missing"
         raise InputError(place, found, remedy="See rocwheel audit --help.")
     files = ReportFiles(configured.updated, sarif, configured.settings_file, configured.known_file)
-    with reading(scheduler, teller(quiet=quiet)) as readers:
+    with reading(scheduler, message_printer(quiet=quiet)) as readers:
         source, progress = index, make_progress(quiet=quiet)
         audited, context = (tuple(shared_paths(scheduler, given or ())) for given in (paths, with_packages))
         given_packages = _Packages(audited, context, source, progress, [], readers)
         report = _audit(given_packages, configured.settings, configured.known_file, files)
     _print(report, json=json, quiet=quiet, verbose=verbose)
     if configured.updated:
-        teller(quiet=quiet)(f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}")
+        message_printer(quiet=quiet)(f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}")
     raise_all(UNREADABLE, given_packages.unread)
     if report.errors and not configured.updated:
         sys.exit(1)

@@ -16,7 +16,7 @@ from rocwheel.build.cluster.job import ClusterJob
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
-from rocwheel.cli.output import messages, print_json, setup_logging, teller
+from rocwheel.cli.output import message_printer, messages, print_json, setup_logging
 from rocwheel.cli.plan import print_built, print_facts, read_build_inputs, spelled_seconds
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache import packed_cache
@@ -80,7 +80,9 @@ def build(
         place = packed_cache(os.environ) if cache else None
         made, result = BuildJob(inputs, Path(dest_dir), used_level, jobs, place).run(progress=progress)
     else:
-        made, result = ClusterJob(inputs, dest_dir, scheduler, used_level).run(teller(quiet=quiet), progress=progress)
+        made, result = ClusterJob(inputs, dest_dir, scheduler, used_level).run(
+            message_printer(quiet=quiet), progress=progress
+        )
     if result.removed and not quiet:
         names = ", ".join(Path(path).name for path in result.removed)
         messages.print(f"removed unfinished files of a killed build: {names}", markup=False)

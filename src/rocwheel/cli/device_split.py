@@ -34,7 +34,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import convert_all, raise_all, worker_count
 from rocwheel.device.split.files import SplitChoice
-from rocwheel.device.split.join_wheels import mend_wheels
+from rocwheel.device.split.join_wheels import resplit_wheels
 from rocwheel.device.split.split_tree import SplitOrder, SplitReport, split_tree
 from rocwheel.device.split.split_unpacked import is_unpacked_wheel, split_unpacked
 from rocwheel.device.split.split_wheel import WheelSplit, split_wheel
@@ -107,7 +107,7 @@ def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting, 
     _check_names(wheels)
     moment = SourceDate.from_environment(os.environ)
     if mend:
-        reports: Sequence[WheelSplit] = mend_wheels(wheels, how.dest_dir, order, moment)
+        reports: Sequence[WheelSplit] = resplit_wheels(wheels, how.dest_dir, order, moment)
     else:
         reports = convert_all("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
     _print(reports, how)

@@ -23,7 +23,7 @@ from rocwheel.cli.options import (
     shared,
     takes,
 )
-from rocwheel.cli.output import messages, print_json, report_warning, setup_logging, teller
+from rocwheel.cli.output import message_printer, messages, print_json, report_warning, setup_logging
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line, print_text
 from rocwheel.core.errors import InputError, RocwheelError
@@ -261,7 +261,7 @@ def index(
     unread: list[RocwheelError] = []
     variants.add(lambda: find_groups(dist_dirs, target).values(), quiet=quiet)
     wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=quiet))
-    with reading(scheduler, teller(quiet=quiet)) as readers:
+    with reading(scheduler, message_printer(quiet=quiet)) as readers:
         report = write_indexes(dist_dirs, target, options=replace(wanted, readers=readers), unread=unread)
     if not quiet:
         print_notes(report, dist_dirs)

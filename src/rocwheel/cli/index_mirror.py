@@ -48,7 +48,7 @@ from rocwheel.index.mirror import (
     plan_mirror,
 )
 from rocwheel.index.mirror_choice import LATEST, Choice, Machines, normalized_pattern, split_extras
-from rocwheel.index.mirror_requirements import NeedsReader
+from rocwheel.index.mirror_requirements import DependencyReader
 from rocwheel.index.source import IndexSource
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.machine import native_targets
@@ -208,15 +208,15 @@ def mirror(
 
 
 @contextmanager
-def _open_needs(choice: Choice, dest_dir: Path, *, dry_run: bool) -> Iterator[NeedsReader | None]:
+def _open_needs(choice: Choice, dest_dir: Path, *, dry_run: bool) -> Iterator[DependencyReader | None]:
     """Give what reads requirements, if they are wanted; a dry run leaves nothing of what it has to fetch for that."""
     if not choice.requirements:
         yield None
     elif dry_run:
         with TemporaryDirectory() as folder:
-            yield NeedsReader(Path(folder))
+            yield DependencyReader(Path(folder))
     else:
-        yield NeedsReader(dest_dir / FILES_FOLDER)
+        yield DependencyReader(dest_dir / FILES_FOLDER)
 
 
 def _unserved(plan: MirrorPlan, agents: Iterable[TargetId]) -> Iterator[InputError]:

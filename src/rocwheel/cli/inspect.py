@@ -12,7 +12,7 @@ from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
 from rocwheel.cli.device import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
 from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption
-from rocwheel.cli.output import print_json, report_warning, results, setup_logging, teller
+from rocwheel.cli.output import message_printer, print_json, report_warning, results, setup_logging
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_target_table
 from rocwheel.cli.text import group_kernel_files, kernel_folder
@@ -58,7 +58,7 @@ def inspect(
     kernels: list[FileFacts] = []
     paths = shared_paths(scheduler, paths)
     progress = make_progress(quiet=quiet or as_json)
-    with reading(scheduler, teller(quiet=quiet)) as readers:
+    with reading(scheduler, message_printer(quiet=quiet)) as readers:
         for facts in inspect_paths(paths, deep=deep, limit=limit << 30, readers=readers, progress=progress):
             files.append(facts)
             if as_json or facts.error:

@@ -82,7 +82,7 @@ results = LazyConsole()
 """Standard output, for text other than tables."""
 
 
-def teller(*, quiet: bool) -> Callable[[str], object]:
+def message_printer(*, quiet: bool) -> Callable[[str], object]:
     """Return what prints a sentence for people, or nothing where they want none."""
     return (lambda _: None) if quiet else lambda text: messages.print(text, markup=False)
 

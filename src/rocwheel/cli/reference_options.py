@@ -42,7 +42,7 @@ _OLD = {
 }
 
 
-def current_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def translate_reference_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a command line with today's words in place of old options, and a note for each of these.
 
     Other commands than ``build`` and ``plan`` stay as they are. Raises `InputError` for an old option beside the one

@@ -107,7 +107,7 @@ OTHER_URLS = frozenset({"--builder-id", "--index-url", "--extra-index-url", "--f
 """Options, of any command, that take the URL of something else than what is to be read."""
 
 
-class Taker(msgspec.Struct, frozen=True):
+class UrlArgument(msgspec.Struct, frozen=True):
     """Where a command takes URLs of files and folders, and what of these it needs.
 
     One that reads neither here knows by itself what to do with URLs.
@@ -131,9 +131,9 @@ class Taker(msgspec.Struct, frozen=True):
     """The option with which others write for it, to URLs, too."""
 
 
-def find_taker(words: Sequence[str]) -> Taker | None:
+def find_url_argument(words: Sequence[str]) -> UrlArgument | None:
     """Return what the command of these words takes, or nothing for one that takes no URLs."""
-    return TAKERS.get(" ".join(words[:2])) or TAKERS.get(" ".join(words[:1]))
+    return URL_ARGUMENTS.get(" ".join(words[:2])) or URL_ARGUMENTS.get(" ".join(words[:1]))
 
 
 def _archives(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
@@ -160,34 +160,34 @@ _PACKAGED = Selection("packaged artifacts", _packaged)
 _ARTIFACTS = Selection("artifacts", _archives)
 _DISTRIBUTIONS = Selection("distributions", distributions_in)
 _SDISTS = Selection("sdists", _sdists)
-_BY_ITSELF = Taker()
+_BY_ITSELF = UrlArgument()
 
-TAKERS = {
-    "build": Taker(_PACKAGED, options=("--artifact-dir",), has_arguments=False, writes_with="--scheduler"),
-    "plan": Taker(_PACKAGED, options=("--artifact-dir",), has_arguments=False),
-    "artifacts list": Taker(_ARTIFACTS),
-    "artifacts archive": Taker(_ARTIFACTS),
-    "artifacts merge": Taker(_ARTIFACTS, options=("--primary",)),
+URL_ARGUMENTS = {
+    "build": UrlArgument(_PACKAGED, options=("--artifact-dir",), has_arguments=False, writes_with="--scheduler"),
+    "plan": UrlArgument(_PACKAGED, options=("--artifact-dir",), has_arguments=False),
+    "artifacts list": UrlArgument(_ARTIFACTS),
+    "artifacts archive": UrlArgument(_ARTIFACTS),
+    "artifacts merge": UrlArgument(_ARTIFACTS, options=("--primary",)),
     "artifacts fetch": _BY_ITSELF,
-    "index": Taker(_DISTRIBUTIONS, needs_copies=True),
+    "index": UrlArgument(_DISTRIBUTIONS, needs_copies=True),
     "index mirror": _BY_ITSELF,
-    "index yank": Taker(writes=True),
-    "index unyank": Taker(writes=True),
+    "index yank": UrlArgument(writes=True),
+    "index unyank": UrlArgument(writes=True),
     "lock": _BY_ITSELF,
-    "publish": Taker(writes=True),
-    "promote": Taker(_DISTRIBUTIONS),
-    "selector merge": Taker(_SDISTS, (".tar.gz", ".json", ".whl")),
-    "audit": Taker(_DISTRIBUTIONS, (".whl",), ("--with",), is_shown=True),
-    "verify": Taker(files=(".whl",)),
-    "diff": Taker(_DISTRIBUTIONS, (".whl",), is_shown=True),
-    "report": Taker(_DISTRIBUTIONS, (".whl",), ("--against",), is_shown=True),
-    "inspect": Taker(files=_ANY),
-    "device list": Taker(files=_ANY),
+    "publish": UrlArgument(writes=True),
+    "promote": UrlArgument(_DISTRIBUTIONS),
+    "selector merge": UrlArgument(_SDISTS, (".tar.gz", ".json", ".whl")),
+    "audit": UrlArgument(_DISTRIBUTIONS, (".whl",), ("--with",), is_shown=True),
+    "verify": UrlArgument(files=(".whl",)),
+    "diff": UrlArgument(_DISTRIBUTIONS, (".whl",), is_shown=True),
+    "report": UrlArgument(_DISTRIBUTIONS, (".whl",), ("--against",), is_shown=True),
+    "inspect": UrlArgument(files=_ANY),
+    "device list": UrlArgument(files=_ANY),
 }
 """By command; docs/stores.md has the same for users."""
 
 
-_Fetch: TypeAlias = "Callable[[str, Taker], str]"
+_Fetch: TypeAlias = "Callable[[str, UrlArgument], str]"
 """Returns what takes the place of the URL of a folder."""
 
 _OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
@@ -208,7 +208,7 @@ def fetch_folders(words: Sequence[str]) -> list[str]:
     """
     is_quiet = bool({"--quiet", "-q"} & {*words})
 
-    def fetch(url: str, taker: Taker) -> str:
+    def fetch(url: str, taker: UrlArgument) -> str:
         return fetch_folder(url, taker.folders, is_quiet=is_quiet, is_shown=taker.is_shown) if taker.folders else url
 
     return _replace(words, fetch)
@@ -220,12 +220,12 @@ def check_urls(words: Sequence[str]) -> bool:
     Others read files by range, and ask for little before they look at their options.
     """
     _replace(words, lambda url, _: url)
-    taker = find_taker(words)
+    taker = find_url_argument(words)
     return taker is not None and taker.folders is not None
 
 
 def _replace(words: Sequence[str], fetch: _Fetch) -> list[str]:
-    taker = find_taker(words)
+    taker = find_url_argument(words)
     _refuse_outputs(words, taker)
     end = words.index("--") if "--" in words else len(words)
     if (taker and not taker.folders) or not any("://" in word for word in words[:end]):
@@ -234,7 +234,7 @@ def _replace(words: Sequence[str], fetch: _Fetch) -> list[str]:
     return [*brought, *words[end:]]
 
 
-def _bring(words: Sequence[str], place: int, taker: Taker | None, fetch: _Fetch) -> str:
+def _bring(words: Sequence[str], place: int, taker: UrlArgument | None, fetch: _Fetch) -> str:
     """Return the word at a place, or what takes the place of its URL."""
     word, before = words[place], words[place - 1] if place else ""
     option, equals, value = word.partition("=")
@@ -261,7 +261,7 @@ def _require_copies(words: Sequence[str], url: str) -> None:
         raise InputError(shown_url(url), found, remedy="Add --files copy --output DIR; `index mirror` copies an index.")
 
 
-def _refuse_outputs(words: Sequence[str], taker: Taker | None) -> None:
+def _refuse_outputs(words: Sequence[str], taker: UrlArgument | None) -> None:
     """Raise `InputError` for a URL that a command would have to write to."""
     if taker and (taker.writes or (taker.writes_with and any(word.startswith(taker.writes_with) for word in words))):
         return
@@ -282,21 +282,21 @@ class _Brought(msgspec.Struct, frozen=True):
     remote: RemoteFile | None
 
 
-class BroughtUrls:
+class RemoteInputs:
     """The files that the URLs of one command line lead to."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._brought: list[_Brought] = []
         self._is_quiet = self._is_audit = False
-        self._taker = Taker()
+        self._taker = UrlArgument()
 
     def bring(self, words: Sequence[str]) -> list[str]:
         """Return the words of a command line with a path in place of each URL of a file to read.
 
         Raises `InputError` and `StoreError` as `open_file` and `RemoteFile` do.
         """
-        taker = find_taker(words)
+        taker = find_url_argument(words)
         if taker is None or not taker.files:
             return list(words)
         self._taker, self._is_audit = taker, words[0] == "audit"
@@ -363,7 +363,7 @@ def _fetch(store: Store, name: str, place: Path) -> int:
 
 
 @contextmanager
-def brought_urls() -> Iterator[BroughtUrls]:
+def remote_inputs() -> Iterator[RemoteInputs]:
     """Yield what brings the files of a command line; they go with the block."""
     with ExitStack() as stack:
-        yield BroughtUrls(stack)
+        yield RemoteInputs(stack)

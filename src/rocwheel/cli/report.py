@@ -9,7 +9,7 @@ import typer
 
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import print_json, setup_logging, teller
+from rocwheel.cli.output import message_printer, print_json, setup_logging
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.workers import raise_all
 from rocwheel.report.make_report import make_report
@@ -58,7 +58,7 @@ def report(
     )
     if output:
         size = write_page(output, found)
-        teller(quiet=quiet or as_json)(f"{output}: {size} bytes")
+        message_printer(quiet=quiet or as_json)(f"{output}: {size} bytes")
     if as_json:
         print_json("report", 1, found)
     raise_all(_UNREAD, unread)

@@ -25,10 +25,10 @@ from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.runs_on import FileVerdict, FolderLack, judge_files, opened_verdicts
 from rocwheel.device.surroundings import NamedRelease, find_release
 from rocwheel.environment.coherence import (
-    Carrier,
     CoherenceReport,
     DebFacts,
     Gap,
+    PackageTargets,
     WheelFacts,
     carriers_of,
     check_coherence,
@@ -132,7 +132,7 @@ def _read_facts(path: Path) -> WheelFacts | DebFacts:
     return read_wheel_facts(path)
 
 
-def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[Carrier]:
+def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[PackageTargets]:
     """Return what is compared; raise what keeps it from being compared together with the packages not read."""
     try:
         wheels = carriers_of([one for one in facts if isinstance(one, WheelFacts)])
@@ -188,7 +188,9 @@ def _unusable_json(gap: CodeGap) -> dict[str, Any]:
     }
 
 
-def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, partly: bool, quiet: bool) -> list[str]:
+def _coherence_lines(
+    report: CoherenceReport, carriers: list[PackageTargets], *, partly: bool, quiet: bool
+) -> list[str]:
     lines = [str(finding) for finding in (*report.gaps, *report.misdeclared)]
     fails = [gap for gap in report.unusable if gap.reach is Reach.FAILS]
     lines += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in fails]

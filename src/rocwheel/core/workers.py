@@ -135,7 +135,7 @@ def work_in_order(
 
 
 @contextmanager
-def call_beside(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
+def run_in_background(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
     """Yield a function that has a thread call ``function``, one call behind; what that raises, the next one raises.
 
     All calls are done at the end of the block.
@@ -156,7 +156,7 @@ def call_beside(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes
 Result = TypeVar("Result")
 
 
-class Told(NamedTuple):
+class ReadContext(NamedTuple):
     """What readers are told of an item before it is read."""
 
     name: str
@@ -171,7 +171,7 @@ class Readers(Protocol):
     """Workers that may be on other machines; these have the files under the same paths."""
 
     def map(
-        self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], Told]
+        self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], ReadContext]
     ) -> Iterator[Result]:
         """Yield what ``function`` returns for each item, in their order; both can be copied by pickle.
 

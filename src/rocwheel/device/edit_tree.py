@@ -87,7 +87,7 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the file is a kpack archive, which can be compressed and pruned."""
 
 
-class Fate(enum.Enum):
+class PruneAction(enum.Enum):
     """What becomes of a file or symlink of the tree."""
 
     DROPPED = "dropped"
@@ -127,12 +127,14 @@ def _has_bundles(data: Data, name: str) -> bool:
         return False
 
 
-def link_fate(place: PurePath, keep: Sequence[TargetId]) -> Fate:
+def link_fate(place: PurePath, keep: Sequence[TargetId]) -> PruneAction:
     """Return what becomes of a symlink at ``place`` in the tree, by its name."""
-    return Fate.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else Fate.COPIED
+    return (
+        PruneAction.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else PruneAction.COPIED
+    )
 
 
-def file_fate(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> Fate:
+def file_fate(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> PruneAction:
     """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
     if code.targets:
         is_device_code = code.is_code_alone or code.is_archive
@@ -140,9 +142,9 @@ def file_fate(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> Fate
     else:
         is_for_others = is_kernel_file(place.name) and _is_named_for_others(place, keep)
     if is_for_others:
-        return Fate.DROPPED
+        return PruneAction.DROPPED
     is_mixed = code.is_archive and not all(_is_kept([target], keep) for target in code.targets)
-    return Fate.EDITED if code.has_bundles or is_mixed else Fate.COPIED
+    return PruneAction.EDITED if code.has_bundles or is_mixed else PruneAction.COPIED
 
 
 def _is_kept(targets: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
@@ -216,7 +218,7 @@ def _begins_like_a_wheel(path: Path) -> bool:
 def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
     """Return whether a member has device code to look through, or is for other targets by its name."""
     if not is_binary(member_head(member)):
-        return file_fate(PurePosixPath(member.name), FileCode(), keep) is Fate.DROPPED
+        return file_fate(PurePosixPath(member.name), FileCode(), keep) is PruneAction.DROPPED
     with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
         return bool(read_file_code(data, member.source).targets)
 
@@ -298,14 +300,14 @@ def _edit(job: _Job) -> TreeEdit:
     made = convert_all(str(job.source), lambda place: (place, _edit_path(job, place)), places)
     fates = dict(made)
     signed = [fate for fate in fates.values() if isinstance(fate, SignedFileError)]
-    dropped = [str(place) for place, fate in fates.items() if fate is Fate.DROPPED]
+    dropped = [str(place) for place, fate in fates.items() if fate is PruneAction.DROPPED]
     dangling = list(_drop_dangling_links(job))
     rewritten = [fate for fate in fates.values() if isinstance(fate, RewriteReport)]
     same = [report for report in rewritten if not report.changed]
     return TreeEdit(
         dropped=(*dropped, *dangling),
         edited=tuple(report for report in rewritten if report.changed),
-        copied=sum(fate is Fate.COPIED for fate in fates.values()) - len(dangling) + len(same) + len(signed),
+        copied=sum(fate is PruneAction.COPIED for fate in fates.values()) - len(dangling) + len(same) + len(signed),
         warnings=(
             *(warning for report in same for warning in report.warnings),
             *map(signed_warning, signed),
@@ -314,33 +316,33 @@ def _edit(job: _Job) -> TreeEdit:
     )
 
 
-def _edit_path(job: _Job, place: Path) -> Fate | RewriteReport | SignedFileError | None:
+def _edit_path(job: _Job, place: Path) -> PruneAction | RewriteReport | SignedFileError | None:
     """Bring one path over; return what became of it, none for a folder, and for a signed file why it is copied."""
     path, made = job.source / place, job.made / place
     if path.is_symlink():
-        fate = link_fate(place, job.edit.keep) if job.edit else Fate.COPIED
-        if fate is Fate.COPIED:
+        fate = link_fate(place, job.edit.keep) if job.edit else PruneAction.COPIED
+        if fate is PruneAction.COPIED:
             made.symlink_to(path.readlink())
         return fate
     if path.is_dir():
         made.mkdir(parents=True, exist_ok=True)
         return None
     fate = _fate(job, place, _read_code(path))
-    if fate is Fate.EDITED:
+    if fate is PruneAction.EDITED:
         try:
             return job.rewrite(path, made)
         except SignedFileError as e:
             copy_file(path, made)
             return e
-    if fate is Fate.COPIED:
+    if fate is PruneAction.COPIED:
         copy_file(path, made)
     return fate
 
 
-def _fate(job: _Job, place: Path, code: FileCode) -> Fate:
+def _fate(job: _Job, place: Path, code: FileCode) -> PruneAction:
     if job.edit is not None:
         return file_fate(place, code, job.edit.keep)
-    return Fate.EDITED if code.has_bundles or code.is_archive else Fate.COPIED
+    return PruneAction.EDITED if code.has_bundles or code.is_archive else PruneAction.COPIED
 
 
 def _read_code(path: Path) -> FileCode:

@@ -23,8 +23,8 @@ from rocwheel.core.writing import safe_mode
 from rocwheel.device.edit_bundles import Prune, any_variant_runs
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder, RewriteReport, signed_warning
 from rocwheel.device.edit_tree import (
-    Fate,
     FileCode,
+    PruneAction,
     file_fate,
     file_targets,
     find_emptied_libraries,
@@ -200,7 +200,7 @@ class _Job:
     def _bring(self, member: ZipMember, wheel: OpenWheel) -> None:
         place = PurePosixPath(member.name)
         if stat.S_ISLNK(member.mode):
-            fate = link_fate(place, self.keep) if self.keep is not None else Fate.COPIED
+            fate = link_fate(place, self.keep) if self.keep is not None else PruneAction.COPIED
             self._keep_or_drop(member, wheel, fate)
         elif not is_binary(member_head(member)):
             self._keep_or_drop(member, wheel, self._fate(place, FileCode()))
@@ -210,23 +210,23 @@ class _Job:
                 self.targets.before.update(code.targets)
                 self.is_host |= is_host_file(data) and read_split_library(data, name=member.source) is not None
                 fate = self._fate(place, code)
-                if fate is Fate.EDITED:
+                if fate is PruneAction.EDITED:
                     self.targets.after.update(self._edit(member, wheel, data))
                 else:
-                    self.targets.after.update(code.targets if fate is Fate.COPIED else ())
+                    self.targets.after.update(code.targets if fate is PruneAction.COPIED else ())
                     self._keep_or_drop(member, wheel, fate)
 
-    def _fate(self, place: PurePosixPath, code: FileCode) -> Fate:
+    def _fate(self, place: PurePosixPath, code: FileCode) -> PruneAction:
         if self.keep is not None:
             return file_fate(place, code, self.keep)
         if self.order.edit is None:
-            return Fate.EDITED if code.has_bundles or code.is_archive else Fate.COPIED
+            return PruneAction.EDITED if code.has_bundles or code.is_archive else PruneAction.COPIED
         # Code for another target would not be looked for under the name of this one.
         is_named = bool(processors_of_name(place.as_posix()))
-        return Fate.EDITED if code.has_bundles and not is_named else Fate.COPIED
+        return PruneAction.EDITED if code.has_bundles and not is_named else PruneAction.COPIED
 
-    def _keep_or_drop(self, member: ZipMember, wheel: OpenWheel, fate: Fate) -> None:
-        if fate is Fate.DROPPED:
+    def _keep_or_drop(self, member: ZipMember, wheel: OpenWheel, fate: PruneAction) -> None:
+        if fate is PruneAction.DROPPED:
             self.dropped.append(member.name)
             return
         self.copied += 1
@@ -238,14 +238,14 @@ class _Job:
             return self._edit_unsigned(member, wheel, data)
         except SignedFileError as e:
             self.warnings.append(signed_warning(e))
-            self._keep_or_drop(member, wheel, Fate.COPIED)
+            self._keep_or_drop(member, wheel, PruneAction.COPIED)
             return file_targets(data, member.source)
 
     def _edit_unsigned(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
         """Do what `_edit` does; raise `SignedFileError` where a signature would become void."""
         with _edited(data, member, self.order) as (content, report, warning):
             if not report.changed:
-                self._keep_or_drop(member, wheel, Fate.COPIED)
+                self._keep_or_drop(member, wheel, PruneAction.COPIED)
                 return file_targets(data, member.source)
             self.edited.append(msgspec.structs.replace(report, path=member.name))
             self.warnings += [warning] if warning else []

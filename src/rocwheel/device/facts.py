@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.kpack.archive import KpackArchive
     from rocwheel.binary.kpack.markers import SplitUnit
     from rocwheel.core.reading import Data
-    from rocwheel.device.kpack_code import Beside, CodeUnit, KpackCode, StoredCode
+    from rocwheel.device.kpack_code import ArchiveLookup, CodeUnit, KpackCode, StoredCode
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
@@ -234,7 +234,7 @@ def _read_payload(payload: Data, entry: BundleEntry, place: Place) -> tuple[int 
 
 
 def read_kpack_facts(
-    data: Data, *, name: str, look: Look, folder: Path | None, beside: Beside | None = None
+    data: Data, *, name: str, look: Look, folder: Path | None, beside: ArchiveLookup | None = None
 ) -> DeviceFacts | None:
     """Gather the facts of the archive or split library ``name``; none for another file.
 
@@ -321,7 +321,7 @@ _BRIEFLY = Look()
 
 
 def read_device_facts(
-    data: Data, *, name: str, look: Look = _BRIEFLY, folder: Path | None = None, beside: Beside | None = None
+    data: Data, *, name: str, look: Look = _BRIEFLY, folder: Path | None = None, beside: ArchiveLookup | None = None
 ) -> DeviceFacts | None:
     """Gather the facts of the file ``name``; none when it has no device code.
 

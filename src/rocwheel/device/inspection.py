@@ -16,7 +16,7 @@ from rocwheel.binary.pe.header import PeBytes, bits_of_pe, machine_name
 from rocwheel.binary.pe.object_file import read_object_file
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import Readers, Told
+from rocwheel.core.workers import ReadContext, Readers
 from rocwheel.device.facts import DeviceFacts, Look, read_device_facts
 from rocwheel.device.kpack_code import GivenArchives
 from rocwheel.wheels.binaries import Binary, find_all_binaries, read_found, tracked_binaries
@@ -247,8 +247,8 @@ def inspect_paths(
         yield FileFacts(str(found.source), 0, error=found) if isinstance(found, InputError) else next(read)
 
 
-def _tell(binary: Binary) -> Told:
-    return Told(binary.name, binary.size, binary.member.packed.path if binary.member else binary.name)
+def _tell(binary: Binary) -> ReadContext:
+    return ReadContext(binary.name, binary.size, binary.member.packed.path if binary.member else binary.name)
 
 
 def _inspect(look: Look, archives: GivenArchives, binary: Binary) -> FileFacts:

@@ -80,12 +80,12 @@ class GivenArchives:
             for binary in self._binaries
         )
 
-    def beside(self, library: Binary) -> Beside:
+    def beside(self, library: Binary) -> ArchiveLookup:
         """Return the archives as the markers of ``library`` name them."""
-        return Beside(self._binaries, library)
+        return ArchiveLookup(self._binaries, library)
 
 
-class Beside(NamedTuple):
+class ArchiveLookup(NamedTuple):
     """Archives that are given together with a library."""
 
     archives: Sequence[Binary]
@@ -287,7 +287,7 @@ class KpackCode(msgspec.Struct, frozen=True):
 
 @contextmanager
 def open_kpack_code(
-    data: Data, *, name: str, folder: Path | None, beside: Beside | None = None
+    data: Data, *, name: str, folder: Path | None, beside: ArchiveLookup | None = None
 ) -> Iterator[KpackCode | None]:
     """Yield the code of the file ``name`` if that is an archive or a split library; none otherwise.
 
@@ -329,7 +329,7 @@ def _follow(wrappers: Sequence[SplitUnit], opener: _Opener) -> KpackCode:
 class _Opener:
     """Opens each archive once, and keeps it open as long as ``stack`` is."""
 
-    def __init__(self, folder: Path | None, beside: Beside | None, stack: ExitStack) -> None:
+    def __init__(self, folder: Path | None, beside: ArchiveLookup | None, stack: ExitStack) -> None:
         self.folder, self.beside, self.stack = folder, beside, stack
         self.opened: dict[str, tuple[Data, KpackArchive] | None] = {}
         self.problems: dict[str, str] = {}

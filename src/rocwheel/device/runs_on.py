@@ -44,7 +44,7 @@ from rocwheel.core.scratch import temporary_folder
 from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.kpack_code import GivenArchives, Lookup, SearchedArchive, open_kpack_code
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
-from rocwheel.device.use import BundleCode, EntryCode, Use, load_use, look_up_use
+from rocwheel.device.use import BundleCode, EntryCode, SelectedCode, load_use, look_up_use
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files import Without, is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FileVerdict",
     "FolderLack",
-    "Use",
+    "SelectedCode",
     "judge_file",
     "judge_files",
     "opened_verdicts",
@@ -94,7 +94,7 @@ class FileVerdict(msgspec.Struct, frozen=True):
     gpu: TargetId
     """The GPU, with a setting of each feature that the file's code for it depends on."""
     runtime: Runtime
-    uses: tuple[Use, ...]
+    uses: tuple[SelectedCode, ...]
     kpacked: bool = False
     """Whether the code was moved to kpack archives of which none is there."""
     up_to: str = ""
@@ -298,7 +298,9 @@ class _Code(NamedTuple):
     hip: HipRuntime | None = None
     """The HIP runtime that a library needs."""
 
-    def uses(self, gpu: TargetId, runtime: Runtime, release: Release, beside: Sequence[TargetId]) -> tuple[Use, ...]:
+    def uses(
+        self, gpu: TargetId, runtime: Runtime, release: Release, beside: Sequence[TargetId]
+    ) -> tuple[SelectedCode, ...]:
         """Return what a release uses of each bundle."""
         own = (load_use(bundle, gpu, runtime, release) for bundle in self.loaded)
         found = (look_up_use(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
@@ -412,7 +414,7 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
     return not named or any(fit(target, verdict.gpu, runtime) is not Fit.NONE for target in named)
 
 
-def _counted(uses: Iterable[Use]) -> tuple[Use, ...]:
+def _counted(uses: Iterable[SelectedCode]) -> tuple[SelectedCode, ...]:
     counts = Counter(uses)
     return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
 
@@ -422,7 +424,7 @@ def _verdicts_by_release(
 ) -> Iterator[FileVerdict]:
     """Yield the verdict of a release, or of each span of releases that use the same for the same reasons."""
     rows = [release_of(rocm)] if rocm else [row for row in releases() if not code.hip or code.hip.is_of(row)]
-    spans: list[tuple[tuple[Use, ...], int, int]] = []
+    spans: list[tuple[tuple[SelectedCode, ...], int, int]] = []
     for number, row in enumerate(rows):
         uses = code.uses(verdict.gpu, verdict.runtime, row, beside)
         begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number

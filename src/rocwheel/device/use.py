@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.device.kpack_code import Found, Lookup
 
 
-class Use(msgspec.Struct, frozen=True):
+class SelectedCode(msgspec.Struct, frozen=True):
     """Bundles of one file from which the same code is taken; ``code`` is ``None`` where nothing runs."""
 
     code: TargetId | None
@@ -68,7 +68,7 @@ class BundleCode(NamedTuple):
         return is_opened and all(entry.loads_with(release) for entry in self.entries)
 
 
-def load_use(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Release) -> Use:
+def load_use(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Release) -> SelectedCode:
     """Return what a release of HIP loads from a bundle: the entry that it finds, if it loads the code object there."""
     if bundle.compressed is not None and bundle.compressed not in release.compressed:
         return _nothing(_unread_bundle(bundle.compressed))
@@ -83,7 +83,7 @@ def load_use(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Rel
         reasons = (f"{entry.target}: {why or explain(entry.target, agent, runtime)}" for entry, why in each)
         return _nothing("; ".join(reasons) or "no device code")
     refused = _why_refused(choice.code, found[choice.index].header, agent, runtime, release)
-    return _nothing(refused) if refused else Use(choice.code, choice.fit, choice.reason, 1)
+    return _nothing(refused) if refused else SelectedCode(choice.code, choice.fit, choice.reason, 1)
 
 
 def _why_refused(
@@ -148,7 +148,7 @@ def look_up_use(
     release: Release,
     headers: Mapping[tuple[str, int], LoadedHeader],
     beside: Sequence[TargetId] = (),
-) -> Use:
+) -> SelectedCode:
     """Return what ``gpu`` gets of the archives of a split library, in a machine with the GPUs ``beside`` it.
 
     An archive that lists one of these and lacks the unit keeps it from all of them. ``headers`` are those of code
@@ -168,7 +168,7 @@ def look_up_use(
     reason = _why_stopped(lookup, gpu, beside) if release.archives is Archives.FIRST else ""
     header = headers.get(found.stored) if found.stored else None
     reason = reason or _why_refused(found.code, header, gpu, Runtime.STOCK, release)
-    return _nothing(reason) if reason else Use(found.code, fit(found.code, gpu), explain(found.code, gpu), 1)
+    return _nothing(reason) if reason else SelectedCode(found.code, fit(found.code, gpu), explain(found.code, gpu), 1)
 
 
 def _unread_archives() -> str:
@@ -204,5 +204,5 @@ def _explain(target: TargetId, gpu: TargetId) -> str:
     return explain(target, gpu)
 
 
-def _nothing(reason: str) -> Use:
-    return Use(None, Fit.NONE, reason, 1)
+def _nothing(reason: str) -> SelectedCode:
+    return SelectedCode(None, Fit.NONE, reason, 1)

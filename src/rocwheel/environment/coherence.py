@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _FEATURE_CHOICES = ((), *((feature,) for feature in FEATURES), FEATURES)
 
 
-class Carrier(msgspec.Struct, frozen=True):
+class PackageTargets(msgspec.Struct, frozen=True):
     """A package, the targets its binaries carry, and the names of the packages it needs."""
 
     name: str
@@ -143,7 +143,7 @@ class CoherenceReport(msgspec.Struct, frozen=True):
 
 
 def check_coherence(
-    carriers: Sequence[Carrier],
+    carriers: Sequence[PackageTargets],
     required: Iterable[TargetId] = (),
     unusable: Sequence[CodeGap] = (),
     misdeclared: Iterable[Misdeclared] = (),
@@ -187,7 +187,7 @@ def check_coherence(
     )
 
 
-def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
+def largest_coherent_set(carriers: Sequence[PackageTargets]) -> TargetSet:
     """Return the targets that every package with device code serves: the set that all could be reduced to.
 
     A set names the same features in each id of a processor; settings that only some packages distinguish are split.
@@ -195,7 +195,7 @@ def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
     return _common(whole for whole in _Groups(carriers).wholes if whole.targets)
 
 
-def _common(wholes: Iterable[Carrier]) -> TargetSet:
+def _common(wholes: Iterable[PackageTargets]) -> TargetSet:
     """Return the targets that each of some packages serves."""
     loaded = [whole.targets for whole in wholes]
     processors = {target.processor for targets in loaded for target in targets}
@@ -213,7 +213,7 @@ def _served(targets: Iterable[TargetId], loaded: Sequence[Sequence[TargetId]]) -
     return [target for target in targets if all(covers(carried, target) for carried in loaded)]
 
 
-def _gaps(package: Carrier, wanted: Iterable[TargetId], wanted_by: str) -> list[Gap]:
+def _gaps(package: PackageTargets, wanted: Iterable[TargetId], wanted_by: str) -> list[Gap]:
     missing = [target for target in wanted if not covers(package.targets, target)]
     return [Gap(package.name, target, wanted_by, package.targets) for target in missing]
 
@@ -221,7 +221,7 @@ def _gaps(package: Carrier, wanted: Iterable[TargetId], wanted_by: str) -> list[
 class _Groups:
     """Packages with those that complete them, whose code counts as theirs."""
 
-    def __init__(self, carriers: Sequence[Carrier]) -> None:
+    def __init__(self, carriers: Sequence[PackageTargets]) -> None:
         self._by_name = {carrier.name: carrier for carrier in carriers}
         if len(self._by_name) < len(carriers):
             twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
@@ -235,7 +235,7 @@ class _Groups:
         ]
 
     @property
-    def needed(self) -> list[Carrier]:
+    def needed(self) -> list[PackageTargets]:
         """The packages with device code that another one with device code needs."""
         users = [whole for whole in (*self.wholes, *self.parts) if whole.targets]
         names = {
@@ -243,7 +243,7 @@ class _Groups:
         }
         return [whole for whole in self.wholes if whole.targets and whole.name in names]
 
-    def dependencies(self, carrier: Carrier) -> list[Carrier]:
+    def dependencies(self, carrier: PackageTargets) -> list[PackageTargets]:
         """Return the other packages that a package needs: of each, the parts needed by name, or else all."""
         own = self._roots[carrier.name]
         needed: dict[str, list[str]] = {}
@@ -251,7 +251,7 @@ class _Groups:
             if self._roots.get(name, own) != own:
                 needed.setdefault(self._roots[name], []).append(name)
         return [
-            Carrier(names[0] if len(names) == 1 else root, self._code(root, frozenset(names)))
+            PackageTargets(names[0] if len(names) == 1 else root, self._code(root, frozenset(names)))
             for root, names in needed.items()
         ]
 
@@ -329,7 +329,7 @@ def find_code_gaps(packages: Sequence[_Packed], unfinished: Collection[str] = ()
     return CodeTree(files.values(), places, divided=divided, unfinished=unfinished).gaps()
 
 
-def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
+def carriers_of(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
     """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
 
     A wheel completes another one when it is named for the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
@@ -358,10 +358,10 @@ def _difference(one: WheelFacts, other: WheelFacts) -> InputError:
     return InputError(other.path, found, expected="the same targets in all wheels of a package")
 
 
-def _carrier(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -> Carrier:
+def _carrier(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -> PackageTargets:
     first = wheels[0]
     needed = {name for wheel in wheels for name in _needed(wheel, by_name)}
-    return Carrier(first.name, first.targets, tuple(sorted(needed)), _completed_by(first, by_name))
+    return PackageTargets(first.name, first.targets, tuple(sorted(needed)), _completed_by(first, by_name))
 
 
 def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> set[str]:
@@ -541,7 +541,7 @@ def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
     return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
 
 
-def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
+def deb_carriers(packages: Sequence[DebFacts]) -> list[PackageTargets]:
     """Return what `check_coherence` compares: each package with all it needs, directly or through others of them.
 
     What is not among ``packages`` is named only if it is ROCm's. Raises `InputError`, or `ProblemsError` for several,
@@ -552,7 +552,7 @@ def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
     doubles = (problem for package in packages if (problem := _double(package, by_name[package.name])))
     raise_all("the packages", [*foreign, *doubles])
     relations = _Relations(packages)
-    return [Carrier(name, package.targets, relations.needed(package)) for name, package in by_name.items()]
+    return [PackageTargets(name, package.targets, relations.needed(package)) for name, package in by_name.items()]
 
 
 def _double(package: DebFacts, other: DebFacts) -> InputError | None:

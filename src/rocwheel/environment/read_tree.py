@@ -22,7 +22,7 @@ from rocwheel.core.messages import absent_remedy, find_below, quoted
 from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange, iter_pieces
 from rocwheel.core.remote_placeholders import prefetch, source_at
-from rocwheel.core.workers import Readers, Told, attempt_all, map_sized, open_workers, raise_all
+from rocwheel.core.workers import ReadContext, Readers, attempt_all, map_sized, open_workers, raise_all
 from rocwheel.environment.devel_paths import (
     is_devel_archive,
     is_devel_manifest,
@@ -245,9 +245,9 @@ def _shared(member: ZipMember) -> ZipMember:
     return msgspec.structs.replace(member, packed=member.packed.for_any_machine())
 
 
-def _tell(wheel_and_member: tuple[str, ZipMember]) -> Told:
+def _tell(wheel_and_member: tuple[str, ZipMember]) -> ReadContext:
     _, member = wheel_and_member
-    return Told(member.source, member.size, member.packed.path)
+    return ReadContext(member.source, member.size, member.packed.path)
 
 
 def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:

@@ -120,7 +120,7 @@ def leads_nowhere(entry: str, folder: str) -> bool:
     return _DEAD.search(place) is not None or _DEAD_IN_PACKAGE.search(below) is not None
 
 
-def detours(entry: str, folder: str) -> list[str]:
+def redundant_steps(entry: str, folder: str) -> list[str]:
     """Return the folders that an entry of a file in ``folder`` enters and leaves again by ``..``.
 
     The kernel follows such an entry only if they exist. All are relative to site-packages; there are none in an entry

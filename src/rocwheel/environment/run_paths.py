@@ -30,10 +30,10 @@ from rocwheel.core.workers import convert_all, convert_good, iter_batches, open_
 from rocwheel.core.writing import SYNCING, AtomicFile, atomic_files, safe_mode
 from rocwheel.environment.loader import SITE, InstalledLayout
 from rocwheel.environment.run_path_entries import (
-    detours,
     goes_back,
     has_level,
     leads_nowhere,
+    redundant_steps,
     resolve_entry,
     split_run_path,
 )
@@ -93,7 +93,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         That is an entry that doesn't start with ``$ORIGIN``, and one that goes through a folder which isn't at hand
         and back: the loader passes over it unless that folder exists.
         """
-        place = resolve_entry(entry, folder) if all(map(self.has, detours(entry, folder))) else None
+        place = resolve_entry(entry, folder) if all(map(self.has, redundant_steps(entry, folder))) else None
         return None if place is None else self.layout.inside(place)
 
     def spell(self, folder: str, origin: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, is_fault, read_error
 from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
-from rocwheel.core.workers import Readers, Told, open_workers
+from rocwheel.core.workers import ReadContext, Readers, open_workers
 from rocwheel.index.entry import read_entry
 from rocwheel.index.notes import NOTES, Found, KnownFile
 from rocwheel.index.pages import FRONT_PAGE, PAGES
@@ -297,8 +297,8 @@ class _Reading(NamedTuple):
             yield from executor.map(_try_reading, (one.path for one in new))
 
 
-def _tell(path: Path, listed: FileStamp | None) -> Told:
-    return Told(str(path), _same_stamp(path, listed).size, str(path))
+def _tell(path: Path, listed: FileStamp | None) -> ReadContext:
+    return ReadContext(str(path), _same_stamp(path, listed).size, str(path))
 
 
 def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:

@@ -15,7 +15,7 @@ from rocwheel.core.names import is_utf8
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all, serialized, worker_count
 from rocwheel.index.mirror_choice import choose_files, choose_projects, is_pattern, normalized_pattern, unmatched
-from rocwheel.index.mirror_requirements import Followed, Shelf, follow
+from rocwheel.index.mirror_requirements import Followed, PackageFinder, follow
 from rocwheel.index.notes import read_known
 from rocwheel.index.reading import ListedFile
 from rocwheel.index.source import fetch_file, raise_for_folders
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from rocwheel.index.mirror_choice import Choice
-    from rocwheel.index.mirror_requirements import NeedsReader
+    from rocwheel.index.mirror_requirements import DependencyReader
     from rocwheel.index.notes import KnownIndex
     from rocwheel.index.source import IndexSource
     from rocwheel.index.write_index import IndexReport
@@ -98,7 +98,7 @@ class MirrorPlan(msgspec.Struct, frozen=True):
 
 
 def plan_mirror(
-    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: NeedsReader | None = None
+    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: DependencyReader | None = None
 ) -> MirrorPlan:
     """Read the pages of indexes and return what a mirror of them takes.
 
@@ -117,10 +117,10 @@ def plan_mirror(
 
 
 def _plan(
-    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: NeedsReader | None
+    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: DependencyReader | None
 ) -> MirrorPlan:
     where = " and ".join(source.url for source in sources)
-    shelf = Shelf(sources, choice, serves)
+    shelf = PackageFinder(sources, choice, serves)
     present = _present(sources, choice, shelf)
     either = " or ".join(source.url for source in sources)
     if not present:
@@ -136,7 +136,7 @@ def _plan(
     return _with_required(plan, followed, shelf.ignored, frozenset(needs.fetched))
 
 
-def _present(sources: Sequence[IndexSource], choice: Choice, shelf: Shelf) -> tuple[str, ...]:
+def _present(sources: Sequence[IndexSource], choice: Choice, shelf: PackageFinder) -> tuple[str, ...]:
     """Return the projects of all indexes, of those that can be meant; the page of all may be huge, or missing."""
     if any(map(is_pattern, choice.projects)):
         return tuple(dict.fromkeys(name for source in sources for name in source.projects()))
@@ -155,7 +155,7 @@ def _page_error(source: IndexSource) -> MissingFileError | None:
     return None
 
 
-def _unknown_pooled(choice: Choice, shelf: Shelf, where: str) -> Iterator[InputError]:
+def _unknown_pooled(choice: Choice, shelf: PackageFinder, where: str) -> Iterator[InputError]:
     """Yield an error for each name of which no versions can be taken from all indexes."""
     for name in sorted(choice.pooled):
         if is_pattern(name):
@@ -165,7 +165,7 @@ def _unknown_pooled(choice: Choice, shelf: Shelf, where: str) -> Iterator[InputE
             yield InputError("--pool", f"{quoted(name)} is no project of {where}", remedy="Correct the name.")
 
 
-def _named_files(shelf: Shelf, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
+def _named_files(shelf: PackageFinder, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
     """Return the files of the wanted projects; raise `InputError` for none, and what is wrong with their pages."""
     offered = map_collecting(shelf.offered, wanted, where)
     shelf.check(where)

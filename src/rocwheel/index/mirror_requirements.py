@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rocwheel.index.source import IndexSource, ProjectListing
 
 
-class Needs(msgspec.Struct, frozen=True):
+class Dependencies(msgspec.Struct, frozen=True):
     """What a distribution requires."""
 
     requires: tuple[Requirement, ...]
@@ -54,23 +54,23 @@ class Needs(msgspec.Struct, frozen=True):
     """The extras that it has, normalized."""
 
 
-class NeedsReader:
+class DependencyReader:
     """Reads what files of an index require; each is asked for once."""
 
     def __init__(self, folder: Path) -> None:
         """Note where files are or go that don't have their core metadata beside them."""
         self._folder = folder
-        self._known: dict[str, Needs] = {}
+        self._known: dict[str, Dependencies] = {}
         self.fetched: set[str] = set()
         """Names of the files that were brought into the folder for this."""
 
-    def read(self, file: ListedFile) -> Needs:
+    def read(self, file: ListedFile) -> Dependencies:
         """Return what a file requires; raise `InputError` for metadata that is malformed or not what was promised."""
         if file.filename not in self._known:
             self._known[file.filename] = self._read(file)
         return self._known[file.filename]
 
-    def _read(self, file: ListedFile) -> Needs:
+    def _read(self, file: ListedFile) -> Dependencies:
         if file.metadata_sha256 and file.filename.endswith(".whl"):
             return _parse(file, self._read_promised(file, file.metadata_sha256), ())
         if fetch_file(self._folder, file):
@@ -107,7 +107,7 @@ def _read_requires_txt(path: Path, file: ListedFile) -> tuple[str, ...]:
     return tuple(to_requires_dist(*line) for line in parse_requires_txt(found.decode(errors="replace")))
 
 
-def _parse(file: ListedFile, data: bytes, lines: tuple[str, ...]) -> Needs:
+def _parse(file: ListedFile, data: bytes, lines: tuple[str, ...]) -> Dependencies:
     try:
         metadata = parse_core_metadata(data)[0]
         requires = tuple(map(parse_requirement, dict.fromkeys((*metadata.get("requires_dist", ()), *lines))))
@@ -115,14 +115,14 @@ def _parse(file: ListedFile, data: bytes, lines: tuple[str, ...]) -> Needs:
         raise InputError(shown_url(file.url), f"its requirements can't be read: {e}") from e
     extras = {canonicalize_name(extra) for extra in metadata.get("provides_extra", ())}
     extras |= {canonicalize_name(name) for line in lines for name in _named_extras(line)}
-    return Needs(requires, tuple(sorted(extras)))
+    return Dependencies(requires, tuple(sorted(extras)))
 
 
 def _named_extras(line: str) -> list[str]:
     return [line.rpartition('extra == "')[2].rstrip('"')] if 'extra == "' in line else []
 
 
-class Shelf:
+class PackageFinder:
     """The projects of several indexes. Several threads may use it at once, for different projects."""
 
     def __init__(self, sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool]) -> None:
@@ -211,7 +211,7 @@ def follow(
     choice: Choice,
     serves: Callable[[str], bool],
     offered: Callable[[str], Sequence[ListedFile]],
-    read: Callable[[ListedFile], Needs],
+    read: Callable[[ListedFile], Dependencies],
 ) -> Followed:
     """Return what ``roots`` require, directly or through others, for the machines of ``choice``.
 
@@ -240,7 +240,7 @@ class _Following:
         choice: Choice,
         serves: Callable[[str], bool],
         offered: Callable[[str], Sequence[ListedFile]],
-        read: Callable[[ListedFile], Needs],
+        read: Callable[[ListedFile], Dependencies],
     ) -> None:
         self._choice = choice
         self._serves = serves

@@ -153,7 +153,7 @@ class KnownIndex(_Kept, frozen=True):
     """Whether the last run came to its end."""
 
 
-class Begun(msgspec.Struct, frozen=True):
+class Journal(msgspec.Struct, frozen=True):
     """What a run notes before it writes anything, in a file of its own that goes when the run ends."""
 
     written: dict[str, tuple[str, ...]]
@@ -173,7 +173,7 @@ def read_known(output: Path) -> KnownIndex:
     Of what another version has noted, or other fields than this one notes, what was written and yanked is still known.
     """
     known = _read_last(output)
-    begun = _decode(read_if_readable(output / BEGUN_NAME), Begun)
+    begun = _decode(read_if_readable(output / BEGUN_NAME), Journal)
     if begun is None:
         return known
     names = {project: tuple({*known.written.get(project, ()), *more}) for project, more in begun.written.items()}
@@ -210,7 +210,7 @@ def write_known(output: Path, known: KnownIndex) -> None:
     remove_notes(output, BEGUN_NAME)
 
 
-def write_begun(output: Path, begun: Begun) -> None:
+def write_begun(output: Path, begun: Journal) -> None:
     """Write what a run may do. Raises `WorkError` when the output can't be written."""
     write_changed(output / BEGUN_NAME, msgspec.json.encode(begun))
 

@@ -9,7 +9,7 @@ from rocwheel.core.errors import InputError, ProblemsError, each_problem
 from rocwheel.core.workers import attempt_all, open_workers
 from rocwheel.index.pages import group_by_project
 from rocwheel.index.published import Published, RootPage, merge
-from rocwheel.index.store_notes import News
+from rocwheel.index.store_notes import NoteUpdate
 from rocwheel.index.store_pages import FrontPage, Pages
 from rocwheel.index.uploads import AT_ONCE
 from rocwheel.index.write_index import IndexReport
@@ -142,7 +142,7 @@ class OneIndex:
         # Noted projects had pages; where the store lists none any more, somebody has removed them.
         gone = {name for name in notes_file.notes.projects if place.layout.page(name, "json") not in place.stored}
         about = {one.filename: (one.sha256, one.about) for some in entries.values() for one in some}
-        news = News(self._pages.noted, about, gone - entries.keys())
+        news = NoteUpdate(self._pages.noted, about, gone - entries.keys())
         notes = notes_file.add(news, self._pages.read_again)
         if self._front:
             self._front.write(notes_file, notes)

@@ -112,13 +112,13 @@ class Notes(msgspec.Struct, frozen=True):
     about: dict[str, tuple[str, About]] = {}
     """Hash of a file and what it says of itself, by file name."""
 
-    def join(self, news: News) -> Notes:
+    def join(self, news: NoteUpdate) -> Notes:
         """Return the notes with what is new in place of what they have of the same projects and files."""
         projects = {name: one for name, one in {**self.projects, **news.projects}.items() if name not in news.gone}
         return Notes(_FORMAT, dict(sorted(projects.items())), dict(sorted({**self.about, **news.about}.items())))
 
 
-class News(msgspec.Struct, frozen=True):
+class NoteUpdate(msgspec.Struct, frozen=True):
     """What is to be noted."""
 
     projects: dict[str, Noted]
@@ -135,7 +135,7 @@ class NotesFile:
         self._name = posixpath.join(index, PUBLISHED_NAME)
         self._first, self.notes = self._load()
 
-    def add(self, news: News, read_again: Callable[[str], Noted | None]) -> Notes:
+    def add(self, news: NoteUpdate, read_again: Callable[[str], Noted | None]) -> Notes:
         """Note what is new, with what others note meanwhile, and return all.
 
         ``read_again`` returns what there is to note of a project now: if somebody else has noted one as well, either
@@ -152,7 +152,7 @@ class NotesFile:
 
         return until_done(attempt)
 
-    def _updated(self, news: News, notes: Notes, read_again: Callable[[str], Noted | None]) -> News:
+    def _updated(self, news: NoteUpdate, notes: Notes, read_again: Callable[[str], Noted | None]) -> NoteUpdate:
         contested = [
             name
             for name, noted in news.projects.items()

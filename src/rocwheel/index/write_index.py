@@ -36,8 +36,8 @@ from rocwheel.index.extra_files import (
 from rocwheel.index.folder import Listed, Source, folder_names, list_folder, read_folders, unite
 from rocwheel.index.notes import (
     NOTES,
-    Begun,
     Found,
+    Journal,
     KnownExtras,
     KnownIndex,
     read_families,
@@ -272,7 +272,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     def _note_beginning(self, previous: Mapping[str, AbstractSet[str]], extras: Iterable[str]) -> None:
         affected = {project: self.plan.wanted.get(project, set()) for project in {*previous, *self.plan.changed}}
         names = tuple(sorted({*self.known.extras, *extras}))
-        write_begun(self.output, Begun(_listed(_join(previous, affected)), names, self.plan.yanked))
+        write_begun(self.output, Journal(_listed(_join(previous, affected)), names, self.plan.yanked))
 
     def _place(self, one: Listed) -> KnownFile:
         placed = one.places.place(one.found)

@@ -79,7 +79,7 @@ _REMEMBERED = 1 << 14
 """Folders that are remembered: a library of a long chain has the same ones asked for each name that it lacks."""
 
 
-class Ways(msgspec.Struct, frozen=True):
+class CandidateFolders(msgspec.Struct, frozen=True):
     """Where one object of a process may find one library."""
 
     is_sure: bool
@@ -89,12 +89,14 @@ class Ways(msgspec.Struct, frozen=True):
     Those behind a sure place don't count.
     """
 
-    def keep(self, before: Ways) -> bool:
+    def keep(self, before: CandidateFolders) -> bool:
         """Return whether everything that was found before is found, whichever of the folders have the library."""
         return self.is_sure or (not before.is_sure and before.folders.keys() <= self.folders.keys())
 
 
-def find_ways(subject: Subject, process: Process, requester: int, name: str, sure: Collection[str]) -> Ways:
+def candidate_folders(
+    subject: Subject, process: Process, requester: int, name: str, sure: Collection[str]
+) -> CandidateFolders:
     """Return where an object of a process may find a library, whatever was loaded before.
 
     ``sure`` are the names of the distributions that are installed with the wheel for sure.
@@ -105,15 +107,15 @@ def find_ways(subject: Subject, process: Process, requester: int, name: str, sur
     for how, entry, path in process.loader.candidates(name, requester):
         found = subject.disk.find(path, machine)
         if isinstance(found, LoaderStop):
-            return Ways(is_sure=False, folders=folders)
+            return CandidateFolders(is_sure=False, folders=folders)
         if found is not None and (how is How.PATH or subject.provider_of(found) in sure):
-            return Ways(is_sure=True, folders=folders)
+            return CandidateFolders(is_sure=True, folders=folders)
         folder = _folder(path)
         if folder not in folders and (
             found is not None or not (_is_dead(entry, folder) or is_own_folder(subject, folder))
         ):
             folders[folder] = folder_words(entry, folder)
-    return Ways("/" not in name and subject.system.find(name, machine) is not None, folders)
+    return CandidateFolders("/" not in name and subject.system.find(name, machine) is not None, folders)
 
 
 def opened_folders(process: Process, requester: int) -> dict[str, str]:
@@ -192,7 +194,7 @@ def _finds(subject: Subject, owner: Distribution, process: Process) -> tuple[Fou
 
 def _found(subject: Subject, owner: Distribution, process: Process, search: Search) -> Found:
     if search.found is None:
-        ways = find_ways(subject, process, search.requester, search.name, ())
+        ways = candidate_folders(subject, process, search.requester, search.name, ())
         folders = ":".join(words for folder, words in ways.folders.items() if not _is_at_hand(subject, folder))
         return Found(search.name, "kept" if folders else "nothing", folders)
     library = process.loader.objects[search.found].library
@@ -427,8 +429,8 @@ def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
 
 def _needed_losses(comparison: Comparison, pair: _Pair, names: Iterable[str], sure: Collection[str]) -> Iterator[Loss]:
     for name in names:
-        was = find_ways(comparison.before, pair.old, pair.index, name, sure)
-        now = find_ways(comparison.after, pair.new, pair.counterpart, name, sure)
+        was = candidate_folders(comparison.before, pair.old, pair.index, name, sure)
+        now = candidate_folders(comparison.after, pair.new, pair.counterpart, name, sure)
         if not now.keep(was):
             lost = tuple(words for folder, words in was.folders.items() if folder not in now.folders)
             yield Loss(place_of(pair.library), name, lost, _blamed(comparison, pair))
@@ -470,7 +472,7 @@ def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[t
         for index, held in enumerate(process.loader.objects)
         if (file := subject.file_of(held.library))
         for name in subject.settings.opened_by(file.path)
-        if not process.loader.has_loaded(name) and not find_ways(subject, process, index, name, sure).is_sure
+        if not process.loader.has_loaded(name) and not candidate_folders(subject, process, index, name, sure).is_sure
     ]
 
 
@@ -480,8 +482,8 @@ def _replaced(comparison: Comparison, pair: _Pair, sure: Collection[str]) -> Ite
     The SDK's libraries are taken to load what those of a machine's toolkit do.
     """
     for name in _names(comparison.before, pair.library):
-        was = find_ways(comparison.before, pair.old, pair.index, name, sure)
-        now = find_ways(comparison.after, pair.new, pair.counterpart, name, sure)
+        was = candidate_folders(comparison.before, pair.old, pair.index, name, sure)
+        now = candidate_folders(comparison.after, pair.new, pair.counterpart, name, sure)
         gone = [item for item in was.folders.items() if item[0] not in now.folders]
         folders = tuple(
             words for folder, words in gone if not (find_sdk_library(name) and _is_of_system_toolkit(folder))

@@ -46,8 +46,8 @@ from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.run_paths import (
     OpenedByFile,
     SafeEdits,
+    fallback_edits,
     kept_entries_note,
-    milder_edits,
     opened_by_files,
     run_path_edits,
     safe_edits,
@@ -144,7 +144,7 @@ class RepairPlanner:
                 if owner.is_for_musl:
                     continue
                 toolkit = toolkits[owner.source]
-                milder = milder_edits(environment, owner, options, toolkit)
+                milder = fallback_edits(environment, owner, options, toolkit)
                 for member, edit in run_path_edits(environment, owner, options, toolkit).items():
                     edits[f"{owner.source}!{member}"] = (*dict.fromkeys((edit, *milder.get(member, ()))),)
             opens = {source: one.opens for source, one in opened.items()}

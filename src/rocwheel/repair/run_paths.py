@@ -194,7 +194,7 @@ def _wrong_run_paths(
     return {member: edit for member, edit in found if edit is not None}
 
 
-def milder_edits(
+def fallback_edits(
     tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
 ) -> dict[str, tuple[SetRunpath, ...]]:
     """Return edits for files whose edit in `run_path_edits` would take something away, by the member's name.

@@ -18,7 +18,7 @@ from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.core.workers import call_beside
+from rocwheel.core.workers import run_in_background
 from rocwheel.wheels.compression import STORED
 from rocwheel.wheels.content import Digest
 from rocwheel.wheels.zip_headers import AGAIN, HEAD_PIECE
@@ -191,7 +191,7 @@ def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
         sha256.update(piece)
         write_all(target, piece)
 
-    with call_beside(take) if member.size >= _TAKEN_BESIDE else nullcontext(take) as give:
+    with run_in_background(take) if member.size >= _TAKEN_BESIDE else nullcontext(take) as give:
         for piece in iter_member(member):
             give(piece)
     return Digest(member.crc32, sha256.digest(), member.size)

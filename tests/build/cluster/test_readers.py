@@ -11,7 +11,7 @@ from rocwheel.build.cluster.readers import ClusterReaders
 from rocwheel.build.cluster.workers import AccessError, PoisonedJobError
 from rocwheel.core.errors import InputError
 from rocwheel.core.remote_placeholders import registered
-from rocwheel.core.workers import Told
+from rocwheel.core.workers import ReadContext
 from tests.build.cluster.clusters import DeadlyError, PlainCluster
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def deadly(path: Path) -> str:
     return path.read_text()
 
 
-def telling(size: int) -> Callable[[Path], Told]:
-    return lambda path: Told(path.name, size, str(path))
+def telling(size: int) -> Callable[[Path], ReadContext]:
+    return lambda path: ReadContext(path.name, size, str(path))
 
 
 def test_what_was_read_comes_in_order(files: list[Path]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.cli.reference_options import current_words, name_as_given
+from rocwheel.cli.reference_options import name_as_given, translate_reference_options
 from rocwheel.core.errors import InputError
 from tests.support.commands import COMMANDS
 
@@ -29,7 +29,7 @@ from tests.support.commands import COMMANDS
     ],
 )
 def test_an_old_option_becomes_the_new_one_with_a_note(old: str, now: str, note: str) -> None:
-    words, notes = current_words(["build", *old.split()])
+    words, notes = translate_reference_options(["build", *old.split()])
     assert words == ["build", *now.split()]
     option = old.partition(" ")[0].partition("=")[0]
     assert [text.removeprefix(option).strip() for text in notes] == [note.strip()]
@@ -37,7 +37,7 @@ def test_an_old_option_becomes_the_new_one_with_a_note(old: str, now: str, note:
 
 def test_not_building_is_planning_without_the_options_of_a_build() -> None:
     old = "build --artifact-dir a --no-build-packages --dest-dir=d -j 2 --no-wheel-compression -d e -j3 --version 7.1"
-    words, notes = current_words(old.split())
+    words, notes = translate_reference_options(old.split())
     assert words == ["plan", "--artifact-dir", "a", "--version", "7.1"]
     assert notes[0] == "--no-build-packages is now the command rocwheel plan, which writes nothing"
 
@@ -51,7 +51,7 @@ def test_every_option_that_only_a_build_has_is_left_out_of_a_plan() -> None:
     assert "--dest-dir" in only
     for option in only:
         values = [] if build[option] else ["1"]
-        assert current_words(["build", "--no-build-packages", option, *values])[0] == ["plan"]
+        assert translate_reference_options(["build", "--no-build-packages", option, *values])[0] == ["plan"]
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_every_option_that_only_a_build_has_is_left_out_of_a_plan() -> None:
     ],
 )
 def test_other_words_stay_as_they_are(words: str) -> None:
-    assert current_words(words.split()) == (words.split(), [])
+    assert translate_reference_options(words.split()) == (words.split(), [])
 
 
 def test_an_old_option_beside_its_new_one_is_refused() -> None:
     with pytest.raises(InputError) as caught:
-        current_words(["build", "--targets=gfx906", "--linux-amdgpu-families", "gfx942"])
+        translate_reference_options(["build", "--targets=gfx906", "--linux-amdgpu-families", "gfx942"])
     assert str(caught.value) == ("--linux-amdgpu-families: is now --targets, which is given, too. Give one of them.")
 
 
@@ -87,7 +87,7 @@ def test_an_old_option_beside_its_new_one_is_refused() -> None:
 )
 def test_an_old_option_without_its_value_is_refused_by_its_name(words: str, found: str) -> None:
     with pytest.raises(InputError) as caught:
-        current_words(["build", *words.split()])
+        translate_reference_options(["build", *words.split()])
     assert str(caught.value) == f"{found}; expected GPU targets or families, such as gfx94X-dcgpu"
 
 
@@ -119,14 +119,14 @@ WORDS += [
 
 
 def test_a_left_out_option_does_not_take_the_end_of_the_options_for_its_value() -> None:
-    words, _ = current_words(["build", "--no-build-packages", "-d", "--", "--linux-amdgpu-families"])
+    words, _ = translate_reference_options(["build", "--no-build-packages", "-d", "--", "--linux-amdgpu-families"])
     assert words == ["plan", "--", "--linux-amdgpu-families"]
 
 
 @given(st.lists(st.sampled_from(WORDS)))
 def test_words_of_today_need_no_further_change(options: list[str]) -> None:
     try:
-        words, _ = current_words(["build", *options])
+        words, _ = translate_reference_options(["build", *options])
     except InputError:
         return
-    assert current_words(words) == (words, [])
+    assert translate_reference_options(words) == (words, [])

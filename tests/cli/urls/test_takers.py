@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli.remote import TAKERS
+from rocwheel.cli.remote import URL_ARGUMENTS
 from tests.support.commands import COMMANDS
 from tests.support.places import ROOT
 
@@ -64,7 +64,7 @@ def table() -> set[str]:
 
 
 def test_the_page_lists_the_commands_that_take_urls() -> None:
-    assert table() == {words[0] for words in (*TAKEN, *WRITTEN)} | BY_THEMSELVES == TAKERS.keys()
+    assert table() == {words[0] for words in (*TAKEN, *WRITTEN)} | BY_THEMSELVES == URL_ARGUMENTS.keys()
 
 
 @pytest.fixture(autouse=True)

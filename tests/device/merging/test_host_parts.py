@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.kpack.markers import Marker, encode_markers
 from rocwheel.core.errors import InputError
-from rocwheel.device.merging.host_parts import BehindWord, HostDifference, compare_host_parts, is_same_but_moved
+from rocwheel.device.merging.host_parts import HostDifference, RelocatedWord, compare_host_parts, is_same_but_moved
 from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def words(*starts: int) -> BehindWord:
+def words(*starts: int) -> RelocatedWord:
     """Accept the words of four bytes that begin at these offsets."""
 
     def behind(at: int, start: int) -> int | None:

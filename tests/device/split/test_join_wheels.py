@@ -13,7 +13,7 @@ from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.errors import RocwheelError
 from rocwheel.device.extract import extract_code
 from rocwheel.device.split.files import SplitChoice
-from rocwheel.device.split.join_wheels import join_wheels, mend_wheels
+from rocwheel.device.split.join_wheels import join_wheels, resplit_wheels
 from rocwheel.device.split.split_wheel import split_wheel
 from rocwheel.device.split.units import Unit
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
@@ -173,7 +173,7 @@ def replace_archive(wheel: Path, data: bytes) -> None:
 
 
 def mended(paths: list[Path], output: Path) -> WheelSplit:
-    [report] = mend_wheels(paths, output, ORDER, SourceDate())
+    [report] = resplit_wheels(paths, output, ORDER, SourceDate())
     return report
 
 
@@ -233,14 +233,14 @@ def test_joining_warns_and_puts_units_where_they_belong(shifted: list[Path], tmp
 
 def test_wheels_whose_code_cannot_be_told_apart_are_refused(shifted: list[Path], tmp_path: Path) -> None:
     with pytest.raises(RocwheelError, match=r"units are missing from .*!demo/\.kpack/libx\.so_gfx1030\.kpack"):
-        mend_wheels([shifted[0], shifted[-1]], tmp_path / "out", ORDER, SourceDate())
+        resplit_wheels([shifted[0], shifted[-1]], tmp_path / "out", ORDER, SourceDate())
     assert not (tmp_path / "out").exists()
 
 
 def test_the_wheels_to_mend_are_not_overwritten(shifted: list[Path]) -> None:
     before = [path.read_bytes() for path in shifted]
     with pytest.raises(RocwheelError, match="would be overwritten"):
-        mend_wheels(shifted, shifted[0].parent, ORDER, SourceDate())
+        resplit_wheels(shifted, shifted[0].parent, ORDER, SourceDate())
     assert [path.read_bytes() for path in shifted] == before
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rocwheel.build.cluster.workers import Cluster
-    from rocwheel.core.workers import Readers, Told
+    from rocwheel.core.workers import ReadContext, Readers
 
 
 _DASK = ("dask", "distributed", "tornado")
@@ -93,7 +93,7 @@ class ClusterReaders:
         self._cluster = cluster
 
     def map(
-        self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], Told]
+        self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], ReadContext]
     ) -> Iterator[Result]:
         """Yield what ``function`` returns for each item, in their order, when all were read.
 
@@ -119,7 +119,7 @@ class ClusterReaders:
         check_access(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
 
 
-def _jobs(function: Callable[[Item], Result], items: Sequence[Item], told: Sequence[Told]) -> Iterator[Job]:
+def _jobs(function: Callable[[Item], Result], items: Sequence[Item], told: Sequence[ReadContext]) -> Iterator[Job]:
     facts = worker_facts()
     for group in iter_batches(range(len(items)), lambda number: max(told[number].size, _LEAST), _JOB):
         parts = tuple(Job(told[number].name, _read, (facts, function, (items[number],)), number) for number in group)

@@ -99,7 +99,7 @@ def _regions(pairs: Sequence[tuple[Section, Section]]) -> Iterator[_Region]:
 _BLOCK = 64
 
 
-class BehindWord(Protocol):
+class RelocatedWord(Protocol):
     """Finds the word that may differ at a place."""
 
     def __call__(self, at: int, start: int) -> int | None:
@@ -109,7 +109,7 @@ class BehindWord(Protocol):
         """
 
 
-def is_same_but_moved(one: Data, other: Data, behind_word: BehindWord) -> bool:
+def is_same_but_moved(one: Data, other: Data, behind_word: RelocatedWord) -> bool:
     """Return whether all that differs between two sections of one size is words that ``behind_word`` accepts."""
     if len(one) != len(other):
         return False

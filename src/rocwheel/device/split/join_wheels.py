@@ -193,7 +193,7 @@ class _Joining:
         return targets
 
 
-def mend_wheels(
+def resplit_wheels(
     paths: Sequence[Path], dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate
 ) -> tuple[WheelSplit, ...]:
     """Split each host wheel among ``paths`` again, with the code in its device wheels, which are among them, too.

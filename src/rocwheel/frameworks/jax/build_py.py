@@ -40,7 +40,7 @@ _MAKES = ("make", "gmake")
 _INTERPRETER = re.compile(r"python(3\.[0-9]{1,2})")
 
 
-class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OptionFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What becomes of an option: ``now`` replaces it, or it is ``dropped`` for a reason; ``wrong`` says what it did."""
 
     kind: Literal["value", "optional", "flag", "append"] = "value"
@@ -92,8 +92,8 @@ class OldCommand(msgspec.Struct, frozen=True):
 
 class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wheel_cpus: frozenset[str]
-    options: dict[str, Fate]
-    variables: dict[str, Fate]
+    options: dict[str, OptionFate]
+    variables: dict[str, OptionFate]
 
 
 @functools.cache
@@ -106,12 +106,12 @@ def wheel_cpus() -> frozenset[str]:
     return _data().wheel_cpus
 
 
-def option_fates() -> dict[str, Fate]:
+def option_fates() -> dict[str, OptionFate]:
     """Return what becomes of each option, by its name without dashes."""
     return _data().options
 
 
-def variable_fates() -> dict[str, Fate]:
+def variable_fates() -> dict[str, OptionFate]:
     """Return what becomes of each environment variable that the old wheel scripts read."""
     return _data().variables
 
@@ -160,7 +160,7 @@ def _check_caller(words: Sequence[str]) -> None:
         raise InputError(_COMMAND, found, expected=_EXPECTED, remedy=remedy)
 
 
-def _take_carried(values: dict[str, Any], fates: Mapping[str, Fate], dashes: str) -> dict[str, str]:
+def _take_carried(values: dict[str, Any], fates: Mapping[str, OptionFate], dashes: str) -> dict[str, str]:
     """Remove the values with references and return them; raise `InputError` for one that has to be known."""
     found = {name: value for name, value in values.items() if isinstance(value, str) and has_references(value)}
     for name, value in found.items():
@@ -393,12 +393,12 @@ def wrong(old: OldCommand) -> Iterator[Note]:
         yield Note("jax-rocm*-pjrt", text)
 
 
-def _given(old: OldCommand) -> Iterator[tuple[str, Fate]]:
+def _given(old: OldCommand) -> Iterator[tuple[str, OptionFate]]:
     yield from ((f"--{name}", fate) for name, fate in option_fates().items() if old.has(name))
     yield from ((name, fate) for name, fate in variable_fates().items() if name in old.variables)
 
 
-def _carried(old: OldCommand) -> Iterator[tuple[str, Fate]]:
+def _carried(old: OldCommand) -> Iterator[tuple[str, OptionFate]]:
     yield from ((f"--{name}", fate) for name, fate in option_fates().items() if name in old.carried)
     yield from ((name, fate) for name, fate in variable_fates().items() if name in old.carried)
 

@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.core.errors import RocwheelError
 from rocwheel.device.split.files import SplitChoice
-from rocwheel.device.split.join_wheels import join_wheels, mend_wheels
+from rocwheel.device.split.join_wheels import join_wheels, resplit_wheels
 from rocwheel.device.split.split_wheel import split_wheel
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.wheels.sdist import SourceDate
@@ -49,5 +49,5 @@ def test_a_damaged_archive_is_refused_by_name_and_nothing_is_written(
         join_wheels(host, [device], tmp_path / "out", SourceDate())
     if damage is not None:
         with pytest.raises(RocwheelError, match=named):
-            mend_wheels([host, device], tmp_path / "out", ORDER, SourceDate())
+            resplit_wheels([host, device], tmp_path / "out", ORDER, SourceDate())
     assert not (tmp_path / "out").exists()
