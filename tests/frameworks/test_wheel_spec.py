@@ -182,9 +182,9 @@ def test_a_version_or_value_without_quotes_is_refused(field: str, shown: str, tm
 
 def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(SpecError) as caught:
-        make(license="MIT")
+        make(licenses="MIT")
     assert str(caught.value) == (
-        "demo.toml: doesn't describe a wheel: Object contains unknown field `license`. docs/jax.md has the fields."
+        "demo.toml: doesn't describe a wheel: Object contains unknown field `licenses`. docs/jax.md has the fields."
     )
 
 

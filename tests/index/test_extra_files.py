@@ -131,3 +131,10 @@ def test_a_file_that_somebody_has_edited_is_made_again_and_named(dist_dir: Path,
     assert (output / "notes.html").read_bytes() == b"whole"
     assert write_index(dist_dir, output, options=options).edited == ()
     assert write_index(dist_dir, output, options=with_extras({"notes.html": b"other"})).edited == ()
+
+
+def test_a_folder_of_a_noted_name_is_none_that_was_written(tmp_path: Path) -> None:
+    (tmp_path / "alpha").mkdir()
+    (tmp_path / "packages.html").touch()
+    remove_stale_extras(tmp_path, ["alpha", "packages.html"], ())
+    assert [path.name for path in tmp_path.iterdir()] == ["alpha"]

@@ -152,7 +152,8 @@ def remove_stale_extras(output: Path, known: Iterable[str], wanted: Collection[s
     """Remove what an earlier run has written and this one has not. Raises `WorkError` when that can't be done."""
     for name in known:
         path = output / name
-        if name in wanted or not _is_extra(name) or path.parent.is_symlink():
+        # A folder of that name is none that an earlier run has written as a file.
+        if name in wanted or not _is_extra(name) or path.parent.is_symlink() or path.is_dir():
             continue
         try:
             path.unlink(missing_ok=True)
