@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from rocwheel.core.errors import InputError
+from rocwheel.core.errors import InputError, WorkError
 from rocwheel.index.extra_files import IndexContent, remove_stale_extras
 from rocwheel.index.notes import KNOWN_NAME
 from rocwheel.index.write_index import IndexOptions, write_index
@@ -117,9 +118,12 @@ def test_notes_that_somebody_edited_remove_nothing_else(dist_dir: Path, output: 
     assert sorted(output.parent.rglob("*")) == before
 
 
-def test_what_can_not_be_removed_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "packages.html").mkdir()
-    with pytest.raises(Exception, match="can't be removed"):
+def test_what_can_not_be_removed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, *, missing_ok: bool) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    with pytest.raises(WorkError, match=r"packages\.html: can't be removed \(Permission denied\)"):
         remove_stale_extras(tmp_path, ["packages.html"], ())
 
 
