@@ -43,8 +43,8 @@ split_{kind}(Path({source!r}), Path({output!r}), order, SourceDate())
 SPLITTING = "rocwheel.device.split"
 MOMENTS = [
     ("rocwheel.wheels.writing", "WheelWriter.close"),
-    (f"{SPLITTING}.write_split", "SplitWheels._write_host"),
-    (f"{SPLITTING}.earlier_split", "EarlierSplit.remove_stale"),
+    (f"{SPLITTING}.split_wheel", "SplitWheels._write_host"),
+    (f"{SPLITTING}.split_wheel", "EarlierSplit.remove_stale"),
 ]
 
 
