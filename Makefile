@@ -41,7 +41,7 @@ lock: setup      ## .ci/requirements*.txt anew: the newest versions of what setu
 	bash scripts/lock-requirements.sh $(BIN)
 
 flaws: setup     ## bandit and zizmor: what is often done wrong in code and in workflows
-	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src scripts benchmarks corpora fuzz faults
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src scripts trials
 	$(BIN)/zizmor --offline --quiet .
 
 security: flaws  ## the same, and known vulnerabilities of what CI installs (asks PyPI's advisories)
@@ -87,17 +87,17 @@ workflows: setup ## checks of what other services run: workflows, the action, ho
 	bash scripts/check-workflows.sh $(BIN)
 
 bench: setup     ## the benchmarks; prints tables
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m trials.benchmarks
 
 $(VENV)/.fuzz: $(VENV)/.setup
 	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
 	@touch $@
 
 fuzz: $(VENV)/.fuzz ## fuzzing: every parser of foreign bytes, a minute each (FUZZ_SECONDS=600: ten; FUZZ="elf. wheels.": these)
-	$(BIN)/python -m fuzz $(FUZZ)
+	$(BIN)/python -m trials.fuzz $(FUZZ)
 
 faults: setup    ## each call of commands that write fails in turn, and they are killed (FAULTS="build index": these)
-	$(BIN)/python -m faults $(FAULTS)
+	$(BIN)/python -m trials.faults $(FAULTS)
 
 hostile: setup   ## hostile inputs on every command that takes such; writes the tables of docs/trust.md; root
 	$(BIN)/python -m tests.hostile.table
@@ -110,7 +110,7 @@ corpus: $(VENV)/.corpus ## the long run: every ELF and PE file of this machine, 
 	sh scripts/fetch_device_code_corpus.sh
 	if command -v npm > /dev/null; then bash scripts/fetch_sarif_schema.sh; fi
 	bash scripts/install-debian-packages.sh
-	$(BIN)/python -m corpora $(CORPORA)
+	$(BIN)/python -m trials.corpora $(CORPORA)
 	$(BIN)/python -m pytest -n 2 -m corpus
 
 repair-proof: setup  ## repaired wheels of the index before the real loader: it has to find what it found before; 5 GB in .cache

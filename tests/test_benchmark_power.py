@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from benchmarks.commands import power
+from trials.benchmarks.commands import power
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cluster_simulation import Costs, JobCost, repeated, simulate
+from trials.benchmarks.cluster_simulation import Costs, JobCost, repeated, simulate
 
 
 def costs(*seconds: float, assembly: float = 0.0, dispatch: float = 0.0) -> Costs:

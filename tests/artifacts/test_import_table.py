@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.attempt import attempt
-from fuzz.harness import find_harness
 from rocwheel.artifacts.artifact import ArtifactName
 from rocwheel.artifacts.import_table import (
     Destination,
@@ -24,6 +22,8 @@ from rocwheel.artifacts.import_table import (
 )
 from rocwheel.artifacts.import_tree import ImportTree
 from rocwheel.core.errors import InputError, ProblemsError
+from trials.fuzz.attempt import attempt
+from trials.fuzz.harness import find_harness
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from fuzz.attempt import attempt
-from fuzz.harness import Harness
 from rocwheel.core.decoding import convert_value, decode_json, decode_toml, longest_key, parse_python, read_table
+from trials.fuzz.attempt import attempt
+from trials.fuzz.harness import Harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

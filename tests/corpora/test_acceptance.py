@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpora.acceptance import TOOLS, ask, write_own
-from corpora.row import is_explained
 from tests.support.command_line import rocwheel
 from tests.support.places import ROOT
 from tests.support.wheels import make_wheel
+from trials.corpora.acceptance import TOOLS, ask, write_own
+from trials.corpora.row import is_explained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def _only_tools_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for tool in ("wheel unpack", "check-wheel-contents", "twine check"):
         if shutil.which(tool.partition(" ")[0]) is None:
             monkeypatch.delitem(TOOLS, tool)
-    monkeypatch.setattr("corpora.acceptance._FOR_SDISTS", tuple(one for one in ("twine check",) if one in TOOLS))
+    monkeypatch.setattr("trials.corpora.acceptance._FOR_SDISTS", tuple(one for one in ("twine check",) if one in TOOLS))
 
 
 def test_tools_take_a_package_of_the_sample(tmp_path: Path) -> None:

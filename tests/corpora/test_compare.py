@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpora import compare as comparing
-from corpora.compare import compare, show
 from tests.support.places import ELF_FIXTURES, FIXTURES
+from trials.corpora import compare as comparing
+from trials.corpora.compare import compare, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable

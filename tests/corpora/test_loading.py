@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpora import loading
-from corpora.loading import compare_tree
-from corpora.misses import misses_of
-from corpora.opening import is_library
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.wheels import make_wheel
+from trials.corpora import loading
+from trials.corpora.loading import compare_tree
+from trials.corpora.misses import misses_of
+from trials.corpora.opening import is_library
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,5 +45,5 @@ def test_an_absent_library_that_the_audit_does_not_tell_of_is_a_miss(
     files = {str(path.relative_to(root)): path for path in paths}
     wheel = make_wheel(tmp_path, "demo", files, tag="py3-none-manylinux_2_5_x86_64")
     assert list(misses_of(wheel, root, paths)) == []
-    monkeypatch.setattr("corpora.misses.findings_of", lambda _: [])
+    monkeypatch.setattr("trials.corpora.misses.findings_of", lambda _: [])
     assert [(one.file, one.fact) for one in misses_of(wheel, root, paths)] == [("demo-1.0!demo/c.so", "libabsent.so")]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpora import run_paths
-from corpora.opening import open_libraries
-from corpora.run_paths import check_libraries
 from tests.support.libraries import Lib, build_tree, needs_compiler
+from trials.corpora import run_paths
+from trials.corpora.opening import open_libraries
+from trials.corpora.run_paths import check_libraries
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpora.__main__ import main
-from corpora.checks import CHECKS
-from corpora.row import Difference, Row, is_explained, read_explanations, unused_explanations
-from corpora.trust import write_page
-from corpora.wheels import read_list
 from tests.support.places import ROOT
+from trials.corpora.__main__ import main
+from trials.corpora.checks import CHECKS
+from trials.corpora.row import Difference, Row, is_explained, read_explanations, unused_explanations
+from trials.corpora.trust import write_page
+from trials.corpora.wheels import read_list
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FOUND = msgspec.toml.decode((ROOT / "corpora/found.toml").read_bytes())["finding"]
+_FOUND = msgspec.toml.decode((ROOT / "trials/corpora/found.toml").read_bytes())["finding"]
 
 
 def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from faults.choice import Call, all_faults, read_calls, sample
-from faults.folder_state import differences, leftovers, read_state, read_through, wrong_files
-from faults.shim import Fault, Mode
+from trials.faults.choice import Call, all_faults, read_calls, sample
+from trials.faults.folder_state import differences, leftovers, read_state, read_through, wrong_files
+from trials.faults.shim import Fault, Mode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.shim import build_shim, why_not
 from tests.support.places import ROOT
+from trials.faults.shim import build_shim, why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,11 +60,11 @@ _BAD = {
 _TRIAL = """
 import json, os, sys
 from pathlib import Path
-from faults.attempt import attempt, look_at, prepare
-from faults.case import Case, Place
-from faults.choice import all_faults, read_calls, sample
-from faults.forked import run
-from faults.shim import Plan
+from trials.faults.attempt import attempt, look_at, prepare
+from trials.faults.case import Case, Place
+from trials.faults.choice import all_faults, read_calls, sample
+from trials.faults.forked import run
+from trials.faults.shim import Plan
 place, site = Place(Path(sys.argv[1])), Path(sys.argv[2])
 def give(place):
     place.given.mkdir(exist_ok=True)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.case import Place, all_cases, find_case
-from faults.choice import Call
-from faults.runner import run_case, texts
-from faults.shim import why_not
+from trials.faults.case import Place, all_cases, find_case
+from trials.faults.choice import Call
+from trials.faults.runner import run_case, texts
+from trials.faults.shim import why_not
 
 if TYPE_CHECKING:
     from pathlib import Path

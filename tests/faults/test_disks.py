@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.disks import why_no_disks
-from faults.runner import run_on_disks
-from faults.shim import why_not
+from trials.faults.disks import why_no_disks
+from trials.faults.runner import run_on_disks
+from trials.faults.shim import why_not
 
 if TYPE_CHECKING:
     from pathlib import Path

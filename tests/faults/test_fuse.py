@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.fuse.choice import LACKS, all_disk_faults, late_faults, sample_faults
-from faults.fuse.mount import why_no_fuse
-from faults.fuse.plan import DiskFault, Manner, SharedPlan
-from faults.runner import run_on_fuse, texts
-from faults.shim import why_not
 from tests.support.places import ROOT
+from trials.faults.fuse.choice import LACKS, all_disk_faults, late_faults, sample_faults
+from trials.faults.fuse.mount import why_no_fuse
+from trials.faults.fuse.plan import DiskFault, Manner, SharedPlan
+from trials.faults.runner import run_on_fuse, texts
+from trials.faults.shim import why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +26,8 @@ needs_fuse = pytest.mark.skipif(bool(_REASON), reason=_REASON or "such disks can
 _PROGRAM = """
 import errno, os, sys
 from pathlib import Path
-from faults.fuse.mount import Mount
-from faults.fuse.plan import DiskFault, Manner, SharedPlan
+from trials.faults.fuse.mount import Mount
+from trials.faults.fuse.plan import DiskFault, Manner, SharedPlan
 folder, fault, is_late = Path(sys.argv[1]), eval(sys.argv[2]), sys.argv[3] == "late"
 plan = SharedPlan()
 mount = Mount(folder / "files", folder / "disk", plan)

@@ -1,4 +1,4 @@
-"""``python -m faults``, which ``make faults`` runs."""
+"""``python -m trials.faults``, which ``make faults`` runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_name_of_no_case_is_told() -> None:
-    command = [sys.executable, "-m", "faults", "index", "no-such"]
+    command = [sys.executable, "-m", "trials.faults", "index", "no-such"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("no such case: no-such; there are build, build-first-cached, ")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from faults.case import Case, Place, nothing
-from faults.forked import Ended
-from faults.messages import Expected, check_messages
+from trials.faults.case import Case, Place, nothing
+from trials.faults.forked import Ended
+from trials.faults.messages import Expected, check_messages
 
 _CASE, _REPORT = Case("a", lambda _: (), nothing), Case("b", lambda _: (), nothing, is_report=True)
 _PLACE = Place(Path("/place"))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.races import RACES
-from faults.runner import run_race
 from tests.support.places import ROOT
+from trials.faults.races import RACES
+from trials.faults.runner import run_race
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,8 +30,8 @@ def test_commands_at_the_same_time_do_no_harm_though_some_are_killed(name: str) 
 _RACE = """
 import json, sys
 from pathlib import Path
-from faults.case import Place
-from faults.race import Race, race, run_calmly
+from trials.faults.case import Place
+from trials.faults.race import Race, race, run_calmly
 place = Place(Path(sys.argv[1]))
 def begin(place):
     if (place.given / "second").exists():

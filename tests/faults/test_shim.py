@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.shim import Fault, Mode, build_shim, why_not
 from tests.support.places import ROOT
+from trials.faults.shim import Fault, Mode, build_shim, why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_n
 _PROGRAM = """
 import os, sys
 from pathlib import Path
-from faults.shim import Fault, Mode, Plan, Watched
+from trials.faults.shim import Fault, Mode, Plan, Watched
 folder, fault = Path(sys.argv[1]), eval(sys.argv[2])
 plan = Plan(Watched(folder, folder / 'apart'), fault, trace=1 if fault is None else -1)
 pid = os.fork()

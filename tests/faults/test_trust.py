@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from faults.case import all_cases
-from faults.races import RACES
-from faults.trust import write_page
 from tests.support.places import ROOT
+from trials.faults.case import all_cases
+from trials.faults.races import RACES
+from trials.faults.trust import write_page
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FOUND = msgspec.toml.decode((ROOT / "faults/found.toml").read_bytes())["finding"]
+_FOUND = msgspec.toml.decode((ROOT / "trials/faults/found.toml").read_bytes())["finding"]
 
 
 def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import fuzz.beside.moved
-import fuzz.beside.moved_words
-import fuzz.fat_files
-from fuzz.attempt import attempt
-from fuzz.harness import find_harness
+from trials.fuzz import fat_files
+from trials.fuzz.attempt import attempt
+from trials.fuzz.beside import moved, moved_words
+from trials.fuzz.harness import find_harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +54,7 @@ def replaced_in(part: str, **fields: object) -> Callable[[Callable[..., Any]], C
     return lying
 
 
-_SHARED = {"fat_files": fuzz.fat_files, "moved": fuzz.beside.moved, "moved_words": fuzz.beside.moved_words}
+_SHARED = {"fat_files": fat_files, "moved": moved, "moved_words": moved_words}
 """Modules that several harnesses, or a large one, have apart."""
 
 
@@ -63,7 +62,7 @@ def _module_of(name: str, function: str) -> tuple[ModuleType, str]:
     module, _, own = function.rpartition(".")
     if module:
         return _SHARED[module], own
-    return importlib.import_module(f"fuzz.harnesses.{name.partition('.')[0]}"), function
+    return importlib.import_module(f"trials.fuzz.harnesses.{name.partition('.')[0]}"), function
 
 
 def require_found(name: str, function: str, lie: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:

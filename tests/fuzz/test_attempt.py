@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz import attempt as attempt_module
-from fuzz.attempt import attempt
-from fuzz.harness import Harness, require
 from rocwheel.core.errors import InputError
+from trials.fuzz import attempt as attempt_module
+from trials.fuzz.attempt import attempt
+from trials.fuzz.harness import Harness, require
 
 _NAME, _FOUND = "x", "is bad"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from fuzz.corpora import FOLDER, MOST_BYTES, MOST_INPUTS, read_corpus, write_corpus
-from fuzz.harness import all_harnesses
-from fuzz.merging import order_inputs
+from trials.fuzz.corpora import FOLDER, MOST_BYTES, MOST_INPUTS, read_corpus, write_corpus
+from trials.fuzz.harness import all_harnesses
+from trials.fuzz.merging import order_inputs
 
 
 def test_what_is_written_is_read_again_by_size(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.attempt import attempt
-from fuzz.corpora import read_corpus
-from fuzz.harness import Harness, all_harnesses
-from fuzz.mutations import mutate
+from trials.fuzz.attempt import attempt
+from trials.fuzz.corpora import read_corpus
+from trials.fuzz.harness import Harness, all_harnesses
+from trials.fuzz.mutations import mutate
 
 _HARNESSES = all_harnesses()
 MUTATIONS = 200
@@ -45,4 +45,4 @@ def test_names_are_unique_and_begin_with_their_module() -> None:
     names = [harness.name for harness in _HARNESSES]
     assert len(set(names)) == len(names)
     for harness in _HARNESSES:
-        assert harness.run.__module__ == f"fuzz.harnesses.{harness.name.partition('.')[0]}"
+        assert harness.run.__module__ == f"trials.fuzz.harnesses.{harness.name.partition('.')[0]}"

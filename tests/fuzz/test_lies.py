@@ -15,12 +15,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-import fuzz.beside.dll
-import fuzz.beside.elf_facts
-import fuzz.fat_files
-import fuzz.harness
-from fuzz.attempt import attempt
-from fuzz.harness import all_harnesses
+import trials.fuzz.beside.dll
+import trials.fuzz.beside.elf_facts
+import trials.fuzz.fat_files
+import trials.fuzz.harness
 from rocwheel.artifacts.from_prefix import Sign
 from rocwheel.artifacts.import_table import TextEdit
 from rocwheel.audit.settings import AuditSettings
@@ -28,6 +26,8 @@ from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.patch import FilePatch
 from rocwheel.wheels.names import FileName
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
+from trials.fuzz.attempt import attempt
+from trials.fuzz.harness import all_harnesses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ def _other_manifest(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _without_bundles(data: memoryview, **_: object) -> object:
-    host = fuzz.fat_files.host_of(bytes(data))
+    host = trials.fuzz.fat_files.host_of(bytes(data))
     return SimpleNamespace(size=len(host), apply=always([host]))
 
 
@@ -207,9 +207,13 @@ def test_a_parser_that_lies_is_found(name: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_every_harness_that_compares_answers_is_lied_to(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
-    beside = (one.name for one in pkgutil.iter_modules(fuzz.beside.__path__))
-    names = [*(f"beside.{one}" for one in beside), *(f"harnesses.{one}" for one in fuzz.harness.MODULES), "fat_files"]
-    for module in (importlib.import_module(f"fuzz.{one}") for one in names):
+    beside = (one.name for one in pkgutil.iter_modules(trials.fuzz.beside.__path__))
+    names = [
+        *(f"beside.{one}" for one in beside),
+        *(f"harnesses.{one}" for one in trials.fuzz.harness.MODULES),
+        "fat_files",
+    ]
+    for module in (importlib.import_module(f"trials.fuzz.{one}") for one in names):
         if hasattr(module, "require"):
             monkeypatch.setattr(module, "require", lambda *_: compared.append(True))
     found = []

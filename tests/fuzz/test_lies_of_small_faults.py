@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from fuzz.attempt import attempt
-from fuzz.harness import find_harness
 from rocwheel.binary.bundles.device_code import ArHeader
 from rocwheel.core.errors import InputError
 from rocwheel.device.merging import host_parts
 from rocwheel.device.merging.host_parts import HowLoaded
 from rocwheel.wheels.metadata import wheel_headers
 from tests.fuzz.lies import always, each_replaced, require_found
+from trials.fuzz.attempt import attempt
+from trials.fuzz.harness import find_harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

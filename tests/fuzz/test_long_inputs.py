@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from fuzz.harness import Harness
-from fuzz.long_inputs import LENGTH, long_inputs, try_long_inputs
+from trials.fuzz.harness import Harness
+from trials.fuzz.long_inputs import LENGTH, long_inputs, try_long_inputs
 
 
 def _harness(run: object) -> Harness:

@@ -1,4 +1,4 @@
-"""``python -m fuzz``, which ``make fuzz`` runs."""
+"""``python -m trials.fuzz``, which ``make fuzz`` runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fuzz import __main__ as command
-from fuzz.__main__ import main
-from fuzz.attempt import Fault
-from fuzz.runner import Row
 from tests.support.given_words import read_words
+from trials.fuzz import __main__ as command
+from trials.fuzz.__main__ import main
+from trials.fuzz.attempt import Fault
+from trials.fuzz.runner import Row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,5 +104,5 @@ def test_a_run_goes_on_where_there_is_no_time_to_choose_inputs(
     monkeypatch.setattr(command, "best_inputs", choose)
     assert main(["elf.facts", "pe.facts", "--record"]) == 0
     said = capsys.readouterr()
-    assert "elf.facts: fuzz/corpus stays as it is: 300 s were too few to choose\n" in said.err
+    assert "elf.facts: trials/fuzz/corpus stays as it is: 300 s were too few to choose\n" in said.err
     assert "| pe.facts | 100 |" in said.out

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fuzz import one_input
-from fuzz.attempt import Fault
-from fuzz.harness import Harness
-from fuzz.one_input import choose_harness, run_again, take_file
 from rocwheel.core.errors import InputError
+from trials.fuzz import one_input
+from trials.fuzz.attempt import Fault
+from trials.fuzz.harness import Harness
+from trials.fuzz.one_input import choose_harness, run_again, take_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,15 +7,15 @@ from unittest.mock import patch
 
 import pytest
 
-import fuzz.build_info  # noqa: F401 (before what reads it)
-from fuzz.attempt import attempt
-from fuzz.harness import Harness
+import trials.fuzz.build_info  # noqa: F401 (before what reads it)
 from rocwheel.frameworks.jax.shell import end_of_expansion
 from rocwheel.sdk.rocm_sdk import _doctor_device_code
 from rocwheel.sdk.rocm_sdk._gpus import LISTED
 from rocwheel.stores.urls import without_secrets
 from rocwheel.targets.serving import split_overlay_path
 from rocwheel.wheels.binaries import installed_place
+from trials.fuzz.attempt import attempt
+from trials.fuzz.harness import Harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable

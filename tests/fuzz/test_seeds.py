@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fuzz.seeds.files import fixtures
+from trials.fuzz.seeds.files import fixtures
 
 
 def test_files_are_read_by_pattern_and_size() -> None:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fuzz.attempt import MOST_MEMORY, MOST_SECONDS
-from fuzz.corpora import MOST_INPUTS
-from fuzz.harness import all_harnesses
-from fuzz.long_inputs import LENGTH
-from fuzz.trust import write_page
 from tests.fuzz.test_harnesses import MUTATIONS
 from tests.support.places import ROOT
+from trials.fuzz.attempt import MOST_MEMORY, MOST_SECONDS
+from trials.fuzz.corpora import MOST_INPUTS
+from trials.fuzz.harness import all_harnesses
+from trials.fuzz.long_inputs import LENGTH
+from trials.fuzz.trust import write_page
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FOUND = msgspec.toml.decode((ROOT / "fuzz/found.toml").read_bytes())["finding"]
+_FOUND = msgspec.toml.decode((ROOT / "trials/fuzz/found.toml").read_bytes())["finding"]
 
 
 def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:

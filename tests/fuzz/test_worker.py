@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fuzz.harness import find_harness
-from fuzz.merging import best_inputs
-from fuzz.runner import Row, run_harness, table
 from tests.support.places import ROOT
+from trials.fuzz.harness import find_harness
+from trials.fuzz.merging import best_inputs
+from trials.fuzz.runner import Row, run_harness, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +49,8 @@ def test_what_was_found_before_and_is_mended_is_not_found_again(tmp_path: Path) 
 _LOADED = """
 import sys, types
 sys.modules["atheris"] = types.ModuleType("atheris")
-import fuzz.worker
-print([name for name in fuzz.worker.GUIDES if name in sys.modules])
+import trials.fuzz.worker
+print([name for name in trials.fuzz.worker.GUIDES if name in sys.modules])
 print([name for name in sys.modules if name.startswith("rocwheel.") and "core" not in name])
 """
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.beside.zip_stream import stream_names
-from fuzz.harness import WrongAnswerError, find_harness
 from rocwheel.wheels import zip_directory, zip_reader
 from tests.support.raw_zip import RawMember, deflated, raw_zip
+from trials.fuzz.beside.zip_stream import stream_names
+from trials.fuzz.harness import WrongAnswerError, find_harness
 
 TEXT = b"content"
 HIDDEN = RawMember(b"hidden", TEXT)

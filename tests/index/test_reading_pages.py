@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.attempt import attempt
-from fuzz.harness import Harness
 from rocwheel.core.errors import InputError
 from rocwheel.index.reading import RawFile, UnreadablePageError, check_file, read_html_page, read_json_page
+from trials.fuzz.attempt import attempt
+from trials.fuzz.harness import Harness
 
 A, B = "a" * 64, "b" * 64
 NAME = "x-1.0-py3-none-any.whl"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpora.wheels import fetch, read_list
 from tests.support.places import CACHE
 from tests.support.repair_proof.corpus import download, read_corpus
+from trials.corpora.wheels import fetch, read_list
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpora.wheels import System
+    from trials.corpora.wheels import System
 
 __all__ = ["JAX_WHEELS", "good_wheel", "jax_wheel"]
 
 JAX_WHEELS = CACHE / "wheels"
-"""Where JAX's wheels are once they were fetched; those of `make corpus` are where `corpora.wheels` has them."""
+"""Where JAX's wheels are once they were fetched; those of `make corpus` are where `trials.corpora.wheels` has them."""
 
 
 def jax_wheel(stem: str) -> Path:

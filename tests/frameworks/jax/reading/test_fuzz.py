@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.attempt import attempt
-from fuzz.harness import Harness
 from rocwheel.core.errors import RocwheelError
 from rocwheel.frameworks.jax.translate import read_old_calls, spell_call, translate_calls
 from rocwheel.frameworks.jax.words import spell_line
 from tests.support.example_counts import examples
+from trials.fuzz.attempt import attempt
+from trials.fuzz.harness import Harness
 
 NAMES = ("Makefile", "a.sh", "a.yml", "a.py")
 PIECES = st.sampled_from(

@@ -1,1 +1,0 @@
-"""Benchmarks, run by hand: ``python -m benchmarks [NAME...]``. Each prints Markdown tables."""

@@ -1,0 +1,1 @@
+"""Long trials of rocwheel, run by hand: fuzzing, faults, corpora of public files, benchmarks; see README.md."""

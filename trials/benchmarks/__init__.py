@@ -1,0 +1,1 @@
+"""Benchmarks, run by hand: ``python -m trials.benchmarks [NAME...]``. Each prints Markdown tables."""

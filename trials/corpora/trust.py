@@ -1,0 +1,71 @@
+"""The part of docs/trust.md about corpora: what was compared, what was found, and what holds it now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
+from trials.corpora.checks import CHECKS
+from trials.corpora.row import is_explained, read_explanations
+from trials.corpora.wheels import read_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trials.corpora.row import Explanation, Row
+
+__all__ = ["add_rows", "write_page"]
+
+_RUNS, _FOUND = (Path(__file__).with_name(name) for name in ("runs.json", "found.toml"))
+_BEGIN, _END = "<!-- corpora: written by make corpus -->", "<!-- corpora: end -->"
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """The last run of a check."""
+
+    files: int = 0
+    answers: int = 0
+    explained: int = 0
+    unexplained: int = 0
+
+
+def add_rows(rows: Iterable[Row]) -> None:
+    """Put runs in the place of those before, and write the page."""
+    runs = read_counts(_RUNS, _Run)
+    for row in rows:
+        known = sum(map(is_explained, row.differences))
+        runs[row.check] = _Run(row.files, row.answers, known, len(row.differences) - known)
+    write_counts(_RUNS, runs)
+    write_page(TRUST_PAGE)
+
+
+def write_page(page: Path) -> None:
+    """Replace what stands between the two marks of a page."""
+    write_part(page, _BEGIN, _END, _text())
+
+
+def _text() -> str:
+    systems = Counter(wheel.system for wheel in read_list())
+    runs = read_counts(_RUNS, _Run)
+    lines = [f"The list has {systems['linux']} wheels for Linux and {systems['windows']} for Windows.", ""]
+    lines += ["| check | files | answers | explained | unexplained | found |", "|---|---:|---:|---:|---:|---:|"]
+    findings = read_findings(_FOUND, "check")
+    for name in CHECKS:
+        run = runs.get(name, _Run())
+        number = sum(finding.subject == name for finding in findings) or "nothing"
+        counts = f"{run.files:,} | {run.answers:,} | {run.explained:,} | {run.unexplained:,}"
+        lines.append(f"| `{name}` | {counts} | {number} |")
+    lines += ["", "| check | what is compared |", "|---|---|"]
+    lines += [f"| `{name}` | {check.compared} |" for name, check in CHECKS.items()]
+    lines += ["", "Differences that were looked at:", "", "| check | tool | what | why |", "|---|---|---|---|"]
+    lines += dict.fromkeys(map(_explanation_line, read_explanations()))
+    return "\n".join([*lines, "", *finding_lines("check", findings)])
+
+
+def _explanation_line(one: Explanation) -> str:
+    what = "everything" if one.fact == "*" else one.fact
+    return f"| `{one.check}` | {one.tool} | {what} | {one.why} |"
