@@ -99,7 +99,7 @@ fuzz: $(VENV)/.fuzz ## fuzzing: every parser of foreign bytes, a minute each (FU
 faults: setup    ## each call of commands that write fails in turn, and they are killed (FAULTS="build index": these)
 	$(BIN)/python -m trials.faults $(FAULTS)
 
-hostile: setup   ## hostile inputs on every command that takes such; writes the tables of docs/trust.md; root
+hostile: setup   ## hostile inputs on every command that takes such; writes the tables of tests/hostile/RESULTS.md; root
 	$(BIN)/python -m tests.hostile.table
 
 $(VENV)/.corpus: $(VENV)/.setup

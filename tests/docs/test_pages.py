@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-OUTSIDE = sorted([*ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")])
+_OUTSIDE = ("examples", "trials", "tests/hostile")
+OUTSIDE = sorted([*ROOT.glob("*.md"), *(path for name in _OUTSIDE for path in (ROOT / name).rglob("*.md"))])
 TEXT = [path for path in PAGES if path.name != "known-faults.md"]
 _FENCE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 _LINES = 5
@@ -75,7 +76,7 @@ def _folders(floor: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "path",
-    sorted([*ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")]),
+    OUTSIDE,
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_links_of_pages_outside_the_site_lead_to_files_and_headings(path: Path) -> None:

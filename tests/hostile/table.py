@@ -1,4 +1,4 @@
-"""The table of docs/trust.md: which command refused and which contained which input, written by ``make hostile``."""
+"""The tables of RESULTS.md: which command refused and which contained which input, written by ``make hostile``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 from tests.hostile.trials import SECONDS, WORDS, Ended, make_inputs, run_trials
 from tests.support.places import ROOT
-from tests.support.trust_page import TRUST_PAGE, write_part
+from tests.support.results_page import write_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
-__all__ = ["RESIDENT", "cell", "cells_of_page", "run_in_process", "wrong"]
+__all__ = ["RESIDENT", "RESULTS", "cell", "cells_of_page", "run_in_process", "wrong"]
 
+RESULTS = Path(__file__).with_name("RESULTS.md")
 _BEGIN, _END = "<!-- hostile: written by make hostile -->", "<!-- hostile: end -->"
 _CELLS = {0: "contained", 1: "reported", 2: "refused"}
 _BROKEN = "**broken**"
@@ -65,7 +66,7 @@ def cell(end: Ended) -> str:
 def cells_of_page() -> dict[str, dict[str, dict[str, str]]]:
     """Return what the page says, by kind of input, command and input."""
     found: dict[str, dict[str, dict[str, str]]] = {}
-    for kind, heading, text in _TABLE.findall(TRUST_PAGE.read_text()):
+    for kind, heading, text in _TABLE.findall(RESULTS.read_text()):
         rows = [[one.strip() for one in line.strip("|").split(" | ")] for line in text.splitlines()]
         commands = re.findall("`(.+?)`", heading)
         found[kind] = {command: {row[0]: row[place] for row in rows} for place, command in enumerate(commands, 1)}
@@ -76,7 +77,7 @@ def write_page(workers: int) -> list[str]:
     """Run everything, so many commands at a time, write the table, and return what was wrong."""
     with ThreadPoolExecutor(workers) as pool:
         ends = {kind: _run_kind(kind, pool) for kind in WORDS}
-    write_part(TRUST_PAGE, _BEGIN, _END, "\n".join(_lines(ends)))
+    write_part(RESULTS, _BEGIN, _END, "\n".join(_lines(ends)))
     found = [
         (command, name, wrong(end))
         for commands in ends.values()

@@ -1,6 +1,6 @@
 """``python -m trials.corpora [NAME ...]``: fetch the corpora, and do all checks, or those whose names begin so.
 
-``--record`` writes what came of it into docs/trust.md; ``--offline`` takes the wheels that are here. Reasons of
+``--record`` writes what came of it into RESULTS.md; ``--offline`` takes the wheels that are here. Reasons of
 ``explained.toml`` that explain nothing are told: a newer tool or a mend may have made them untrue.
 """
 
@@ -11,8 +11,8 @@ import sys
 
 from tests.support.given_words import read_words
 from trials.corpora.checks import CHECKS
+from trials.corpora.results import add_rows
 from trials.corpora.row import is_explained, unused_explanations
-from trials.corpora.trust import add_rows
 from trials.corpora.wheels import fetch, read_list
 
 

@@ -2,7 +2,7 @@
 
 Each fault of a case is tried, it is killed at random moments, and disks fail under it where they can be mounted; of a
 race, some rounds are run. ``--sample`` tries a few of each, as the tests do; ``--record`` adds what came of it to
-docs/trust.md. ``FAULTS_MOST`` faults are a fixed sample of a case, ``FAULTS_KILLS`` is how often it is killed, and
+RESULTS.md. ``FAULTS_MOST`` faults are a fixed sample of a case, ``FAULTS_KILLS`` is how often it is killed, and
 ``FAULTS_FUSE`` how many operations fail on a disk of a FUSE server.
 """
 
@@ -18,9 +18,9 @@ from trials.faults.case import all_cases
 from trials.faults.disks import why_no_disks
 from trials.faults.fuse.mount import why_no_fuse
 from trials.faults.races import RACES
+from trials.faults.results import add_rows
 from trials.faults.runner import run_case, run_on_disks, run_on_fuse, run_race, table, texts
 from trials.faults.shim import why_not
-from trials.faults.trust import add_rows
 
 if TYPE_CHECKING:
     from trials.faults.row import DiskRow, FuseRow, RaceRow, Row

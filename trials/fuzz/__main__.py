@@ -1,6 +1,6 @@
 """``python -m trials.fuzz [NAME ...]``: fuzz with these harnesses, whose names may be beginnings, or with all.
 
-``--record`` adds what came of it to docs/trust.md, and keeps inputs that led further in trials/fuzz/corpus, from which
+``--record`` adds what came of it to RESULTS.md, and keeps inputs that led further in trials/fuzz/corpus, from which
 later runs begin; ``--long`` tries long inputs of one repeated word instead. ``--input FILE`` runs one input again.
 """
 
@@ -18,8 +18,8 @@ from trials.fuzz.harness import all_harnesses, find_harness
 from trials.fuzz.long_inputs import try_long_inputs
 from trials.fuzz.merging import best_inputs
 from trials.fuzz.one_input import choose_harness, run_again, take_file
+from trials.fuzz.results import add_rows
 from trials.fuzz.runner import run_harness, table
-from trials.fuzz.trust import add_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

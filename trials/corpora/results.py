@@ -1,4 +1,4 @@
-"""The part of docs/trust.md about corpora: what was compared, what was found, and what holds it now."""
+"""Writes the tables of RESULTS.md about corpora: what was compared, what was found, and what holds it now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
+from tests.support.results_page import finding_lines, read_counts, read_findings, write_counts, write_part
 from trials.corpora.checks import CHECKS
 from trials.corpora.row import is_explained, read_explanations
 from trials.corpora.wheels import read_list
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from trials.corpora.row import Explanation, Row
 
-__all__ = ["add_rows", "write_page"]
-
-_RUNS, _FOUND = (Path(__file__).with_name(name) for name in ("runs.json", "found.toml"))
+RESULTS, _RUNS, _FOUND = (Path(__file__).with_name(name) for name in ("RESULTS.md", "runs.json", "found.toml"))
 _BEGIN, _END = "<!-- corpora: written by make corpus -->", "<!-- corpora: end -->"
 
 
@@ -40,7 +38,7 @@ def add_rows(rows: Iterable[Row]) -> None:
         known = sum(map(is_explained, row.differences))
         runs[row.check] = _Run(row.files, row.answers, known, len(row.differences) - known)
     write_counts(_RUNS, runs)
-    write_page(TRUST_PAGE)
+    write_page(RESULTS)
 
 
 def write_page(page: Path) -> None:

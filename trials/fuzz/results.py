@@ -1,4 +1,4 @@
-"""The part of docs/trust.md about fuzzing: what was run so far, what was found, and what holds it now."""
+"""Writes the tables of RESULTS.md about fuzzing: what was run so far, what was found, and what holds it now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tests.support.places import ROOT
-from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
+from tests.support.results_page import finding_lines, read_counts, read_findings, write_counts, write_part
 from trials.fuzz.harness import all_harnesses
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from trials.fuzz.runner import Row
 
-__all__ = ["add_rows", "write_page"]
-
+RESULTS = ROOT / "trials/fuzz/RESULTS.md"
 _RUNS = ROOT / "trials/fuzz/runs.json"
 _FOUND = ROOT / "trials/fuzz/found.toml"
 _BEGIN, _END = "<!-- fuzz: written by make fuzz -->", "<!-- fuzz: end -->"
@@ -40,7 +39,7 @@ def add_rows(rows: Iterable[Row]) -> None:
         seconds, executions = old.seconds + row.seconds, old.executions + row.executions
         runs[row.harness] = _Run(seconds, executions, max(old.coverage, row.coverage))
     write_counts(_RUNS, runs)
-    write_page(TRUST_PAGE)
+    write_page(RESULTS)
 
 
 def write_page(page: Path) -> None:

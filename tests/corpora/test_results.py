@@ -1,4 +1,4 @@
-"""The part of docs/trust.md that ``make corpus`` writes, and the lists behind it."""
+"""The tables of RESULTS.md that ``make corpus`` writes, and the lists behind it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from tests.support.places import ROOT
 from trials.corpora.__main__ import main
 from trials.corpora.checks import CHECKS
+from trials.corpora.results import RESULTS, write_page
 from trials.corpora.row import Difference, Row, is_explained, read_explanations, unused_explanations
-from trials.corpora.trust import write_page
 from trials.corpora.wheels import read_list
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ _FOUND = msgspec.toml.decode((ROOT / "trials/corpora/found.toml").read_bytes())[
 
 
 def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
-    page = tmp_path / "trust.md"
-    page.write_bytes((ROOT / "docs/trust.md").read_bytes())
+    page = tmp_path / "RESULTS.md"
+    page.write_bytes(RESULTS.read_bytes())
     write_page(page)
-    assert page.read_text() == (ROOT / "docs/trust.md").read_text()
+    assert page.read_text() == RESULTS.read_text()
 
 
 def test_what_was_found_names_a_check_that_exists() -> None:

@@ -1,4 +1,4 @@
-"""The part of docs/trust.md that ``make faults`` writes."""
+"""The tables of RESULTS.md that ``make faults`` writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from tests.support.places import ROOT
 from trials.faults.case import all_cases
 from trials.faults.races import RACES
-from trials.faults.trust import write_page
+from trials.faults.results import RESULTS, write_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,10 +18,10 @@ _FOUND = msgspec.toml.decode((ROOT / "trials/faults/found.toml").read_bytes())["
 
 
 def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
-    page = tmp_path / "trust.md"
-    page.write_bytes((ROOT / "docs/trust.md").read_bytes())
+    page = tmp_path / "RESULTS.md"
+    page.write_bytes(RESULTS.read_bytes())
     write_page(page)
-    assert page.read_text() == (ROOT / "docs/trust.md").read_text()
+    assert page.read_text() == RESULTS.read_text()
 
 
 def test_what_was_found_names_a_case_that_exists() -> None:

@@ -1,4 +1,4 @@
-"""The part of docs/trust.md that fuzzing writes."""
+"""The tables of RESULTS.md that fuzzing writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trials.fuzz.attempt import MOST_MEMORY, MOST_SECONDS
 from trials.fuzz.corpora import MOST_INPUTS
 from trials.fuzz.harness import all_harnesses
 from trials.fuzz.long_inputs import LENGTH
-from trials.fuzz.trust import write_page
+from trials.fuzz.results import RESULTS, write_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,10 +21,10 @@ _FOUND = msgspec.toml.decode((ROOT / "trials/fuzz/found.toml").read_bytes())["fi
 
 
 def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
-    page = tmp_path / "trust.md"
-    page.write_bytes((ROOT / "docs/trust.md").read_bytes())
+    page = tmp_path / "RESULTS.md"
+    page.write_bytes(RESULTS.read_bytes())
     write_page(page)
-    assert page.read_text() == (ROOT / "docs/trust.md").read_text()
+    assert page.read_text() == RESULTS.read_text()
 
 
 def test_what_was_found_names_a_harness_that_exists() -> None:
@@ -34,7 +34,7 @@ def test_what_was_found_names_a_harness_that_exists() -> None:
 
 
 def test_the_page_says_the_bounds_as_they_are() -> None:
-    text = " ".join((ROOT / "docs/trust.md").read_text().split())
+    text = " ".join(RESULTS.read_text().split())
     largest = max(harness.largest for harness in all_harnesses())
     assert f"more than {MOST_SECONDS} seconds of processor time" in text
     assert f"more than {MOST_MEMORY >> 20} MiB for one input, none of which has more than {largest >> 10} KiB" in text

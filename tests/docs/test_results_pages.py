@@ -1,4 +1,4 @@
-"""The parts of docs/trust.md that commands write."""
+"""The pages RESULTS.md, which commands write, and the page that sums them up."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import msgspec
 import pytest
 
 from tests.support.places import ROOT
-from tests.support.trust_page import TRUST_PAGE, read_counts, write_counts, write_part
+from tests.support.results_page import read_counts, write_counts, write_part
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_RESULTS = [*(ROOT / "trials").glob("*/RESULTS.md"), ROOT / "tests/hostile/RESULTS.md"]
 
 
 class _Count(msgspec.Struct, frozen=True):
@@ -43,9 +46,11 @@ def test_counts_are_kept_in_order_of_their_names(tmp_path: Path) -> None:
     assert read_counts(file, _Count) == {"a": _Count(1), "b": _Count(2)}
 
 
-def test_every_test_that_the_page_names_exists_and_every_row_of_what_was_found_names_one() -> None:
-    rows = re.findall(r"^\| .* \| `(tests/\S+\.py)::(\w+)` \|$", TRUST_PAGE.read_text(), re.MULTILINE)
-    tables = re.findall(r"\| held by \|\n\|[-|]+\|\n((?:\|.*\n)+)", TRUST_PAGE.read_text())
+def test_every_test_that_the_pages_name_exists_and_every_row_of_what_was_found_names_one() -> None:
+    text = "".join(path.read_text() for path in (ROOT / "docs/trust.md", *_RESULTS))
+    rows = re.findall(r"^\| .* \| `(tests/\S+\.py)::(\w+)` \|$", text, re.MULTILINE)
+    tables = re.findall(r"\| held by \|\n\|[-|]+\|\n((?:\|.*\n)+)", text)
     assert [path + test for path, test in rows if f"\ndef {test}(" not in (ROOT / path).read_text()] == []
     assert len(rows) == sum(len(table.splitlines()) for table in tables)
+    assert len(_RESULTS) == 4
     assert len(tables) == 6

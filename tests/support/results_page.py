@@ -1,4 +1,4 @@
-"""The parts of docs/trust.md, each written by one command between two marks, and the counts that they are made of."""
+"""The pages RESULTS.md, which commands write between two marks, and the counts that they are made of."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from tests.support.places import ROOT
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-
-__all__ = ["TRUST_PAGE", "Finding", "finding_lines", "read_counts", "read_findings", "write_counts", "write_part"]
-
-TRUST_PAGE = ROOT / "docs/trust.md"
 
 _T = TypeVar("_T")
 

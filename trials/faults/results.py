@@ -1,4 +1,4 @@
-"""The part of docs/trust.md about faults: what was tried so far, what was found, and what holds it now."""
+"""Writes the tables of RESULTS.md about faults: what was tried so far, what was found, and what holds it now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tests.support.places import ROOT
-from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
+from tests.support.results_page import finding_lines, read_counts, read_findings, write_counts, write_part
 from trials.faults.case import all_cases
 from trials.faults.races import RACES
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from trials.faults.row import DiskRow, FuseRow, RaceRow, Row
 
-__all__ = ["add_rows", "write_page"]
-
+RESULTS = ROOT / "trials/faults/RESULTS.md"
 _RUNS, _RACES, _FUSED = (
     ROOT / "trials/faults/runs.json",
     ROOT / "trials/faults/races.json",
@@ -75,7 +74,7 @@ def add_rows(
         full, read_only = old.full + one.full, old.read_only + one.read_only
         runs[one.case] = msgspec.structs.replace(old, full=full, read_only=read_only)
     write_counts(_RUNS, runs)
-    write_page(TRUST_PAGE)
+    write_page(RESULTS)
 
 
 def _with_fused(runs: dict[str, _Fused], rows: Iterable[FuseRow]) -> dict[str, _Fused]:
