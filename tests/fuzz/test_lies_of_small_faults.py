@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from rocwheel.artifacts import host_parts
+from rocwheel.artifacts.host_parts import HowLoaded
 from rocwheel.binary.bundles.device_code import ArHeader
 from rocwheel.core.errors import InputError
-from rocwheel.device.merging import host_parts
-from rocwheel.device.merging.host_parts import HowLoaded
 from rocwheel.wheels.metadata import wheel_headers
 from tests.fuzz.lies import always, each_replaced, require_found
 from trials.fuzz.attempt import attempt

@@ -27,6 +27,8 @@ from rocwheel.artifacts.fetching import (
 from rocwheel.artifacts.from_deb import import_debs
 from rocwheel.artifacts.from_prefix import import_prefixes
 from rocwheel.artifacts.import_table import load_table
+from rocwheel.artifacts.merge import MergeOptions, opened_merge, write_merge
+from rocwheel.artifacts.shards import MergeReport
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.artifacts import DestDirOption, NewDirOption, TableOption, artifacts_app, print_report
 from rocwheel.cli.options import (
@@ -45,8 +47,6 @@ from rocwheel.cli.tables import cell, print_table
 from rocwheel.cli.text import print_line
 from rocwheel.core.messages import count
 from rocwheel.core.writing import check_destination, require_free
-from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
-from rocwheel.device.merging.shards import MergeReport
 from rocwheel.stores.open import open_store
 from rocwheel.stores.store import Store, StoredFile
 from rocwheel.targets.kernel_files import kernel_targets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.device.merging.host_parts import is_same_but_moved
+from rocwheel.artifacts.host_parts import is_same_but_moved
 from trials.fuzz.harness import require
 
 __all__ = ["compare_moved"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from elftools.elf.enums import ENUM_D_TAG
 
+from rocwheel.artifacts.host_parts import HowLoaded, Moves, are_same_but_moved
 from rocwheel.binary.elf.header import (
     SHF_ALLOC,
     SHF_EXECINSTR,
@@ -19,7 +20,6 @@ from rocwheel.binary.elf.header import (
     SHT_RELA,
     Section,
 )
-from rocwheel.device.merging.host_parts import HowLoaded, Moves, are_same_but_moved
 from trials.fuzz.beside.moved_edits import DISTANCE, EDIT, NEW, NUMBER, OLD, OTHERS, Edit, Place
 from trials.fuzz.harness import require
 

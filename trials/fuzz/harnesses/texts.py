@@ -14,6 +14,7 @@ from rocwheel.artifacts.deb import compare_versions, parse_choices
 from rocwheel.artifacts.fetching import parse_checksums
 from rocwheel.artifacts.import_table import load_table
 from rocwheel.artifacts.sdk_files import SdkManifest, declared_targets, with_declared_targets
+from rocwheel.artifacts.shards import unite_maps
 from rocwheel.audit.report_files import read_baseline
 from rocwheel.build.cluster.exchange import Exchange
 from rocwheel.build.members import PlacedMember
@@ -22,7 +23,6 @@ from rocwheel.build.plan import TextMember
 from rocwheel.build.recipe import load_recipe
 from rocwheel.core.cache import DamagedEntryError, parse_entry, parse_size, render_head
 from rocwheel.core.part_file import Expected, receive
-from rocwheel.device.merging.shards import unite_maps
 from rocwheel.targets.declaration import decode_declaration
 from rocwheel.targets.spelling import parse_desc
 from tests.support.places import ROOT

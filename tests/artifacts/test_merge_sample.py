@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.demo import SAMPLE_SDK
-from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 
 if TYPE_CHECKING:
     from pathlib import Path

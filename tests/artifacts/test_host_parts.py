@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.merging.host_parts`."""
+"""Tests of `rocwheel.artifacts.host_parts`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.artifacts.host_parts import HostDifference, RelocatedWord, compare_host_parts, is_same_but_moved
 from rocwheel.binary.kpack.markers import Marker, encode_markers
 from rocwheel.core.errors import InputError
-from rocwheel.device.merging.host_parts import HostDifference, RelocatedWord, compare_host_parts, is_same_but_moved
 from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:

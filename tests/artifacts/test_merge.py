@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.merging.merge`."""
+"""Tests of `rocwheel.artifacts.merge`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rocwheel.artifacts.merge import MergeOptions, opened_merge, write_merge
+from rocwheel.artifacts.shards import MergeReport, MissingTarget
 from rocwheel.core.errors import InputError, RocwheelError
-from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
-from rocwheel.device.merging.shards import MergeReport, MissingTarget
 from tests.support.kpack_files import make_kpack
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def test_tables_that_can_not_be_united_are_refused(refused: Callable[..., str], 
 def test_a_text_that_is_too_large_to_unite_is_refused(
     refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rocwheel.device.merging.shards.LARGEST", 4)
+    monkeypatch.setattr("rocwheel.artifacts.shards.LARGEST", 4)
     manifest = f"{FLAT}/TensileManifest.txt"
     found = refused({"a": {"blas_lib_generic": {manifest: b"a"}}, "b": {"blas_lib_generic": {manifest: b"long\n"}}})
     assert "TensileManifest.txt: has 5 bytes; expected at most 4 of a file to unite" in found
@@ -407,7 +407,7 @@ def test_a_killed_merge_leaves_nothing_that_looks_whole(build: Callable[[Shards]
     program = f"""
 import sys, time
 from pathlib import Path
-import rocwheel.device.merging.merge as module
+import rocwheel.artifacts.merge as module
 write = module.write_artifact
 def slow(*arguments, **options):
     write(*arguments, **options)

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.merging.shards`."""
+"""Tests of `rocwheel.artifacts.shards`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.artifacts.shards import unite_dist_info, unite_lines, unite_maps
 from rocwheel.core.errors import InputError
-from rocwheel.device.merging.shards import unite_dist_info, unite_lines, unite_maps
 
 TABLES = st.dictionaries(st.text(max_size=5), st.integers(-5, 5), max_size=4)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rocwheel.artifacts.artifact import ANY_EXECUTE, Artifact, ArtifactName, FileKind, Member, place
+from rocwheel.artifacts.host_parts import HostDifference, compare_host_parts
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.artifacts.sdk_files import (
     DIST_INFO_PATH,
@@ -20,7 +21,6 @@ from rocwheel.binary.code_objects import processor_of
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.reading import have_same_bytes
-from rocwheel.device.merging.host_parts import HostDifference, compare_host_parts
 from rocwheel.targets.catalog import is_family
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.kernel_files import Difference as SharedRule
@@ -165,7 +165,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _rows() -> tuple[tuple[PathPatterns, str], ...]:
-    table = read_table("rocwheel.device.merging", "may_differ.toml", _Table)
+    table = read_table("rocwheel.artifacts", "may_differ.toml", _Table)
     return tuple((PathPatterns(row.files), row.reason) for row in table.row)
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.artifacts.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.core.errors import ProblemsError, RocwheelError
-from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle, require_same_code
 
 if TYPE_CHECKING:
-    from rocwheel.device.merging.shards import MergeReport
+    from rocwheel.artifacts.shards import MergeReport
 
 pytestmark = pytest.mark.slow
 

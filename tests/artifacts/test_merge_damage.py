@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rocwheel.artifacts.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.core.errors import RocwheelError
-from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from tests.support.damage import damaged

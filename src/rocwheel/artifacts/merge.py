@@ -11,14 +11,7 @@ import msgspec
 from rocwheel.artifacts.artifact import Artifact, Member
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.artifacts.reading import open_artifacts
-from rocwheel.artifacts.transfer import write_artifact
-from rocwheel.core.errors import InputError, WorkError
-from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.reading import FileRange
-from rocwheel.core.scratch import open_temporary, path_of, write_all
-from rocwheel.core.workers import convert_all, raise_all
-from rocwheel.core.writing import new_folder
-from rocwheel.device.merging.shards import (
+from rocwheel.artifacts.shards import (
     HostFiles,
     MergedArtifact,
     MergeReport,
@@ -29,13 +22,20 @@ from rocwheel.device.merging.shards import (
     sort_shard,
     unite_device_files,
 )
+from rocwheel.artifacts.transfer import write_artifact
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import open_temporary, path_of, write_all
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.writing import new_folder
 from rocwheel.targets.kernel_files import is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.artifact import ArtifactName
-    from rocwheel.device.merging.shards import ShardFile
+    from rocwheel.artifacts.shards import ShardFile
 
 
 class MergeOptions(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.merging.host_parts`."""
+"""Tests of `rocwheel.artifacts.host_parts`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.device.merging.host_parts import HostDifference, compare_host_parts
+from rocwheel.artifacts.host_parts import HostDifference, compare_host_parts
 from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:
