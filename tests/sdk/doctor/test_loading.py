@@ -84,6 +84,37 @@ def test_the_second_rocm_of_compilers_is_reported(environment: Any, diagnose: Ma
     assert findings == [["warning", text, "unset HIP_PATH"]]
 
 
+@pytest.mark.parametrize(
+    ("name", "library", "level"),
+    [
+        ("ROCBLAS_TENSILE_LIBPATH", "rocBLAS", "warning"),
+        ("HIPBLASLT_TENSILE_LIBPATH", "hipBLASLt", "warning"),
+        ("ROCSPARSELT_TENSILE_LIBPATH", "hipSPARSELt", "warning"),
+        ("ROCSPARSELT_SPMM_LIBPATH", "hipSPARSELt", "warning"),
+        ("MIOPEN_SYSTEM_DB_PATH", "MIOpen", "note"),
+        ("ROCFFT_RTC_SYS_CACHE_PATH", "rocFFT", "note"),
+    ],
+)
+def test_a_variable_that_names_other_kernels_is_reported(
+    environment: Any, diagnose: Make, name: str, library: str, level: str
+) -> None:
+    text = f"{name}=/opt/other has {library} look for kernels there, and not in these packages"
+    assert diagnose(environment, 90006, **{name: "/opt/other"}) == [[level, text, f"unset {name}"]]
+
+
+def test_an_empty_variable_names_other_kernels_to_the_libraries_that_take_it(environment: Any, diagnose: Make) -> None:
+    findings = diagnose(environment, 90006, ROCBLAS_TENSILE_LIBPATH="", MIOPEN_SYSTEM_DB_PATH="")
+    text = "ROCBLAS_TENSILE_LIBPATH= has rocBLAS look for kernels there, and not in these packages"
+    assert findings == [["warning", text, "unset ROCBLAS_TENSILE_LIBPATH"]]
+
+
+def test_a_variable_that_names_kernels_of_the_packages_is_not(environment: Any) -> None:
+    kernels = environment.site / "_rocm_sdk_libraries/lib/rocblas/library"
+    assert kernels.is_dir()
+    done = environment.run("rocm-sdk", "doctor", "--json", check=False, ROCBLAS_TENSILE_LIBPATH=str(kernels))
+    assert "rocBLAS" not in done.stdout
+
+
 def test_an_empty_library_path_names_no_folder(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 90006, files=("/usr/lib/libamdhip64.so.5",), LD_LIBRARY_PATH="") == []
 

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 
 LOADER_CONFIGURATION = "/etc/ld.so.conf.d"
 
+KERNEL_VARIABLES = {
+    "ROCBLAS_TENSILE_LIBPATH": ("rocBLAS", WARNING),
+    "HIPBLASLT_TENSILE_LIBPATH": ("hipBLASLt", WARNING),
+    "ROCSPARSELT_TENSILE_LIBPATH": ("hipSPARSELt", WARNING),
+    "ROCSPARSELT_SPMM_LIBPATH": ("hipSPARSELt", WARNING),
+    "MIOPEN_SYSTEM_DB_PATH": ("MIOpen", NOTE),
+    "ROCFFT_RTC_SYS_CACHE_PATH": ("rocFFT", NOTE),
+}
+"""Libraries by the variable that names another place for their kernels, and how bad that is.
+
+Those with a warning fail without kernels, and take an empty value for a place; the others compile kernels anew.
+"""
+
 
 def check_library_path(system: System) -> Iterator[Diagnosis]:
     """Yield a warning for each folder of LD_LIBRARY_PATH whose libraries hide those of the packages."""
@@ -41,7 +54,12 @@ def check_library_path(system: System) -> Iterator[Diagnosis]:
 
 def check_other_rocm(system: System) -> list[Diagnosis]:
     """Return what leads programs to a second ROCm: installations, variables, the loader's configuration."""
-    return [*_check_installations(system), *_check_variables(system), *_check_loader_configuration(system)]
+    return [
+        *_check_installations(system),
+        *_check_variables(system),
+        *_check_kernel_variables(system),
+        *_check_loader_configuration(system),
+    ]
 
 
 def _check_installations(system: System) -> Iterator[Diagnosis]:
@@ -62,8 +80,20 @@ def _check_variables(system: System) -> Iterator[Diagnosis]:
         folder = "bin" if system.platform == "win32" else "lib"
         if value and _foreign_libraries(system, f"{value}/{folder}"):
             text = f"{name}={value} sends compilers and frameworks to a second ROCm"
-            remedy = f"Remove the variable {name}" if system.platform == "win32" else f"unset {name}"
-            yield Diagnosis(WARNING, text, remedy)
+            yield Diagnosis(WARNING, text, _remedy_of_variable(system, name))
+
+
+def _check_kernel_variables(system: System) -> Iterator[Diagnosis]:
+    variables = system.variables()
+    for name, (library, level) in KERNEL_VARIABLES.items():
+        value = variables.get(name, "")
+        if name in variables and (value or level == WARNING) and not _is_own(system, system.absolute(value)):
+            text = f"{name}={value} has {library} look for kernels there, and not in these packages"
+            yield Diagnosis(level, text, _remedy_of_variable(system, name))
+
+
+def _remedy_of_variable(system: System, name: str) -> str:
+    return f"Remove the variable {name}" if system.platform == "win32" else f"unset {name}"
 
 
 def _check_loader_configuration(system: System) -> Iterator[Diagnosis]:
@@ -77,11 +107,16 @@ def _check_loader_configuration(system: System) -> Iterator[Diagnosis]:
 
 def _foreign_libraries(system: System, folder: str) -> list[str]:
     """Return the public libraries of ROCm in a folder that does not belong to these packages."""
-    real = Path(system.real_path(folder))  # Path.resolve raises for a loop of symlinks
-    if any(real.is_relative_to(root.resolve()) for root in _own_roots()):
+    if _is_own(system, folder):
         return []
     patterns = [entry["pattern"] for entry in _build_info.LIBRARIES.values()]
     return [name for name in system.list_names(folder) if any(fnmatch(name, pattern) for pattern in patterns)]
+
+
+def _is_own(system: System, path: str) -> bool:
+    """Return whether a path leads into a folder of these packages."""
+    real = Path(system.real_path(path))  # Path.resolve raises for a loop of symlinks
+    return any(real.is_relative_to(root.resolve()) for root in _own_roots())
 
 
 def _own_roots() -> list[Path]:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "rocm-sdk.report/1"
 
-RELEVANT = re.compile("(HIP|HSA|ROCM|ROCR)_.*|CUDA_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|LD_(LIBRARY_PATH|PRELOAD)")
+RELEVANT = re.compile(
+    "(AMD_COMGR|HIP|HIPBLASLT|HSA|MIOPEN|ROCBLAS|ROCFFT|ROCM|ROCR|ROCSPARSELT)_.*"
+    "|CUDA_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|LD_(LIBRARY_PATH|PRELOAD)"
+)
 """Environment variables that change how ROCm is found, which GPUs it uses, and how."""
 
 
