@@ -13,7 +13,7 @@ ASKED = "# rocwheel asks: does this image still need auditwheel or patchelf? No 
 
 def after(path: str, text: str) -> str:
     draft = Draft(Checkout({path: SourceFile(text)}))
-    plan = Plan(draft, Structure(*[""] * 7), {}, "")
+    plan = Plan(draft, Structure(*[""] * 5), {}, "")
     deprecate(plan)
     deprecate(plan)
     return draft.text(path)
@@ -63,7 +63,7 @@ def after_of_callers(path: str, text: str, *, times: int = 1, version: str | Non
     """Return a file after its calls were replaced."""
     files = {path: text, SETTINGS: SETTINGS_TEXT, **({VERSION_FILE: version} if version is not None else {})}
     draft = Draft(Checkout({name: SourceFile(value) for name, value in files.items()}))
-    plan = Plan(draft, Structure(*[""] * 7), {}, "")
+    plan = Plan(draft, Structure(*[""] * 5), {}, "")
     for _ in range(times):
         replace_callers(plan)
     return draft.text(path)

@@ -12,11 +12,9 @@ from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax.checkout import (
     JAX_BUILD,
     Checkout,
-    FoldedStep,
     SourceFile,
     Structure,
     find_structure,
-    folded_step,
     read_checkout,
     read_jax_build,
     run_git,
@@ -102,24 +100,6 @@ def test_what_a_partial_clone_lacks_is_not_fetched(checkout: Path, tmp_path: Pat
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "first", "last", "expected"),
-    [
-        ("  - run: >-\n      one\n      two\n", 1, 3, FoldedStep(0, "  - ", is_whole=True)),
-        ("  - run: >-\n      one\n      two\n", 2, 3, FoldedStep(0, "  - ", is_whole=False)),
-        ("  - name: x\n    run:\n      one\n    env: {}\n", 2, 3, FoldedStep(1, "    ", is_whole=True)),
-        ("  - run: one\n      two\n", 1, 2, FoldedStep(0, "  - ", is_whole=False)),
-        ('  - "run": > # why\n\n      one\n\n  - run: |\n      other\n', 2, 3, FoldedStep(0, "  - ", is_whole=True)),
-        ("  - run: |\n      one\n      two\n", 1, 3, None),
-        ("  - run: one\n  - run: two\n", 1, 2, None),
-        ("  - with:\n      command: one\n", 1, 2, None),
-        ("one\n", 0, 1, None),
-    ],
-)
-def test_a_folded_step_is_found_by_its_lines(text: str, first: int, last: int, expected: FoldedStep | None) -> None:
-    assert folded_step(text.splitlines(), first, last) == expected
-
-
 def read(folder: Path, rocm_jax: RocmJaxCheckout) -> str:
     committed = read_checkout(rocm_jax.folder).committed
     return read_jax_build(folder, committed, find_structure(committed, "x"))
@@ -188,9 +168,7 @@ def test_the_files_of_a_checkout_are_found(original: RocmJaxCheckout) -> None:
         bazelrc="jax_rocm_plugin/.bazelrc",
         workspace="jax_rocm_plugin/WORKSPACE",
         workspace_name="jax_rocm_plugin",
-        pjrt="jax_rocm_plugin/pjrt/BUILD",
         pjrt_library="pjrt_c_api_gpu_plugin.so",
-        plugin_tools="jax_rocm_plugin/jaxlib_ext/tools/BUILD.bazel",
         jax="jax_rocm_plugin/third_party/jax/workspace.bzl",
     )
 

@@ -33,7 +33,7 @@ SETTINGS = (
 def after(**files: str) -> str:
     texts = {".bazelrc": KEPT + DROPPED, FRAGMENT: SETTINGS, **files}
     draft = Draft(Checkout({path: SourceFile(text) for path, text in texts.items()}))
-    drop_overridden(Plan(draft, Structure(".bazelrc", *[""] * 6), {}, ""))
+    drop_overridden(Plan(draft, Structure(".bazelrc", *[""] * 4), {}, ""))
     return draft.text(".bazelrc")
 
 
@@ -149,7 +149,7 @@ def after_of_remove(**changes: str) -> dict[str, str]:
     """Return the files after the phase, which does nothing the second time."""
     texts = {**TOOLS, **changes}
     draft = Draft(Checkout({f"jax_rocm_plugin/{path}": SourceFile(text) for path, text in texts.items()}))
-    plan = Plan(draft, Structure("jax_rocm_plugin/.bazelrc", *[""] * 6), {}, "")
+    plan = Plan(draft, Structure("jax_rocm_plugin/.bazelrc", *[""] * 4), {}, "")
     remove(plan)
     once = draft.checkout.files
     remove(plan)

@@ -8,7 +8,7 @@ from rocwheel.frameworks.jax.checkout import Checkout, SourceFile, Structure
 from rocwheel.frameworks.jax.editing import questions_in
 from rocwheel.frameworks.jax.settings_draft import settings_text
 
-STRUCTURE = Structure("rc", "WORKSPACE", "name", "pjrt", "plugin.so", "tools", "jax")
+STRUCTURE = Structure("rc", "WORKSPACE", "name", "plugin.so", "jax")
 BUILDER = "jax_rocm_plugin/pjrt/tools/build_gpu_plugin_wheel.py"
 FULL = {
     "rc": (

@@ -65,7 +65,10 @@ class GeneratedFile(msgspec.Struct, frozen=True):
 def refuse_edited(path: Path) -> None:
     """Raise `HandEditedError` when the file there was edited, or made by something else."""
     old = _read(path)
-    if old is not None and not _is_intact(old):
+    if old is None:
+        return
+    seal = _SEAL.match(old)
+    if seal is None or seal["digest"] != _digest(old[seal.end() :]):
         found = "was edited by hand, or made by something else"
         remedy = "Put the changes elsewhere, or give --force to lose them."
         raise HandEditedError(path, found, remedy=remedy)
@@ -73,11 +76,6 @@ def refuse_edited(path: Path) -> None:
 
 def _digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
-
-
-def _is_intact(text: str) -> bool:
-    seal = _SEAL.match(text)
-    return seal is not None and seal["digest"] == _digest(text[seal.end() :])
 
 
 def _read(path: Path) -> str | None:
@@ -108,14 +106,20 @@ def python_config(version: str) -> str:
 
 def render_bazelrc(settings: BazelSettings, targets: TargetSet) -> str:
     """Return the fragment's lines; they depend on the settings alone."""
+    hook = f"try-import {spell_rc_word('%workspace%/' + settings.remote_execution)}"
+    remote = [hook, *_lines("rocm_build_remote", ["--config=rocm_build", "--config=rocm_rbe"])]
+    cpu_features = [
+        *_lines("avx_posix", ["--copt=-mavx", "--host_copt=-mavx"]),
+        *_lines("native_arch_posix", ["--copt=-march=native", "--host_copt=-march=native"]),
+    ]
     sections = [
         (
             "The compiler, ROCm, the GPU targets and the run paths.",
             _lines("rocm_build", _rocm_build(settings, targets)),
         ),
-        ("Remote execution.", _remote(settings)),
+        ("Remote execution.", remote if settings.remote_execution else []),
         ("One Python each.", [line for version in settings.python_versions for line in _python(version)]),
-        ("CPU features.", _cpu_features()),
+        ("CPU features.", cpu_features),
         ("What only this machine or user wants; last, so that it wins.", ["try-import %workspace%/.bazelrc.user"]),
     ]
     return "\n".join(f"# {title}\n" + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines)
@@ -156,22 +160,8 @@ def _compiler(settings: BazelSettings) -> Iterator[str]:
         yield "--define=xnn_enable_avxvnniint8=false"
 
 
-def _remote(settings: BazelSettings) -> list[str]:
-    if not settings.remote_execution:
-        return []
-    hook = f"try-import {spell_rc_word('%workspace%/' + settings.remote_execution)}"
-    return [hook, *_lines("rocm_build_remote", ["--config=rocm_build", "--config=rocm_rbe"])]
-
-
 def _python(version: str) -> list[str]:
     options = [f"--repo_env=HERMETIC_PYTHON_VERSION={version}"]
     if version.endswith("-ft"):
         options.append("--@rules_python//python/config_settings:py_freethreaded=yes")
     return _lines(python_config(version), options)
-
-
-def _cpu_features() -> list[str]:
-    return [
-        *_lines("avx_posix", ["--copt=-mavx", "--host_copt=-mavx"]),
-        *_lines("native_arch_posix", ["--copt=-march=native", "--host_copt=-march=native"]),
-    ]

@@ -16,7 +16,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.environment.run_path_entries import lost_origin
 from rocwheel.frameworks.jax.commands import require_values
 from rocwheel.frameworks.jax.settings import BazelSettings
-from rocwheel.frameworks.jax.words import Reference, bare, has_references, is_reference, pieces, reference, shown
+from rocwheel.frameworks.jax.words import Reference, bare, has_references, only_reference, pieces, reference, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _EXPECTED = f"a command line that {TOOL_PATH} takes"
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _HELD = re.compile("\3([0-9]+)\3")
 _MAKES = ("make", "gmake")
-_INTERPRETER = re.compile(r"python(3\.[0-9]{1,2})")
+_INTERPRETER = re.compile(r"(?:.*/)?python(3\.[0-9]{1,2})", re.DOTALL)
 
 
 class OptionFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +92,7 @@ class OldCommand(msgspec.Struct, frozen=True):
 
 class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wheel_cpus: frozenset[str]
+    """The values of ``--target_cpu`` that the old tool had a wheel tag for."""
     options: dict[str, OptionFate]
     variables: dict[str, OptionFate]
 
@@ -99,11 +100,6 @@ class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def _data() -> _Data:
     return read_table(__package__, _FILE, _Data)
-
-
-def wheel_cpus() -> frozenset[str]:
-    """Return the values of ``--target_cpu`` that the old tool had a wheel tag for."""
-    return _data().wheel_cpus
 
 
 def option_fates() -> dict[str, OptionFate]:
@@ -114,6 +110,12 @@ def option_fates() -> dict[str, OptionFate]:
 def variable_fates() -> dict[str, OptionFate]:
     """Return what becomes of each environment variable that the old wheel scripts read."""
     return _data().variables
+
+
+def takes_value(word: str) -> bool:
+    """Return whether a word is an option of the old tool whose value is the next word."""
+    fate = option_fates().get(word.removeprefix("--")) if word.startswith("--") else None
+    return fate is not None and fate.kind in {"value", "append"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -140,12 +142,12 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     carried = _take_carried(options, option_fates(), "--") | _take_carried(variables, variable_fates(), "")
     _check_patterns(options)
     texts = [text for value in options.values() if isinstance(value, list) for text in value]
-    parted = tuple(shown(text) for text in texts if not is_reference(text) and _shell_words(text) != [text])
+    parted = tuple(shown(text) for text in texts if not only_reference(text) and _shell_words(text) != [text])
     for name, value in options.items():
         if isinstance(value, list):
             options[name] = [word for text in value for word in _shell_words(text)]
-    interpreter = _interpreter(rest[: max(start, 0)])
-    return OldCommand(subcommand, options, variables, interpreter, parted, carried)
+    programs = [match[1] for word in rest[: max(start, 0)] if (match := _INTERPRETER.fullmatch(word))]
+    return OldCommand(subcommand, options, variables, programs[0] if programs else "", parted, carried)
 
 
 def _check_caller(words: Sequence[str]) -> None:
@@ -185,7 +187,7 @@ def _check_patterns(options: Mapping[str, Any]) -> None:
 
 def _shell_words(text: str) -> list[str]:
     """Return the words into which the old tool's shell split a value; variables stay as they are written."""
-    if is_reference(text):
+    if only_reference(text):
         return [bare(text)]
     parts = list(pieces(text))
     held = "".join(part if isinstance(part, str) else f"\3{index}\3" for index, part in enumerate(parts))
@@ -204,12 +206,7 @@ def _restored(word: str, parts: Sequence[str | Reference | Lookup]) -> str:
         return reference(part.text, part.language, part.quoting) if isinstance(part, Reference) else match[0]
 
     restored = _HELD.sub(spelled, word)
-    return bare(restored) if is_reference(restored) else restored
-
-
-def _interpreter(words: Sequence[str]) -> str:
-    names = (match[1] for word in words if (match := _INTERPRETER.fullmatch(word.rpartition("/")[2])))
-    return next(names, "")
+    return bare(restored) if only_reference(restored) else restored
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -384,7 +381,12 @@ def wrong(old: OldCommand) -> Iterator[Note]:
             "went through a second shell, which split it at blanks and removed its quotes; the same is done here",
         )
     yield from _wrong_bazel_options(old)
-    yield from _wrong_cpu(old)
+    cpu = old.text("target_cpu")
+    if cpu and cpu not in _data().wheel_cpus:
+        yield Note(f"--target_cpu={cpu}", "ended with a KeyError: the table of wheel tags lacked it")
+    elif cpu_features(old) != old.text("target_cpu_features", "release"):
+        text = f"-mavx was added because of the build machine's CPU, not because of --target_cpu: {cpu} has no AVX"
+        yield Note("--target_cpu_features=release", text)
     if old.subcommand == "requirements_update":
         text = "ended with an AttributeError since --rbe was added: it read that option, which only build has"
         yield Note("requirements_update", text)
@@ -416,7 +418,7 @@ def _wrong_bazel_options(old: OldCommand) -> Iterator[Note]:
 
 
 def _wrong_text(option: str) -> Iterator[Note]:
-    if is_reference(option):
+    if only_reference(option):
         text = "is split at blanks, as before; if it overrides xla or jax, give their commits by --commit"
         yield Note(f"--bazel_options={shown(option)}", text)
         return
@@ -427,12 +429,3 @@ def _wrong_text(option: str) -> Iterator[Note]:
     elif "$" in option:
         name = option[option.index("$") :].partition("/")[0]
         yield Note(option, f"went through a second shell, which expanded {name}; here it arrives as it is written")
-
-
-def _wrong_cpu(old: OldCommand) -> Iterator[Note]:
-    cpu = old.text("target_cpu")
-    if cpu and cpu not in wheel_cpus():
-        yield Note(f"--target_cpu={cpu}", "ended with a KeyError: the table of wheel tags lacked it")
-    elif cpu_features(old) != old.text("target_cpu_features", "release"):
-        text = f"-mavx was added because of the build machine's CPU, not because of --target_cpu: {cpu} has no AVX"
-        yield Note("--target_cpu_features=release", text)

@@ -11,11 +11,12 @@ import msgspec
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.build_py import TOOL, TOOL_PATH
-from rocwheel.frameworks.jax.checkout import WORKSPACE, Structure, folded_step
+from rocwheel.frameworks.jax.calls import folded_step
+from rocwheel.frameworks.jax.checkout import WORKSPACE, Structure
 from rocwheel.frameworks.jax.editing import Draft, Question, ask, questions_in
 from rocwheel.frameworks.jax.settings import BazelSettings, check_settings
 from rocwheel.frameworks.jax.translate import caller_kind, read_old_calls, spell_call, translate_calls
-from rocwheel.frameworks.jax.words import lookup
+from rocwheel.frameworks.jax.words import has_references, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,21 +152,18 @@ def replace_callers(plan: Plan) -> None:
 
     A script with a quote that has no end stays as it is: nobody can tell where its calls are.
     """
+    # The version is looked up when the wheels are made.
+    version = lookup(*_LOOKUP) if _VERSION.search(plan.draft.text(VERSION_FILE)) else "VERSION"
     for path, file in sorted(plan.draft.checkout.files.items()):
         if path == BUILD_PY or TOOL not in file.text or file.is_mixed:
             continue
         try:
             kind = caller_kind(file.text, path)
-            found = translate_calls(read_old_calls(file.text, path), version=_version(plan), workspace=plan.settings)
+            found = translate_calls(read_old_calls(file.text, path), version=version, workspace=plan.settings)
         except InputError:
             continue
         if not any(item.is_broken for item in found.undecided):
             _edit(plan, path, kind, found)
-
-
-def _version(plan: Plan) -> str:
-    """Return the version as it is looked up when the wheels are made; ``VERSION`` where nobody knows it."""
-    return lookup(*_LOOKUP) if _VERSION.search(plan.draft.text(VERSION_FILE)) else "VERSION"
 
 
 def _edit(plan: Plan, path: str, kind: CallerKind, found: TranslatedCalls) -> None:
@@ -237,19 +235,14 @@ def _reasons(
         yield "its lines hold more than the call"
     if place.is_joined:
         yield "the step joins its lines with others"
-    if call.call.template and not _is_raw("\n".join(lines[:first])):
+    opened = _TRIPLE_QUOTE.findall("\n".join(lines[:first]))
+    if call.call.template and "r" not in "".join(opened[-1:]).lower():
         yield "they have backslashes, and the text that they would stand in is no raw string"
     if not _runs_in_workspace(path, kind, call, lines):
         yield f"these are for the folder {WORKSPACE}, and where this runs is not said"
     if call.additions:
         yield "it has arguments under conditions"
     yield from _differences(settings, call)
-
-
-def _is_raw(before: str) -> bool:
-    """Return whether the string of Python that is open at the end of a text is a raw one."""
-    opened = _TRIPLE_QUOTE.findall(before)
-    return bool(opened) and "r" in opened[-1].lower()
 
 
 def _runs_in_workspace(path: str, kind: CallerKind, call: TranslatedCall, lines: list[str]) -> bool:
@@ -270,7 +263,10 @@ def _differences(settings: BazelSettings, call: TranslatedCall) -> Iterator[str]
     """Yield what a call says otherwise than the settings of the workspace."""
     assumed = {note.option for note in call.translation.assumed}
     own = call.translation.settings
-    if "--rocm_amdgpu_targets" not in assumed and own.targets != settings.targets and not _carries(call, "TARGETS"):
+    words = [word for command in call.translation.commands for word in command.words]
+    # Targets that the new commands carry over win over the settings.
+    carries_targets = any("TARGETS" in word and has_references(word) for word in words)
+    if "--rocm_amdgpu_targets" not in assumed and own.targets != settings.targets and not carries_targets:
         yield f"it builds for {','.join(own.targets)}, rocm.toml for {','.join(settings.targets)}"
     if not {"--clang_path", "--gcc_path"} & assumed and own.compiler != settings.compiler:
         yield f"it is compiled by {own.compiler}, by rocm.toml with {settings.compiler}"
@@ -280,11 +276,6 @@ def _differences(settings: BazelSettings, call: TranslatedCall) -> Iterator[str]
         yield f"it has the ROCm in {own.rocm_path}, rocm.toml that in {settings.rocm_path or 'no folder'}"
     if own.cpu_features != settings.cpu_features:
         yield f"it is for the CPU features {own.cpu_features!r}, rocm.toml for {settings.cpu_features!r}"
-
-
-def _carries(call: TranslatedCall, variable: str) -> bool:
-    """Return whether the new commands carry a variable over, which then wins over the settings."""
-    return any(variable in word and "\0" in word for command in call.translation.commands for word in command.words)
 
 
 def _new_lines(call: TranslatedCall, first_line: str, before: list[str]) -> list[str]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from rocwheel.core.messages import quoted
-from rocwheel.frameworks.jax.build_py import SUBCOMMANDS, TOOL, option_fates
+from rocwheel.frameworks.jax.build_py import SUBCOMMANDS, TOOL, option_fates, takes_value
 from rocwheel.frameworks.jax.shell import ShellCommand, held, shell_commands
-from rocwheel.frameworks.jax.words import CommandForm, Reference, pieces, reference
+from rocwheel.frameworks.jax.words import CommandForm, Reference, only_reference, pieces, reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.frameworks.jax.shell import ShellCommand
     from rocwheel.frameworks.jax.words import Language
 
 
@@ -109,8 +108,8 @@ class _Expansion:
             if self.count > _MOST_WORDS:
                 message = f"its variables bring more than {_MOST_WORDS} words"
                 raise UndecidedError(message)
-            part = _only_reference(word)
-            if part is None or _takes_value(before):
+            part = only_reference(word)
+            if part is None or takes_value(before):
                 yield self._decided(before, word)
             else:
                 yield from self._brought(part, within)
@@ -138,11 +137,9 @@ class _Expansion:
         fate = option_fates().get(name)
         if fate is None or not fate.decides or "\0" not in word:
             return word
-        decided = self._value(value if equals else word)
+        parts = pieces(value if equals else word)
+        decided = "".join(self._literal(part) if isinstance(part, Reference) else str(part) for part in parts)
         return f"{option}={decided}" if equals else decided
-
-    def _value(self, value: str) -> str:
-        return "".join(self._literal(part) if isinstance(part, Reference) else str(part) for part in pieces(value))
 
     def _literal(self, part: Reference) -> str:
         match = _NAME.fullmatch(part.text)
@@ -151,16 +148,6 @@ class _Expansion:
             return found[0].words[0]
         message = f"{quoted(part.text)} decides what the new commands are, and this file doesn't: {_REMEDY}"
         raise UndecidedError(message)
-
-
-def _only_reference(word: str) -> Reference | None:
-    parts = list(pieces(word))
-    return parts[0] if len(parts) == 1 and isinstance(parts[0], Reference) else None
-
-
-def _takes_value(option: str) -> bool:
-    fate = option_fates().get(option.removeprefix("--")) if option.startswith("--") else None
-    return fate is not None and fate.kind in {"value", "append"}
 
 
 def split_fields(word: str) -> tuple[str, ...]:
@@ -233,7 +220,8 @@ def _call_words(words: Sequence[str], definitions: Definitions) -> tuple[str, ..
     if start is None or not _runs(names[:start]):
         check_indirect(names)
         return ()
-    return (*_prefix(names[:start]), names[start], *expand_arguments(names[start + 1 :], definitions))
+    prefix = (word for word in names[:start] if _SHELL_ASSIGNMENT.fullmatch(word) or _is_python(word))
+    return (*prefix, names[start], *expand_arguments(names[start + 1 :], definitions))
 
 
 def check_indirect(words: Sequence[str]) -> None:
@@ -252,14 +240,11 @@ def _runs(before: Sequence[str]) -> bool:
     last = before[-1] if before else ""
     if not last or last in _PREFIXES or _SHELL_ASSIGNMENT.fullmatch(last) or last.endswith("\0"):
         return True
-    return bool(_PYTHON.fullmatch(last.rpartition("/")[2])) or (last.startswith("-") and _runs(before[:-1]))
+    return _is_python(last) or (last.startswith("-") and _runs(before[:-1]))
 
 
-def _prefix(words: Sequence[str]) -> Iterator[str]:
-    """Yield the assignments before a call, and the interpreter."""
-    for word in words:
-        if _SHELL_ASSIGNMENT.fullmatch(word) or _PYTHON.fullmatch(word.rpartition("/")[2]):
-            yield word
+def _is_python(word: str) -> bool:
+    return bool(_PYTHON.fullmatch(word.rpartition("/")[2]))
 
 
 def shell_definitions(commands: Iterable[ShellCommand]) -> Definitions:
@@ -355,8 +340,20 @@ def _logical_lines(text: str, first_line: int) -> Iterator[tuple[int, str]]:
         yield start, "\n".join(collected)
 
 
+class FoldedStep(NamedTuple):
+    """A step whose lines are joined."""
+
+    head: int
+    """The index of the line with its key."""
+    indent: str
+    """What stands before the key."""
+    is_whole: bool
+    """Whether the lines that were asked about are all that it runs."""
+
+
 _RUN = re.compile(r"(?P<indent>[ ]*(?:-[ ]+)*)(?P<key>run|[\"']run[\"'])[ ]*:(?:[ ]+(?P<value>.*))?$")
 _BLOCK = re.compile(r"[|>][-+0-9]*[ ]*(#.*)?")
+_NO_TEXT = re.compile(r"(?:>[-+0-9]*)?[ ]*(?:#.*)?")
 _COMMAND = re.compile(r"(?:\bpython[0-9.]*[ ]+(?:-\S+[ ]+)*|\./)[\w./-]*\bbuild/build\.py\b")
 _SCRIPT, _LONGEST = "build/build.py", 1000
 _EXPRESSION = re.compile(r"\$\{\{[^\n]*?\}\}")
@@ -418,18 +415,35 @@ def _scripts(lines: list[str]) -> Iterator[tuple[int, str]]:
             yield start, _unquoted(_folded(f"{value}\n{following}".rstrip()))
 
 
+def folded_step(lines: list[str], first: int, last: int) -> FoldedStep | None:
+    """Return the step that joins the lines from index ``first`` up to ``last`` with others; ``None`` if none does."""
+    column = _column(lines[first])
+    for index in range(first - 1, -1, -1):
+        match = _RUN.match(lines[index])
+        value = ((match["value"] or "") if match else "").strip()
+        if match and len(match["indent"]) < column and not value.startswith("|"):
+            end = _block_end(lines, index + 1, len(match["indent"]))
+            others = [*lines[index + 1 : first], *lines[last:end]]
+            is_whole = not any(line.strip() for line in others) and bool(_NO_TEXT.fullmatch(value))
+            return FoldedStep(index, match["indent"], is_whole)
+        if lines[index].strip() and _column(lines[index]) < column:
+            return None
+    return None
+
+
 def _folded(text: str) -> str:
     """Return lines that YAML joins by blanks, joined as a shell's continuation does."""
     return text.replace("\n", " \\\n")
 
 
 def _block_end(lines: list[str], index: int, indent: int) -> int:
-    while index < len(lines):
-        stripped = lines[index].lstrip(" ")
-        if stripped and len(lines[index]) - len(stripped) <= indent:
-            return index
+    while index < len(lines) and (not lines[index].strip() or _column(lines[index]) > indent):
         index += 1
     return index
+
+
+def _column(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _unquoted(value: str) -> str:

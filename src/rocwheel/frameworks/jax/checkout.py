@@ -10,7 +10,7 @@ import tempfile
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
@@ -21,7 +21,7 @@ from rocwheel.frameworks.jax.build_py import TOOL
 from rocwheel.frameworks.jax.translate import caller_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 _LF, _CRLF = "\n", "\r\n"
@@ -153,7 +153,9 @@ def read_checkout(folder: Path) -> GitCheckout:
         raise InputError(folder, "is no folder", expected=_NOT_CHECKOUT)
     root = Path(os.fsdecode(_ask(folder, folder, "rev-parse", "--show-toplevel")).removesuffix("\n"))
     entries = _ask(folder, root, "ls-tree", "-r", "-z", "HEAD", remedy="Commit its files first.").split(b"\0")
-    dirty = _dirty(folder, root)
+    options = ("--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all")
+    changed = _ask(folder, root, "status", *options).split(b"\0")
+    dirty = tuple(os.fsdecode(entry[3:]) for entry in changed if entry)
     files, unread = {}, {}
     for entry in filter(None, entries):
         head, _, name = entry.partition(b"\t")
@@ -203,12 +205,6 @@ def _ask(folder: Path, root: Path, *arguments: str, remedy: str = "") -> bytes:
     return done.stdout
 
 
-def _dirty(folder: Path, root: Path) -> tuple[str, ...]:
-    arguments = ("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all")
-    entries = _ask(folder, root, *arguments).split(b"\0")
-    return tuple(os.fsdecode(entry[3:]) for entry in entries if entry)
-
-
 @contextmanager
 def _committed(root: Path, path: str, is_dirty: bool) -> Iterator[IO[bytes]]:
     """Open the committed bytes of a file as they are on disk when it is clean."""
@@ -230,46 +226,6 @@ def disk_file(path: Path) -> SourceFile | None:
         return read_source(read_regular(path), is_executable=os.access(path, os.X_OK))
     except OSError as e:
         raise read_error(path, e) from e
-
-
-_RUN = re.compile(r"(?P<indent>[ ]*(?:-[ ]+)*)[\"']?run[\"']?[ ]*:(?:[ ]+(?P<value>[^|\s].*)|[ ]*)$")
-_NO_TEXT = re.compile(r"(?:>[-+0-9]*)?[ ]*(?:#.*)?")
-
-
-class FoldedStep(NamedTuple):
-    """A step whose lines are joined."""
-
-    head: int
-    """The index of the line with its key."""
-    indent: str
-    """What stands before the key."""
-    is_whole: bool
-    """Whether the lines that were asked about are all that it runs."""
-
-
-def folded_step(lines: list[str], first: int, last: int) -> FoldedStep | None:
-    """Return the step that joins the lines from index ``first`` up to ``last`` with others; ``None`` if none does."""
-    column = _column(lines[first])
-    for index in range(first - 1, -1, -1):
-        match = _RUN.match(lines[index])
-        if match and len(match["indent"]) < column:
-            end = _end(lines, index + 1, len(match["indent"]))
-            others = [*lines[index + 1 : first], *lines[last:end]]
-            is_whole = not any(line.strip() for line in others) and bool(_NO_TEXT.fullmatch(match["value"] or ""))
-            return FoldedStep(index, match["indent"], is_whole)
-        if lines[index].strip() and _column(lines[index]) < column:
-            return None
-    return None
-
-
-def _end(lines: list[str], index: int, column: int) -> int:
-    while index < len(lines) and (not lines[index].strip() or _column(lines[index]) > column):
-        index += 1
-    return index
-
-
-def _column(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
 
 
 WORKSPACE = "jax_rocm_plugin"
@@ -296,12 +252,8 @@ class Structure(msgspec.Struct, frozen=True):
     """The file ``WORKSPACE``."""
     workspace_name: str
     """The name by which other repositories call the workspace."""
-    pjrt: str
-    """The BUILD file of the PJRT plugin."""
     pjrt_library: str
     """The plugin's target."""
-    plugin_tools: str
-    """The BUILD file of the builder of the extension modules' wheel."""
     jax: str
     """The Starlark file that fetches ``@jax``."""
 
@@ -315,72 +267,53 @@ def is_linked(call: ast.Call) -> bool:
 
 def find_structure(checkout: Checkout, source: str) -> Structure:
     """Return where everything is; raise `ProblemsError` with all that was expected and is not there."""
-    search = _Search(checkout)
-    bazelrc = search.file(f"{WORKSPACE}/.bazelrc", "the configs rocm or rocm_base", _has_rocm_config)
-    workspace = search.file(f"{WORKSPACE}/WORKSPACE", "workspace(name = ...)", _workspace_name)
-    pjrt = search.build_file(f"{WORKSPACE}/pjrt", "one cc_binary with linkshared, the plugin", _plugin_library)
-    tools = search.build_file(
-        f"{WORKSPACE}/jaxlib_ext/tools", "what the wheel of the extension modules takes", _anything
-    )
-    jax = search.file(f"{WORKSPACE}/third_party/jax/workspace.bzl", "a rule that fetches @jax with patches", _jax_rule)
-    if search.problems:
-        subject = f"{source}: is no checkout of rocm-jax's kind"
-        raise ProblemsError(subject, search.problems)
-    return Structure(bazelrc[0], workspace[0], workspace[1], pjrt[0], pjrt[1], tools[0], jax[0])
+    problems: list[InputError] = []
 
-
-class _Search:
-    """Files that are looked for, and the problems with them."""
-
-    def __init__(self, checkout: Checkout) -> None:
-        self._checkout = checkout
-        self.problems: list[InputError] = []
-
-    def file(self, path: str, expected: str, find: Callable[[str, str], str]) -> tuple[str, str]:
-        """Return a file and what is found in it, empty if nothing is."""
-        return self._first([path], path, expected, find)
-
-    def build_file(self, folder: str, expected: str, find: Callable[[str, str], str]) -> tuple[str, str]:
-        """Return a package's BUILD file and what is found in it."""
-        paths = [f"{folder}/{name}" for name in BUILD_NAMES]
-        return self._first(paths, f"{folder}/BUILD", expected, find)
-
-    def _first(self, paths: list[str], name: str, expected: str, find: Callable[[str, str], str]) -> tuple[str, str]:
-        there = next((path for path in paths if path in self._checkout.files), "")
+    def find(path: str, expected: str, look: Callable[[str, str], Iterable[str]]) -> tuple[str, str]:
+        """Return the file, and what ``look`` sees in its text, given its path; empty unless it sees one thing."""
+        paths = [f"{path[:-5]}{name}" for name in BUILD_NAMES] if path.endswith("/BUILD") else [path]
+        there = next((one for one in paths if one in checkout.files), "")
         if not there:
-            self.problems.append(InputError(name, "is not there", expected=f"this file with {expected}"))
+            problems.append(InputError(path, "is not there", expected=f"this file with {expected}"))
             return "", ""
         try:
-            found = find(there, self._checkout.text(there))
+            seen = [*look(there, checkout.text(there))]
         except InputError as e:
-            self.problems.append(e)
+            problems.append(e)
             return there, ""
-        if not found:
-            self.problems.append(InputError(there, "is of another kind", expected=expected))
-        return there, found
+        if len(seen) != 1 or not seen[0]:
+            problems.append(InputError(there, "is of another kind", expected=expected))
+        return there, "".join(seen)
+
+    bazelrc, _ = find(
+        f"{WORKSPACE}/.bazelrc",
+        "the configs rocm or rocm_base",
+        lambda _, text: [*({"rocm", "rocm_base"} & config_options(text).keys())][:1],
+    )
+    workspace, name = find(
+        f"{WORKSPACE}/WORKSPACE",
+        "workspace(name = ...)",
+        lambda path, text: [*filter(None, _names(StarlarkFile(path, text).calls("workspace")))][:1],
+    )
+    _, library = find(
+        f"{WORKSPACE}/pjrt/BUILD",
+        "one cc_binary with linkshared, the plugin",
+        lambda path, text: _names(filter(is_linked, StarlarkFile(path, text).calls("cc_binary"))),
+    )
+    find(f"{WORKSPACE}/jaxlib_ext/tools/BUILD", "what the wheel of the extension modules takes", lambda path, _: [path])
+    jax, _ = find(
+        f"{WORKSPACE}/third_party/jax/workspace.bzl",
+        "a rule that fetches @jax with patches",
+        lambda path, text: _names(jax_rules(StarlarkFile(path, text)))[:1],
+    )
+    if problems:
+        subject = f"{source}: is no checkout of rocm-jax's kind"
+        raise ProblemsError(subject, problems)
+    return Structure(bazelrc, workspace, name, library, jax)
 
 
-def _anything(path: str, text: str) -> str:
-    return path + text
-
-
-def _has_rocm_config(path: str, text: str) -> str:
-    del path
-    return "yes" if {"rocm", "rocm_base"} & config_options(text).keys() else ""
-
-
-def _workspace_name(path: str, text: str) -> str:
-    calls = StarlarkFile(path, text).calls("workspace")
-    return next((name for call in calls if (name := string_attribute(call, "name"))), "")
-
-
-def _plugin_library(path: str, text: str) -> str:
-    names = [string_attribute(call, "name") for call in StarlarkFile(path, text).calls("cc_binary") if is_linked(call)]
-    return names[0] if len(names) == 1 else ""
-
-
-def _jax_rule(path: str, text: str) -> str:
-    return next((string_attribute(call, "name") for call in jax_rules(StarlarkFile(path, text))), "")
+def _names(rules: Iterable[ast.Call]) -> list[str]:
+    return [string_attribute(rule, "name") for rule in rules]
 
 
 def jax_rules(file: StarlarkFile) -> Iterator[ast.Call]:

@@ -150,45 +150,18 @@ def _pinned(settings: BazelSettings) -> dict[str, str]:
 
 def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
     """Return the commands as the text of a file, each word quoted so that it arrives as it is."""
-    return _FORMS[form](commands)
-
-
-def _shell(commands: Sequence[Command]) -> str:
-    lines = ["#!/bin/sh", "set -eu"]
+    lines = {"shell": ["#!/bin/sh", "set -eu"], "makefile": [".PHONY: wheels", "wheels:"]}.get(form, [])
     for command in commands:
-        lines += ["", f"# {command.title}.", spell_line(command.words, "shell")]
+        line = spell_line(command.words, form)
+        if form == "shell":
+            lines += ["", f"# {command.title}.", line]
+        elif form == "makefile":
+            lines += [f"\t# {command.title}.", f"\t{line}"]
+        elif form == "ci":
+            lines += [f"- name: {command.title}", "  run: |", f"    {line}"]
+        else:
+            lines += [f"# {command.title}.", f"subprocess.run({line}, check=True)"]
     return "\n".join([*lines, ""])
-
-
-def _makefile(commands: Sequence[Command]) -> str:
-    lines = [".PHONY: wheels", "wheels:"]
-    for command in commands:
-        lines += [f"\t# {command.title}.", "\t" + spell_line(command.words, "makefile")]
-    return "\n".join([*lines, ""])
-
-
-def _ci(commands: Sequence[Command]) -> str:
-    lines = [line for command in commands for line in _ci_step(command)]
-    return "\n".join([*lines, ""])
-
-
-def _ci_step(command: Command) -> list[str]:
-    return [f"- name: {command.title}", "  run: |", f"    {spell_line(command.words, 'ci')}"]
-
-
-def _python(commands: Sequence[Command]) -> str:
-    lines = []
-    for command in commands:
-        lines += [f"# {command.title}.", f"subprocess.run({spell_line(command.words, 'python')}, check=True)"]
-    return "\n".join([*lines, ""])
-
-
-_FORMS: dict[CommandForm, Callable[[Sequence[Command]], str]] = {
-    "shell": _shell,
-    "makefile": _makefile,
-    "ci": _ci,
-    "python": _python,
-}
 
 
 _HEAD = """\
@@ -205,7 +178,16 @@ def render_makefile(
 ) -> str:
     """Return the Makefile's text; raise what ``commands_for`` raises."""
     check_version(options.version)
-    variables = _variables(settings, options)
+    variables = {
+        "BAZEL": spell_make_value(options.bazel),
+        "BAZEL_OPTIONS": spell_make_value(options.bazel_options),
+        "CONFIG": spell_make_value([options.config]),
+        "ROCWHEEL": "rocwheel",
+        "VERSION": spell_make_value([options.version]),
+        "SDK": spell_make_value([options.sdk]) if options.sdk else "",
+        "DEST_DIR": spell_make_value([options.dest_dir]),
+        "PYTHON_VERSIONS": " ".join(settings.python_versions),
+    }
     given = msgspec.structs.replace(
         options,
         version=_made("$(VERSION)"),
@@ -220,20 +202,6 @@ def render_makefile(
         recipes.setdefault(command.wheel, []).append(command)
     lines = [f"{name} = {value}".rstrip() for name, value in variables.items()]
     return _HEAD + "\n".join([*lines, "", *_targets(recipes), ""])
-
-
-def _variables(settings: BazelSettings, options: BuildOptions) -> dict[str, str]:
-    """Return the values of the Makefile's variables, as it spells them."""
-    return {
-        "BAZEL": spell_make_value(options.bazel),
-        "BAZEL_OPTIONS": spell_make_value(options.bazel_options),
-        "CONFIG": spell_make_value([options.config]),
-        "ROCWHEEL": "rocwheel",
-        "VERSION": spell_make_value([options.version]),
-        "SDK": spell_make_value([options.sdk]) if options.sdk else "",
-        "DEST_DIR": spell_make_value([options.dest_dir]),
-        "PYTHON_VERSIONS": " ".join(settings.python_versions),
-    }
 
 
 def _targets(recipes: dict[str, list[Command]]) -> Iterator[str]:

@@ -98,14 +98,6 @@ _NO_LINE_END = "\\ No newline at end of file\n"
 _PLAIN_NAME = re.compile(r"[\w./+@,:=~-]+", re.ASCII)
 
 
-class _Line(msgspec.Struct):
-    """A line of a text that edits have changed: where it comes from, or why it was added."""
-
-    text: str
-    origin: int | None
-    reason: Reason = (0, "")
-
-
 def render_patch(changes: Iterable[FileChange]) -> bytes:
     """Return the patch of the changes, empty if there are none."""
     return b"".join(_file_patch(change) for change in changes)
@@ -138,7 +130,8 @@ def _name(path: str) -> str:
 
 def _hunks(change: FileChange) -> Iterator[list[str]]:
     before, after = (file.text if file else "" for file in (change.before, change.after))
-    line_end = (change.before or change.after or _never()).line_end
+    file = change.before or change.after
+    line_end = file.line_end if file else ""
     reasons = hunk_reasons(before, change.edits)
     for header, lines in unified_hunks(before, after):
         match = _HUNK.match(header)
@@ -151,10 +144,6 @@ def _heading(reasons: list[Reason]) -> str:
     """Return reasons as one line: those of a phase together, behind its number."""
     phases = groupby(sorted(reasons, key=lambda reason: reason[0]), key=lambda reason: reason[0])
     return "; ".join(f"phase {phase}: {'; '.join(text for _, text in rows)}" for phase, rows in phases)
-
-
-def _never() -> SourceFile:
-    raise AssertionError
 
 
 def _span(match: re.Match[str] | None, group: int) -> range:
@@ -197,21 +186,22 @@ def _lines(text: str) -> list[str]:
 
 def hunk_reasons(before: str, edits: Sequence[Edit]) -> list[tuple[str, int, Reason]]:
     """Return why lines changed: ``-`` with the index of a line of the old text, ``+`` with one of the new text."""
-    lines = [_Line(text, index) for index, text in enumerate(_lines(before))]
+    # Each line with the index that it has in the old text, or why it was added.
+    lines: list[tuple[str, int | Reason]] = [(text, index) for index, text in enumerate(_lines(before))]
     removed: dict[int, Reason] = {}
     for edit in edits:
-        new: list[_Line] = []
-        texts = [line.text for line in lines]
+        new: list[tuple[str, int | Reason]] = []
+        texts = [text for text, _ in lines]
         why = (edit.phase, edit.reason)
         after = _lines(edit.after or "")
         for tag, i, j, k, m in difflib.SequenceMatcher(None, texts, after, autojunk=False).get_opcodes():
             if tag == "equal":
                 new += lines[i:j]
             else:
-                removed |= {line.origin: why for line in lines[i:j] if line.origin is not None}
-                new += [_Line(text, None, why) for text in after[k:m]]
+                removed |= {origin: why for _, origin in lines[i:j] if isinstance(origin, int)}
+                new += [(text, why) for text in after[k:m]]
         lines = new
-    added = [("+", index, line.reason) for index, line in enumerate(lines) if line.origin is None]
+    added = [("+", index, reason) for index, (_, reason) in enumerate(lines) if not isinstance(reason, int)]
     return [*(("-", index, why) for index, why in sorted(removed.items())), *added]
 
 

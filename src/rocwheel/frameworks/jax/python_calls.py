@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.core.decoding import parse_python
 from rocwheel.core.messages import shortened
-from rocwheel.frameworks.jax.build_py import TOOL, TOOL_PATH, option_fates
+from rocwheel.frameworks.jax.build_py import TOOL, TOOL_PATH, option_fates, takes_value
 from rocwheel.frameworks.jax.calls import (
     OldCall,
     OldCalls,
@@ -22,7 +22,7 @@ from rocwheel.frameworks.jax.calls import (
     read_makefile_calls,
     read_shell_calls,
 )
-from rocwheel.frameworks.jax.words import MARKS, Reference, has_references, pieces, reference, shown
+from rocwheel.frameworks.jax.words import MARKS, has_references, only_reference, pieces, reference, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _LONGEST = 200
 def python_word(node: ast.expr) -> str:
     """Return the word that an expression makes: what only the running program knows is a reference."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _literal(node, node.value)
+        return _expression(node) if MARKS & set(node.value) else node.value
     if isinstance(node, ast.JoinedStr):
         return "".join(python_word(part) for part in node.values)
     if isinstance(node, ast.FormattedValue):
@@ -45,11 +45,11 @@ def python_word(node: ast.expr) -> str:
         return python_word(node.left) + python_word(node.right)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         return _formatted(node)
-    return TOOL_PATH if _ends_with_tool(node) else _expression(node)
-
-
-def _literal(node: ast.expr, text: str) -> str:
-    return _expression(node) if MARKS & set(text) else text
+    names_tool = any(
+        isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value.rpartition("/")[2] == TOOL
+        for item in ast.walk(node)
+    )
+    return TOOL_PATH if names_tool else _expression(node)
 
 
 def _expression(node: ast.expr) -> str:
@@ -76,13 +76,6 @@ def _formatted(node: ast.BinOp) -> str:
         else:
             return _expression(node)
     return "".join([*parts, text[end:]])
-
-
-def _ends_with_tool(node: ast.expr) -> bool:
-    return any(
-        isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value.rpartition("/")[2] == TOOL
-        for item in ast.walk(node)
-    )
 
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -250,8 +243,7 @@ def _check_known(words: list[str]) -> None:
     """Raise `UndecidedError` for an argument of which not even the option is known."""
     before = ""
     for word in words[1:]:
-        fate = option_fates().get(before.removeprefix("--")) if before.startswith("--") else None
-        if word.startswith(("*\0", "\0")) and (fate is None or fate.kind not in {"value", "append"}):
+        if word.startswith(("*\0", "\0")) and not takes_value(before):
             message = f"{shown(word)} brings options that are known only when the program runs"
             raise UndecidedError(message)
         before = word
@@ -273,9 +265,8 @@ def _decided(tree: ast.Module, made: ArgumentList, words: list[str]) -> Iterator
 
 def _given_values(tree: ast.Module, made: ArgumentList, value: str) -> list[str]:
     """Return the constants that a name stands for: its only value, or what callers of the function pass for it."""
-    parts = list(pieces(value))
-    name = parts[0].text if len(parts) == 1 and isinstance(parts[0], Reference) else ""
-    values = _constants(tree, made, name) if name.isidentifier() else []
+    only = only_reference(value)
+    values = _constants(tree, made, only.text) if only is not None and only.text.isidentifier() else []
     if not values:
         message = f"{shown(value)} decides what the new commands are, and is known only when the program runs"
         raise UndecidedError(message)

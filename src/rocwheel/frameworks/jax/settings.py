@@ -22,7 +22,7 @@ from rocwheel.targets.catalog import check_family
 from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -56,7 +56,7 @@ _COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
 _REPOSITORY = re.compile(r"[\w./-]+")
 _CONFIG = re.compile(r"[\w.+/:-]+")
 _OWN_CONFIGS = ("rocm_build", "rocm_build_remote")
-_BAZEL_OPTION = re.compile(r"--[^-=\s][^=\s]*(=.*)?|-[kst]-?", re.DOTALL)
+_OPTION = re.compile(r"--[^-=\s][^=\s]*(=.*)?|-[kst]-?", re.DOTALL)
 _VALUE_OPTION = re.compile(
     r"--((host_)?(copt|cxxopt|conlyopt|linkopt|action_env|cpu)|config|define|repo_env|test_env|jobs|override_repository"
     r"|compilation_mode|crosstool_top|features|platforms|remote_cache|remote_executor|spawn_strategy|test_output)"
@@ -125,18 +125,13 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     @property
     def run_path(self) -> str:
         """The value of ``ROCM_WHEEL_RPATH``."""
-        return ":".join(entry for word in self.search or (_SDK,) for entry in self._entries(word))
+        sdk = [f"$SITE_PACKAGES/{folder}" for folder in sdk_search_folders(self.target_family)]
+        return ":".join(entry for word in self.search or (_SDK,) for entry in (sdk if word == _SDK else [word]))
 
     @property
     def system_run_paths(self) -> tuple[str, ...]:
         """The absolute entries that are searched. They are intended, though the audit would warn of them."""
         return tuple(entry for entry in self.search if entry.startswith("/"))
-
-    def _entries(self, word: str) -> tuple[str, ...]:
-        """Return what an entry stands for: ``$SDK`` for the folders of the SDK's packages."""
-        if word != _SDK:
-            return (word,)
-        return tuple(f"$SITE_PACKAGES/{folder}" for folder in sdk_search_folders(self.target_family))
 
 
 def read_settings(path: Path) -> BazelSettings:
@@ -158,91 +153,56 @@ def check_settings(settings: BazelSettings, source: Path | str) -> None:
 
 
 def _problems(settings: BazelSettings, path: Path | str) -> Iterator[InputError]:
-    if not settings.compiler:
-        yield SettingsError(path, "compiler is empty", expected="the path of clang or gcc")
-    if not settings.python_versions:
-        yield SettingsError(path, "python-versions is empty", expected="at least one")
-    for version in settings.python_versions:
-        if not PYTHON_VERSION.fullmatch(version):
-            yield SettingsError(path, f"python-versions names {version!r}", expected="such as '3.12' or '3.13-ft'")
-    for entry in settings.search:
-        if not _ENTRY.fullmatch(entry) or lost_origin(entry) or entry.startswith(_LOST_SITE_PACKAGES):
-            expected = (
-                "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without blanks and quotes"
-            )
-            yield SettingsError(path, f"search names {entry!r}", expected=expected)
-    yield from _form_problems(settings, path)
-    yield from _family_problems(settings, path)
-    for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
-        if not _BAZEL_LABEL.fullmatch(label):
-            yield SettingsError(path, f"{label!r} is not a Bazel label", expected="such as //pjrt:plugin.so")
-    yield from _commit_problems(settings, path)
-    yield from _control_characters(settings, path)
-
-
-def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
-    """Yield an error for each value that Bazel, or the fetch of the repository, would refuse."""
-    remote = settings.remote_execution
-    checks = [
-        (
-            _are_distinct([posixpath.normpath(entry) for entry in settings.run_path.split(":")]),
-            "search names a folder twice",
-            "each once",
-        ),
-        (_are_distinct(settings.python_versions), "python-versions names a version twice", "each once"),
-        (settings.compiler_version >= 0, f"compiler-version is {settings.compiler_version}", "a major version"),
-        (settings.rocm_version.isdecimal(), f"rocm-version is {settings.rocm_version!r}", "a major version, '7'"),
-        (settings.rocm_path[:1] in ("", "/"), f"rocm-path is {settings.rocm_path!r}", "an absolute path"),
-        (is_family(settings.target_family), f"target-family is {settings.target_family!r}", "one word"),
-        (bool(settings.pjrt_targets), "pjrt-targets is empty", "at least one"),
-        (bool(settings.plugin_targets), "plugin-targets is empty", "at least one"),
-        (
-            not remote or _is_below_workspace(remote),
-            f"remote-execution is {remote!r}",
-            "a file's path below the workspace",
-        ),
-        *((bool(_CONFIG.fullmatch(name)), f"configs names {name!r}", "a config's name") for name in settings.configs),
-        *(
-            (name not in _OWN_CONFIGS, f"configs names {name!r}, which includes them", "another config")
-            for name in settings.configs
-        ),
-        *(
-            (_is_option(word), f"options names {word!r}", "an option, with its value after =")
-            for word in settings.options
-        ),
-    ]
-    yield from (SettingsError(path, found, expected=expected) for fits, found, expected in checks if not fits)
-
-
-def _family_problems(settings: BazelSettings, path: Path | str) -> Iterator[UnknownTargetError]:
+    yield from (SettingsError(path, found, expected=wanted) for fits, found, wanted in _values(settings) if not fits)
     try:
         if is_family(settings.target_family):
             check_family(settings.target_family, source=f"{path}: target-family")
     except UnknownTargetError as e:
         yield e
+    yield from (SettingsError(path, found, expected=wanted) for fits, found, wanted in _names(settings) if not fits)
 
 
-def _is_below_workspace(path: str) -> bool:
-    parts = path.split("/")
-    return path[0] != "/" and ".." not in parts and parts[-1] not in ("", ".")
+def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
+    """Yield whether each value is one that Bazel and the wheels take, what is found otherwise, and what is expected."""
+    versions, remote = settings.python_versions, settings.remote_execution
+    yield bool(settings.compiler), "compiler is empty", "the path of clang or gcc"
+    yield bool(versions), "python-versions is empty", "at least one"
+    for version in versions:
+        fits = PYTHON_VERSION.fullmatch(version) is not None
+        yield fits, f"python-versions names {version!r}", "such as '3.12' or '3.13-ft'"
+    for entry in settings.search:
+        fits = bool(_ENTRY.fullmatch(entry)) and not lost_origin(entry) and not entry.startswith(_LOST_SITE_PACKAGES)
+        expected = "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without blanks and quotes"
+        yield fits, f"search names {entry!r}", expected
+    folders = [posixpath.normpath(entry) for entry in settings.run_path.split(":")]
+    yield len(set(folders)) == len(folders), "search names a folder twice", "each once"
+    yield len(set(versions)) == len(versions), "python-versions names a version twice", "each once"
+    yield settings.compiler_version >= 0, f"compiler-version is {settings.compiler_version}", "a major version"
+    yield settings.rocm_version.isdecimal(), f"rocm-version is {settings.rocm_version!r}", "a major version, '7'"
+    yield settings.rocm_path[:1] in ("", "/"), f"rocm-path is {settings.rocm_path!r}", "an absolute path"
+    yield is_family(settings.target_family), f"target-family is {settings.target_family!r}", "one word"
+    yield bool(settings.pjrt_targets), "pjrt-targets is empty", "at least one"
+    yield bool(settings.plugin_targets), "plugin-targets is empty", "at least one"
+    parts = remote.split("/")
+    is_below = not remote or (remote[0] != "/" and ".." not in parts and parts[-1] not in ("", "."))
+    yield is_below, f"remote-execution is {remote!r}", "a file's path below the workspace"
+    for name in settings.configs:
+        yield bool(_CONFIG.fullmatch(name)), f"configs names {name!r}", "a config's name"
+    for name in settings.configs:
+        yield name not in _OWN_CONFIGS, f"configs names {name!r}, which includes them", "another config"
+    for word in settings.options:
+        fits = bool(_OPTION.fullmatch(word)) and not _VALUE_OPTION.fullmatch(word)
+        yield fits, f"options names {word!r}", "an option, with its value after ="
 
 
-def _is_option(word: str) -> bool:
-    return bool(_BAZEL_OPTION.fullmatch(word)) and not _VALUE_OPTION.fullmatch(word)
-
-
-def _are_distinct(words: Sequence[str]) -> bool:
-    return len(set(words)) == len(words)
-
-
-def _commit_problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
+def _names(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
+    """Yield the same of labels, commits, and texts that have to stand in one line."""
+    for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
+        yield bool(_BAZEL_LABEL.fullmatch(label)), f"{label!r} is not a Bazel label", "such as //pjrt:plugin.so"
     for name, commit in settings.commits.items():
-        if not _REPOSITORY.fullmatch(name) or not _PINNED.fullmatch(commit):
-            expected = "a repository, and 7 to 64 hexadecimal digits or FILE:CONSTANT"
-            yield SettingsError(path, f"commits names {name!r} = {commit!r}", expected=expected)
-
-
-def _control_characters(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
+        fits = bool(_REPOSITORY.fullmatch(name) and _PINNED.fullmatch(commit))
+        expected = "a repository, and 7 to 64 hexadecimal digits or FILE:CONSTANT"
+        yield fits, f"commits names {name!r} = {commit!r}", expected
     texts = {
         "compiler": settings.compiler,
         "rocm-path": settings.rocm_path,
@@ -255,5 +215,4 @@ def _control_characters(settings: BazelSettings, path: Path | str) -> Iterator[S
         "commits": "".join(settings.commits.values()),
     }
     for field, text in texts.items():
-        if any(ord(character) < ord(" ") for character in text):
-            yield SettingsError(path, f"{field} has a line break or control character", expected="one line of text")
+        yield min(text, default=" ") >= " ", f"{field} has a line break or control character", "one line of text"

@@ -14,8 +14,6 @@ from rocwheel.frameworks.jax.settings import PYTHON_VERSION, BazelSettings, sett
 from rocwheel.frameworks.jax.starlark import jax_wheel_description
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rocwheel.frameworks.jax.checkout import Checkout, Structure
 
 BUILDERS = ("jaxlib_ext/tools/build_gpu_kernels_wheel.py", "pjrt/tools/build_gpu_plugin_wheel.py")
@@ -107,13 +105,9 @@ def _search(checkout: Checkout, questions: dict[str, str]) -> list[str]:
             "is the SDK one for each family? The builders searched _rocm_sdk_libraries_FAMILY of every family; then "
             "set target-family."
         )
-    strings = [string for text in texts for string in _python_strings(text)]
+    strings = [string for text in texts if "patchelf" in text for string in StarlarkFile("builder", text).strings()]
     folders = dict.fromkeys(string for string in strings if _SYSTEM_FOLDER.fullmatch(string))
     return ["$SDK", *folders] if folders else []
-
-
-def _python_strings(text: str) -> Iterator[str]:
-    return StarlarkFile("builder", text).strings() if "patchelf" in text else iter(())
 
 
 def _configs(configs: dict[str, list[str]], variables: dict[str, str]) -> list[str]:

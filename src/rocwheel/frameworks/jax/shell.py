@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.frameworks.jax.words import Language, reference
+from rocwheel.frameworks.jax.words import reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.frameworks.jax.words import Language
+    from rocwheel.frameworks.jax.words import Language, Quoting
 
 
 _NAME = re.compile(r"\$(?:\{(?:[^{}\n'\"`$]|\$\w+(?!\w)|\$\{[^{}\n]*\})*\}|[A-Za-z_]\w*|[0-9@*#?$!-])")
@@ -50,8 +50,6 @@ def _end_of_substitution(text: str, position: int) -> int | None:
                 return position
     return None
 
-
-Quoting = Literal["quoted", "unquoted"]
 
 _DOUBLE = re.compile(
     r'(?P<continued>\\\n)|\\(?P<escaped>[$`"\\])|(?P<held>\x03[0-9]+\x03)|(?P<dollar>\$)'
@@ -109,7 +107,12 @@ class WordReader:
         if kind == "escaped":
             self.add(mark[1])
         elif kind == "single":
-            self._single(mark[1:-1])
+            self.add("")
+            for part in re.split("(\3[0-9]+\3)", mark[1:-1]):
+                if part.startswith("\3") and len(part) > 2:
+                    self._held(part, "quoted")
+                else:
+                    self.add(part)
         elif kind == "double":
             self.add("")
             self._double()
@@ -123,14 +126,6 @@ class WordReader:
             if mark == "'":
                 self.unclosed = self.unclosed or (self.line, mark)
             self.add(mark)
-
-    def _single(self, text: str) -> None:
-        self.add("")
-        for part in re.split("(\3[0-9]+\3)", text):
-            if part.startswith("\3") and len(part) > 2:
-                self._held(part, "quoted")
-            else:
-                self.add(part)
 
     def _held(self, mark: str, quoting: Quoting) -> None:
         index = int(mark.strip("\3"))

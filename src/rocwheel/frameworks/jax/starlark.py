@@ -209,16 +209,13 @@ def starlark_package(folder: Path, workspace: Workspace, *, jax_rules: bool = Fa
         sources[_JAX_RULES] = _JAX_RULES
     if workspace == "bzlmod":
         sources[_EXTENSIONS] = _EXTENSIONS
-    files = {name: GeneratedFile(_NOTE, _read(source)) for name, source in sorted(sources.items())}
+    texts = importlib.resources.files(__package__) / _FOLDER
+    files = {name: GeneratedFile(_NOTE, (texts / source).read_text()) for name, source in sorted(sources.items())}
     return StarlarkPackage(files, _declaration(_package_name(folder), workspace))
 
 
 def _is_generated(path: Path) -> bool:
     return path.is_file() and path.read_bytes().startswith(f"# {_NOTE}".encode())
-
-
-def _read(name: str) -> str:
-    return importlib.resources.files(__package__).joinpath(_FOLDER).joinpath(name).read_text()
 
 
 def _package_name(folder: Path) -> str:

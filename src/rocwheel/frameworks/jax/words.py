@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
@@ -20,21 +20,18 @@ Language = Literal["shell", "make", "either", "workflow", "template", "python"]
 ``workflow``: GitHub's ``${{ ... }}``. ``template``: Python's ``%(name)s``, which stands in a text for the others.
 """
 
+Quoting = Literal["quoted", "unquoted", "bare"]
+"""``bare``: what a reference stands for is split at blanks, and is no word at all if it is empty.
+
+``unquoted``: make puts its text between no quotes, since it may bring its own.
+"""
+
 MARKS = frozenset("\0\1\2\3\x1f")
 """Characters that no word of a command may have: they mark what is filled in."""
 
-_CODES: dict[Language, str] = {
-    "shell": "s",
-    "make": "m",
-    "either": "e",
-    "workflow": "w",
-    "template": "t",
-    "python": "p",
-}
-_LANGUAGES = {code: language for language, code in _CODES.items()}
+_BY_LETTER: dict[str, Any] = {name[0]: name for name in (*get_args(Language), *get_args(Quoting))}
+"""Languages and quotings by the letters that stand for them in words."""
 _PIECE = re.compile("\0([smewtp])([qub])([^\0]*)\0|\1([^\1\2]*)\2")
-_QUOTINGS = {"quoted": "q", "unquoted": "u", "bare": "b"}
-_QUOTING_NAMES: dict[str, Literal["quoted", "unquoted", "bare"]] = {"q": "quoted", "u": "unquoted", "b": "bare"}
 _OF_THE_LOADER = "ORIGIN|LIB|PLATFORM|SITE_PACKAGES"
 _VARIABLE = re.compile(
     r"(?P<workflow>\$\{\{[^\n]*?\}\})"
@@ -50,11 +47,7 @@ class Reference(msgspec.Struct, frozen=True):
 
     language: Language
     text: str
-    quoting: Literal["quoted", "unquoted", "bare"] = "quoted"
-    """``bare``: what it stands for is split at blanks, and is no word at all if it is empty.
-
-    ``unquoted``: make puts its text between no quotes, since it may bring its own.
-    """
+    quoting: Quoting = "quoted"
 
 
 class Lookup(msgspec.Struct, frozen=True):
@@ -63,9 +56,9 @@ class Lookup(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
 
-def reference(text: str, language: Language, quoting: Literal["quoted", "unquoted", "bare"] = "quoted") -> str:
+def reference(text: str, language: Language, quoting: Quoting = "quoted") -> str:
     """Return a part of a word that stands for a `Reference`."""
-    return f"\0{_CODES[language]}{_QUOTINGS[quoting]}{text}\0"
+    return f"\0{language[0]}{quoting[0]}{text}\0"
 
 
 def lookup(*words: str) -> str:
@@ -81,7 +74,7 @@ def pieces(word: str) -> Iterator[str | Reference | Lookup]:
             yield word[end : match.start()]
         end = match.end()
         if match[1]:
-            yield Reference(_LANGUAGES[match[1]], match[3], _QUOTING_NAMES[match[2]])
+            yield Reference(_BY_LETTER[match[1]], match[3], _BY_LETTER[match[2]])
         else:
             yield Lookup(tuple(match[4].split("\x1f")))
     if end < len(word):
@@ -93,10 +86,10 @@ def has_references(word: str) -> bool:
     return "\0" in word
 
 
-def is_reference(word: str) -> bool:
-    """Return whether the word is one reference and nothing else."""
+def only_reference(word: str) -> Reference | None:
+    """Return the reference that is all of the word; ``None`` for other words."""
     parts = list(pieces(word))
-    return len(parts) == 1 and isinstance(parts[0], Reference)
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], Reference) else None
 
 
 def bare(word: str) -> str:
@@ -221,10 +214,10 @@ _WORDS: dict[CommandForm, Callable[[Reference], str]] = {
 
 
 def _python_word(word: str) -> str:
-    parts = list(pieces(word))
-    if len(parts) == 1 and isinstance(parts[0], Reference) and parts[0].quoting == "bare":
-        return f"*shlex.split(str({parts[0].text}))"
-    return " + ".join(map(_python_part, parts)) or '""'
+    only = only_reference(word)
+    if only is not None and only.quoting == "bare":
+        return f"*shlex.split(str({only.text}))"
+    return " + ".join(map(_python_part, pieces(word))) or '""'
 
 
 def _python_part(part: str | Reference | Lookup) -> str:

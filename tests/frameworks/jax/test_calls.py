@@ -1,4 +1,4 @@
-"""Readers of files before any text: they answer or refuse, in time, and never otherwise."""
+"""Tests of `rocwheel.frameworks.jax.calls`: readers of files answer any text or refuse it, in time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import RocwheelError
+from rocwheel.frameworks.jax.calls import FoldedStep, folded_step
 from rocwheel.frameworks.jax.translate import read_old_calls, spell_call, translate_calls
 from rocwheel.frameworks.jax.words import spell_line
 from tests.support.example_counts import examples
@@ -103,3 +104,21 @@ def test_a_workflow_with_a_line_of_a_long_path_is_read_at_once() -> None:
     assert attempt(harness, text.encode()) is None
     (undecided,) = read_old_calls(text, "call.yml").undecided
     assert undecided.first_line == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last", "expected"),
+    [
+        ("  - run: >-\n      one\n      two\n", 1, 3, FoldedStep(0, "  - ", is_whole=True)),
+        ("  - run: >-\n      one\n      two\n", 2, 3, FoldedStep(0, "  - ", is_whole=False)),
+        ("  - name: x\n    run:\n      one\n    env: {}\n", 2, 3, FoldedStep(1, "    ", is_whole=True)),
+        ("  - run: one\n      two\n", 1, 2, FoldedStep(0, "  - ", is_whole=False)),
+        ('  - "run": > # why\n\n      one\n\n  - run: |\n      other\n', 2, 3, FoldedStep(0, "  - ", is_whole=True)),
+        ("  - run: |\n      one\n      two\n", 1, 3, None),
+        ("  - run: one\n  - run: two\n", 1, 2, None),
+        ("  - with:\n      command: one\n", 1, 2, None),
+        ("one\n", 0, 1, None),
+    ],
+)
+def test_a_folded_step_is_found_by_its_lines(text: str, first: int, last: int, expected: FoldedStep | None) -> None:
+    assert folded_step(text.splitlines(), first, last) == expected
