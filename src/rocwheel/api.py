@@ -35,16 +35,16 @@ from rocwheel.core.compression import DEVICE_CODE_LEVEL, WHEEL_LEVEL
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.core.names import GivenPath, GivenPaths, paths_given, some_paths_given
 from rocwheel.core.workers import worker_count
-from rocwheel.device.facts import DeviceFacts
+from rocwheel.device.device_facts import DeviceFacts
 from rocwheel.device.inspection import ElfFacts, FileFacts, inspect_paths
-from rocwheel.device.split.files import SplitChoice
-from rocwheel.device.split.join import JoinStorage
 from rocwheel.device.split.join_tree import JoinReport, join_tree
 from rocwheel.device.split.join_wheels import WheelJoin
 from rocwheel.device.split.join_wheels import join_wheels as join_these
+from rocwheel.device.split.joining import JoinStorage
 from rocwheel.device.split.split_tree import SplitOrder, SplitReport, split_tree
 from rocwheel.device.split.split_wheel import WheelSplit
 from rocwheel.device.split.split_wheel import split_wheel as split_this
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.environment.read_tree import read_environments
 from rocwheel.index.extra_files import no_extras

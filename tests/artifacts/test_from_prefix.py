@@ -17,8 +17,8 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.from_prefix import Sign, import_prefixes, library_signs, stated_signs
 from rocwheel.artifacts.import_table import load_table
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.targets.kernel_files import kernel_targets
 from tests.support.core_prefix import make_core_prefix, make_rocm_folder
 from tests.support.damage import unless_refused

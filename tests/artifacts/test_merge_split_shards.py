@@ -11,8 +11,8 @@ import pytest
 
 from rocwheel.artifacts.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.core.errors import ProblemsError, RocwheelError
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle, require_same_code
 
 if TYPE_CHECKING:

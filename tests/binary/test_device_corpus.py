@@ -10,8 +10,8 @@ from rocwheel.binary.bundles.compressed import decompress_bundle
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.core.reading import FileRange, have_same_bytes
+from rocwheel.device.device_facts import read_device_facts
 from rocwheel.device.edit_file import rewrite_device_code
-from rocwheel.device.facts import read_device_facts
 from rocwheel.device.inspection import summarize_targets
 from tests.support.comgr import load_comgr
 from tests.support.places import CACHE

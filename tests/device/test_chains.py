@@ -21,10 +21,10 @@ from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import Prune, bundle_parts
 from rocwheel.device.edit_file import rewrite_device_code
 from rocwheel.device.retarget import Retarget
-from rocwheel.device.split.files import SplitChoice
-from rocwheel.device.split.join import JoinStorage
 from rocwheel.device.split.join_tree import join_tree
+from rocwheel.device.split.joining import JoinStorage
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.example_counts import examples
 from tests.support.fat_libraries import two_units

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.facts`."""
+"""Tests of `rocwheel.device.device_facts`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rocwheel.binary.code_objects import TargetId
 from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.reading import join_data
+from rocwheel.device.device_facts import Look, list_device_code, read_device_facts
 from rocwheel.device.edit_bundles import Prune, bundle_parts, device_patch
-from rocwheel.device.facts import Look, list_device_code, read_device_facts
 from rocwheel.device.inspection import inspect_paths, summarize_targets
 from tests.support.damage import damaged
 from tests.support.kpack_files import SPLIT_NAME, make_kpack, split_two
@@ -30,7 +30,7 @@ from tests.support.places import FIXTURES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.device.facts import DeviceFacts
+    from rocwheel.device.device_facts import DeviceFacts
 
 
 CODE = (FIXTURES / "elf/gfx906.co").read_bytes()

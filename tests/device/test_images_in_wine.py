@@ -11,9 +11,9 @@ from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.kind import BUNDLE_MAGIC, COMPRESSED_MAGIC
 from rocwheel.device.edit_bundles import Prune
 from rocwheel.device.edit_file import rewrite_device_code
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support.places import ROOT
 from tests.support.wine import windows_path
 

@@ -1,11 +1,11 @@
-"""Tests of `rocwheel.device.kernel_files`."""
+"""Tests of `rocwheel.device.retarget`."""
 
 from __future__ import annotations
 
 import zipfile
 from typing import TYPE_CHECKING
 
-from rocwheel.device.kernel_files import find_named_members
+from rocwheel.device.retarget import find_named_members
 from rocwheel.targets.retarget_pairs import parse_pairs
 
 if TYPE_CHECKING:

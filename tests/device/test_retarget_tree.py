@@ -26,7 +26,7 @@ from tests.support.places import FIXTURES
 from tests.support.similar_code import bundle_for, code_for
 
 if TYPE_CHECKING:
-    from rocwheel.device.kernel_files import RetargetedTree
+    from rocwheel.device.retarget import RetargetedTree
 
 
 TENSILE = "lib/rocblas/library"

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.trim_image`."""
+"""Tests of `rocwheel.device.trim`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rocwheel.binary.code_objects import NotTrimmableError, parse_target_id
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.layout import find_layout_faults
 from rocwheel.core.patch import patched_view
+from rocwheel.device.device_facts import list_device_code
 from rocwheel.device.edit_bundles import Prune, device_patch
 from rocwheel.device.edit_file import rewrite_device_code
-from rocwheel.device.facts import list_device_code
 from rocwheel.device.trim import require_trimmable
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/pe"

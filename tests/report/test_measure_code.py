@@ -14,7 +14,7 @@ from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.binary.kpack.write import compress_kernel
 from rocwheel.core.reading import FileRange
-from rocwheel.device.facts import list_device_code
+from rocwheel.device.device_facts import list_device_code
 from rocwheel.diff.sides import Item
 from rocwheel.report.savings import MeasuredCode, measure_code
 from tests.support.bundles import bundle_of

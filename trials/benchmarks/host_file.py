@@ -12,7 +12,7 @@ from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.patch import write_patched
 from rocwheel.core.reading import FileRange
-from rocwheel.device.split.host import UnitLink, plan_host_file
+from rocwheel.device.split.host_file import UnitLink, plan_host_file
 from trials.benchmarks.device_code import fetched_library
 from trials.benchmarks.measure import CACHE, machine, markdown_table
 

@@ -27,7 +27,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import open_workers, worker_count
 from rocwheel.core.writing import check_destination
-from rocwheel.device.split.archives import Workers
+from rocwheel.device.split.splitting import Workers
 from rocwheel.wheels.build_manifest import check_manifest_place, remove_manifest, write_manifest
 from rocwheel.wheels.sdist import SourceDate
 from rocwheel.wheels.writing import HIGHEST_LEVEL

@@ -37,9 +37,8 @@ from rocwheel.core.workers import attempt_all, convert_all, raise_all, worker_co
 from rocwheel.core.writing import atomic_file
 from rocwheel.device.edit_file import is_signed_image
 from rocwheel.device.retarget_tree import RetargetOrder, retarget_files
-from rocwheel.device.split.archives import write_archives
-from rocwheel.device.split.files import NamedFile, SplitChoice, plan_split
 from rocwheel.device.split.overlays import OverlayChoice, Writing, plan_overlays, write_library
+from rocwheel.device.split.splitting import NamedFile, SplitChoice, plan_split, write_archives
 from rocwheel.targets.catalog import is_family
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.wheels.content import FileContent, digest_content
@@ -54,10 +53,9 @@ if TYPE_CHECKING:
     from rocwheel.build.recipe import Recipe
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.writing import AtomicFile
-    from rocwheel.device.kernel_files import RetargetedTree
-    from rocwheel.device.split.archives import Workers
-    from rocwheel.device.split.files import HostFile, SplitPlan
+    from rocwheel.device.retarget import RetargetedTree
     from rocwheel.device.split.overlays import OverlaidLibrary, OverlayPlan
+    from rocwheel.device.split.splitting import HostFile, SplitPlan, Workers
     from rocwheel.device.split.units import PlannedArchive
 
 

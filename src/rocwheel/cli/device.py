@@ -37,13 +37,13 @@ from rocwheel.wheels.sdist import SourceDate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rocwheel.device.device_facts import BundleFacts, DeviceFacts, KpackFacts
     from rocwheel.device.edit_file import RewriteReport
     from rocwheel.device.edit_tree import TreeEdit
     from rocwheel.device.edit_wheel import WheelRewriteReport
-    from rocwheel.device.facts import BundleFacts, DeviceFacts, KpackFacts
     from rocwheel.device.kernels import CodeKernels, KernelFacts
     from rocwheel.device.make_bundle import MadeBundle
-    from rocwheel.device.split.files import LackingCode
+    from rocwheel.device.split.splitting import LackingCode
 
 
 device_app = CommandApp("device", help="Device code: list, extract, bundle, compress, prune, offer to more GPUs.")

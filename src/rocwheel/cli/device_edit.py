@@ -34,8 +34,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange
 from rocwheel.device.edit_bundles import Prune
-from rocwheel.device.kernel_files import find_named_members
-from rocwheel.device.retarget import Retarget, find_gaps
+from rocwheel.device.retarget import Retarget, find_gaps, find_named_members
 from rocwheel.device.retarget_tree import NewFile, RetargetOrder, TreeRetargeting, copy_archive, copy_tree
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs

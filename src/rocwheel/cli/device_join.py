@@ -19,9 +19,9 @@ from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
-from rocwheel.device.split.join import JoinStorage
 from rocwheel.device.split.join_tree import JoinReport, join_tree
 from rocwheel.device.split.join_wheels import join_wheels
+from rocwheel.device.split.joining import JoinStorage
 from rocwheel.wheels.binaries import is_wheel
 from rocwheel.wheels.sdist import SourceDate
 

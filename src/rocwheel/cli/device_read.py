@@ -38,8 +38,8 @@ from rocwheel.cli.targets import read_targets
 from rocwheel.cli.text import group_kernel_files, kernel_folder, print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.progress import step
+from rocwheel.device.device_facts import list_device_code
 from rocwheel.device.extract import MatchRule, extract_code
-from rocwheel.device.facts import list_device_code
 from rocwheel.device.inspection import list_all_device_code, list_folder_device_code
 from rocwheel.device.kernels import list_kernels
 from rocwheel.device.make_bundle import make_bundle
@@ -48,7 +48,7 @@ from rocwheel.wheels.binaries import is_given_wheel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.device.facts import DeviceFacts
+    from rocwheel.device.device_facts import DeviceFacts
     from rocwheel.device.kernels import CodeKernels
 
 

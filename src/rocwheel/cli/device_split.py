@@ -33,11 +33,11 @@ from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import convert_all, raise_all, worker_count
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_wheels import resplit_wheels
 from rocwheel.device.split.split_tree import SplitOrder, SplitReport, split_tree
 from rocwheel.device.split.split_unpacked import is_unpacked_wheel, split_unpacked
 from rocwheel.device.split.split_wheel import WheelSplit, split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.units import ARCHIVE_FOLDER, is_archive_folder
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder, check_order
 from rocwheel.wheels.binaries import is_wheel

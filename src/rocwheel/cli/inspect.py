@@ -21,7 +21,7 @@ from rocwheel.core.workers import raise_all
 from rocwheel.device.inspection import file_document, inspect_paths
 
 if TYPE_CHECKING:
-    from rocwheel.device.facts import DeviceFacts
+    from rocwheel.device.device_facts import DeviceFacts
     from rocwheel.device.inspection import ElfFacts, FileFacts, PeFacts
 from rocwheel.cli.options import shared
 

@@ -17,7 +17,7 @@ from rocwheel.binary.pe.object_file import read_object_file
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import ReadContext, Readers
-from rocwheel.device.facts import DeviceFacts, Look, read_device_facts
+from rocwheel.device.device_facts import DeviceFacts, Look, read_device_facts
 from rocwheel.device.kpack_code import GivenArchives
 from rocwheel.wheels.binaries import Binary, find_all_binaries, read_found, tracked_binaries
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.core.reading import Data
-    from rocwheel.device.facts import EntryFacts
+    from rocwheel.device.device_facts import EntryFacts
 
 
 class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from rocwheel.binary.kernel_metadata import kernel_symbols, read_metadata
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import release_pages
-from rocwheel.device.facts import iter_payloads
+from rocwheel.device.device_facts import iter_payloads
 from rocwheel.device.kpack_code import CodeUnit, each_once, find_doubts, open_kpack_code
 from rocwheel.wheels.binaries import Binary, find_all_binaries, read_found, tracked_binaries
 

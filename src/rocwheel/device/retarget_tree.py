@@ -32,17 +32,19 @@ from rocwheel.core.writing import atomic_file, new_folder, safe_mode
 from rocwheel.device.edit_bundles import UnlinkedCodeError
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder, RewriteReport, holds_places, require_sound_image
 from rocwheel.device.edit_tree import copy_file, list_tree, require_regular
-from rocwheel.device.kernel_files import (
+from rocwheel.device.retarget import (
     AddedFile,
     KernelNames,
     NotRelabeledError,
+    Retarget,
     RetargetedTree,
+    bundles_without,
     renamed,
+    retarget_code_object,
     shared_file,
     unknown_file,
     write_kernel_file,
 )
-from rocwheel.device.retarget import Retarget, bundles_without, retarget_code_object
 from rocwheel.targets.kernel_files import (
     classify_path,
     fixed_reason,

@@ -43,8 +43,8 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import temporary_folder
 from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.kpack_code import GivenArchives, Lookup, SearchedArchive, open_kpack_code
+from rocwheel.device.selection import BundleCode, EntryCode, SelectedCode, load_use, look_up_use
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
-from rocwheel.device.use import BundleCode, EntryCode, SelectedCode, load_use, look_up_use
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files import Without, is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of

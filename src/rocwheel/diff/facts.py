@@ -22,7 +22,7 @@ from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError, WorkError
-from rocwheel.device.facts import read_device_facts
+from rocwheel.device.device_facts import read_device_facts
 from rocwheel.targets.kernel_files import kernel_targets
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_work
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import map_sized, open_workers, raise_all, serialized
-from rocwheel.device.facts import Look, read_device_facts
+from rocwheel.device.device_facts import Look, read_device_facts
 from rocwheel.diff.sides import Item, Package, open_side
 from rocwheel.environment.dist_info import path_in_package
 from rocwheel.environment.read_tree import begin_large, find_site_packages, is_artifact_folder
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.core.progress import Progress
-    from rocwheel.device.facts import BundleFacts, DeviceFacts
+    from rocwheel.device.device_facts import BundleFacts, DeviceFacts
     from rocwheel.diff.sides import Unpack
 
 

@@ -13,8 +13,8 @@ from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, Pla
 from rocwheel.binary.elf.header import read_sections
 from rocwheel.binary.kind import is_ar_archive
 from rocwheel.core.errors import InputError
+from rocwheel.device.device_facts import read_device_facts
 from rocwheel.device.edit_bundles import list_places
-from rocwheel.device.facts import read_device_facts
 from rocwheel.device.trim_static import require_trimmable_archive
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects import DeviceCodeError
 from rocwheel.binary.elf.header import read_sections
+from rocwheel.device.device_facts import read_device_facts
 from rocwheel.device.edit_bundles import device_patch
-from rocwheel.device.facts import read_device_facts
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import pytest
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects import DeviceCodeError
-from rocwheel.device.facts import read_device_facts
+from rocwheel.device.device_facts import read_device_facts
 
 if TYPE_CHECKING:
-    from rocwheel.device.facts import DeviceFacts
+    from rocwheel.device.device_facts import DeviceFacts
 
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

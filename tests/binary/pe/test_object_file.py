@@ -16,10 +16,10 @@ from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects import NotTrimmableError, parse_target_id
 from rocwheel.binary.pe.header import PeBytes, PeError
 from rocwheel.binary.pe.object_file import read_object_file
+from rocwheel.device.device_facts import list_device_code
 from rocwheel.device.edit_bundles import Prune
 from rocwheel.device.edit_file import rewrite_device_code
-from rocwheel.device.facts import list_device_code
-from rocwheel.device.split.host import has_code_to_split
+from rocwheel.device.split.host_file import has_code_to_split
 from tests.support.damage import damaged, unless_refused
 
 if TYPE_CHECKING:

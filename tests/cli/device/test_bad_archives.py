@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.compression import zstd
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support.fat_libraries import build_fat_library, code_of, lay_over, make_bundle
 from tests.support.kpack_files import by_hand, frames, make_kpack, toc
 from tests.support.libraries import needs_compiler

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.device.facts import list_device_code
+from rocwheel.device.device_facts import list_device_code
 from tests.support.kpack_reader import load_unit, units_of
 from tests.support.places import FIXTURES, ROOT
 from tests.support.wheels import make_wheel, members

@@ -12,9 +12,9 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.patch import patched_view
+from rocwheel.device.device_facts import list_device_code
 from rocwheel.device.edit_bundles import Prune, device_patch
 from rocwheel.device.edit_file import rewrite_device_code
-from rocwheel.device.facts import list_device_code
 from tests.support.pe_files import with_certificate
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/pe"

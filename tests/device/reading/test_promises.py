@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.binary.kpack.markers import Marker
 from rocwheel.device.runs_on import FileVerdict, judge_files
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import Runtime
 from tests.support.example_counts import examples

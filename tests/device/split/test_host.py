@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.split.host`."""
+"""Tests of `rocwheel.device.split.host_file`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from rocwheel.binary.pe.header import PeBytes, open_image
 from rocwheel.binary.pe.layout import find_layout_faults, find_loader_faults
 from rocwheel.binary.pe.rewrite import FixedFileError, SignedFileError
 from rocwheel.core.patch import FilePatch, write_patch
-from rocwheel.device.split.fat import plan_fat_file
-from rocwheel.device.split.host import UnitLink, has_code_to_split, plan_host_file
+from rocwheel.device.split.fat_file import plan_fat_file
+from rocwheel.device.split.host_file import UnitLink, has_code_to_split, plan_host_file
 from rocwheel.device.split.host_layout import NotJoinableError, NotSplittableError
 from tests.support.damage import damaged, unless_refused
 

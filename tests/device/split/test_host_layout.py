@@ -13,7 +13,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.header import PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR, read_sections
 from rocwheel.binary.kpack.markers import Marker, encode_markers, read_split_library
 from rocwheel.core.reading import join_data
-from rocwheel.device.split.host import UnitLink, plan_host_file
+from rocwheel.device.split.host_file import UnitLink, plan_host_file
 from rocwheel.device.split.host_layout import NotJoinableError, NotSplittableError
 from tests.support.host_files import MARKERS, bundles_of, join, link_library, split, units_of
 from tests.support.places import FIXTURES

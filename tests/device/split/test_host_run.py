@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.split.host`."""
+"""Tests of `rocwheel.device.split.host_file`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.patch import patched_view
 from rocwheel.core.reading import join_data
-from rocwheel.device.split.host import UnitLink, has_code_to_split, plan_host_file
+from rocwheel.device.split.host_file import UnitLink, has_code_to_split, plan_host_file
 from tests.support.host_files import (
     LINKERS,
     MARKERS,

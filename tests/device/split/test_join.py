@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.device.split.join`."""
+"""Tests of `rocwheel.device.split.joining`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from rocwheel.binary.bundles.compressed import compress_bundle
 from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.core.reading import join_data
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support.fat_libraries import build_fat_library
 
 if TYPE_CHECKING:

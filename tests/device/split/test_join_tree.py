@@ -14,10 +14,10 @@ from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.code_objects import Place
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
-from rocwheel.device.split.files import SplitChoice
-from rocwheel.device.split.join import JoinStorage
 from rocwheel.device.split.join_tree import join_tree
+from rocwheel.device.split.joining import JoinStorage
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.units import Unit
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.kpack_files import make_kpack

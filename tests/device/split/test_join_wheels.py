@@ -12,9 +12,9 @@ import pytest
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.errors import RocwheelError
 from rocwheel.device.extract import extract_code
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_wheels import join_wheels, resplit_wheels
 from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.units import Unit
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration

@@ -13,9 +13,9 @@ from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.elf.header import read_sections
 from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support.code_objects import code_object_header
 from tests.support.fat_libraries import build_fat_library, code_of, lay_over, make_bundle, require_same_code
 from tests.support.kpack_reader import Archive, units_of

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_unpacked import is_unpacked_wheel, split_unpacked
 from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.wheels.metadata import wheel_headers
 from rocwheel.wheels.sdist import SourceDate

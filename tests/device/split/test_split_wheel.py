@@ -10,8 +10,8 @@ import pytest
 
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.errors import RocwheelError
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.wheels.sdist import SourceDate
 from tests.support.places import FIXTURES

@@ -9,8 +9,9 @@ import pytest
 from packaging.metadata import Metadata
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import (
+    DeviceNames,
     FinishedWheel,
     WheelSplitOrder,
     check_copied,
@@ -21,7 +22,6 @@ from rocwheel.device.split.wheel_metadata import (
     host_metadata,
     read_finished_wheel,
 )
-from rocwheel.device.split.wheel_names import DeviceNames
 from rocwheel.wheels.metadata import parse_core_metadata
 from tests.support.wheels import make_wheel, write_wheel
 

@@ -1,10 +1,10 @@
-"""Tests of `rocwheel.device.split.wheel_names`."""
+"""Tests of `rocwheel.device.split.wheel_metadata`."""
 
 from __future__ import annotations
 
 import pytest
 
-from rocwheel.device.split.wheel_names import DeviceNames
+from rocwheel.device.split.wheel_metadata import DeviceNames
 
 
 def names(*targets: str, prefix: str = "torch-device") -> DeviceNames:

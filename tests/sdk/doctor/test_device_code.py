@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.sdk.rocm_sdk._gpus import GENERIC_TARGETS
 from rocwheel.targets.catalog import load_catalog

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rocwheel.build.promoting.candidates import VersionChange
 from rocwheel.core.errors import InputError
-from rocwheel.device.split.wheel_names import unpacked_name
+from rocwheel.device.split.wheel_metadata import unpacked_name
 from rocwheel.wheels.metadata import (
     add_requirements,
     drop_values,

@@ -10,7 +10,7 @@ import tarfile
 from typing import TYPE_CHECKING
 
 from rocwheel.core.compression import zstd
-from rocwheel.device.facts import Look, read_device_facts
+from rocwheel.device.device_facts import Look, read_device_facts
 from rocwheel.environment.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.environment.dist_info import find_script_problems, mentioned_in_binary, mentioned_in_source
 from rocwheel.environment.file_reports import read_device_report, read_pe_report
@@ -26,7 +26,7 @@ from trials.fuzz.seeds.files import fixtures
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.device.facts import DeviceFacts
+    from rocwheel.device.device_facts import DeviceFacts
 
 _LOOKS = (Look(), Look(deep=True, limit=1 << 24), Look(deep=True, limit=1 << 24, strict=False))
 _ARCHIVES = {b"\xfd7zXZ": "_devel.tar.xz", b"\x28\xb5\x2f\xfd": "_devel.tar.zst"}

@@ -13,7 +13,7 @@ from rocwheel.binary.code_objects import DeviceCodeError, Place, is_code_object,
 from rocwheel.binary.kernel_metadata import TARGET_KEY, kernel_names, rename_target
 from rocwheel.binary.kind import is_bundle
 from rocwheel.core.reading import join_data
-from rocwheel.device.kernel_files import KernelNames, write_kernel_file
+from rocwheel.device.retarget import KernelNames, write_kernel_file
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.bundles import bundle_of
 from trials.fuzz.harness import Harness, require

@@ -16,9 +16,9 @@ from rocwheel.core.reading import FileRange, have_same_bytes
 from rocwheel.core.workers import attempt_all, convert_all, raise_all
 from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.edit_tree import copy_file
-from rocwheel.device.split.files import NamedFile
-from rocwheel.device.split.join import JoinPlan, JoinStorage, plan_join, plan_joins
+from rocwheel.device.split.joining import JoinPlan, JoinStorage, plan_join, plan_joins
 from rocwheel.device.split.split_tree import Listing, list_source
+from rocwheel.device.split.splitting import NamedFile
 from rocwheel.device.split.units import ARCHIVE_FOLDER
 from rocwheel.wheels.binaries import is_given_wheel
 

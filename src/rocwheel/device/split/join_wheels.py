@@ -15,9 +15,9 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import convert_all, open_workers, raise_all
 from rocwheel.core.writing import safe_mode
-from rocwheel.device.split.files import NamedFile
-from rocwheel.device.split.join import Joins, JoinStorage, plan_join, plan_joins
+from rocwheel.device.split.joining import Joins, JoinStorage, plan_join, plan_joins
 from rocwheel.device.split.split_wheel import split_members, unpack_code
+from rocwheel.device.split.splitting import NamedFile
 from rocwheel.device.split.wheel_metadata import (
     FinishedWheel,
     check_device_wheel,
@@ -26,12 +26,12 @@ from rocwheel.device.split.wheel_metadata import (
     is_device_mark,
     is_device_wheel,
     is_device_wheel_of,
+    is_family,
     joined_metadata,
     own_requirements,
     read_finished_wheel,
     split_device_name,
 )
-from rocwheel.device.split.wheel_names import is_family
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 from rocwheel.wheels.content import PatchedContent
 from rocwheel.wheels.metadata import parse_core_metadata
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.reading import FileRange
-    from rocwheel.device.split.join import JoinPlan
+    from rocwheel.device.split.joining import JoinPlan
     from rocwheel.device.split.split_wheel import WheelSplit
     from rocwheel.device.split.wheel_metadata import FinishedWheel, WheelSplitOrder
     from rocwheel.wheels.sdist import SourceDate

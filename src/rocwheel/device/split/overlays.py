@@ -19,7 +19,7 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.device.edit_bundles import Prune, needed_code
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder
-from rocwheel.device.split.files import DeviceFile, find_kernels
+from rocwheel.device.split.splitting import DeviceFile, find_kernels
 from rocwheel.device.trim import require_trimmable
 from rocwheel.targets.catalog import relabeled_agents, sort_key
 from rocwheel.targets.kernel_files import find_family
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects import Place
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.reading import Data
-    from rocwheel.device.split.files import NamedFile
+    from rocwheel.device.split.splitting import NamedFile
 
 
 def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:

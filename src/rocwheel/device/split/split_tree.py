@@ -23,10 +23,9 @@ from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_
 from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.edit_file import is_signed_image
 from rocwheel.device.edit_tree import copy_file, list_tree, require_regular
-from rocwheel.device.split.archives import Workers, write_archives
-from rocwheel.device.split.files import LackingCode, NamedFile, SplitChoice, plan_split
-from rocwheel.device.split.host import plan_host_file
-from rocwheel.device.split.join import CheckedFiles, checked_files
+from rocwheel.device.split.host_file import plan_host_file
+from rocwheel.device.split.joining import CheckedFiles, checked_files
+from rocwheel.device.split.splitting import LackingCode, NamedFile, SplitChoice, Workers, plan_split, write_archives
 from rocwheel.device.split.units import is_archive_folder
 from rocwheel.targets.kernel_files import classify_path
 from rocwheel.wheels.binaries import inner_wheel_warnings
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.reading import Data
-    from rocwheel.device.split.files import DeviceFile, HostFile, SplitPlan
+    from rocwheel.device.split.splitting import DeviceFile, HostFile, SplitPlan
     from rocwheel.device.split.units import PlannedArchive
 
 

@@ -18,7 +18,7 @@ from rocwheel.core.scratch import scratch_folder, temporary_folder
 from rocwheel.core.workers import convert_all, open_workers
 from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.split.split_wheel import split_wheel
-from rocwheel.device.split.wheel_names import unpacked_name
+from rocwheel.device.split.wheel_metadata import unpacked_name
 from rocwheel.wheels.content import FileContent
 from rocwheel.wheels.writing import write_wheels
 from rocwheel.wheels.zip_directory import read_directory

@@ -21,10 +21,10 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all
 from rocwheel.core.writing import safe_mode
-from rocwheel.device.split.archives import Workers, write_archives
-from rocwheel.device.split.files import LackingCode, NamedFile, plan_split
-from rocwheel.device.split.join import checked_files
+from rocwheel.device.split.joining import checked_files
+from rocwheel.device.split.splitting import LackingCode, NamedFile, Workers, plan_split, write_archives
 from rocwheel.device.split.wheel_metadata import (
+    DeviceNames,
     FinishedWheel,
     check_copied,
     check_order,
@@ -37,7 +37,6 @@ from rocwheel.device.split.wheel_metadata import (
     looks_made_from,
     read_finished_wheel,
 )
-from rocwheel.device.split.wheel_names import DeviceNames
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 from rocwheel.targets.kernel_files import classify_path, is_unknown_kernel_file, kpack_target
@@ -54,8 +53,8 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.device.split.files import HostFile, SplitChoice, SplitPlan
-    from rocwheel.device.split.join import CheckedFiles
+    from rocwheel.device.split.joining import CheckedFiles
+    from rocwheel.device.split.splitting import HostFile, SplitChoice, SplitPlan
     from rocwheel.device.split.units import PlannedArchive
     from rocwheel.device.split.wheel_metadata import FinishedWheel, WheelSplitOrder
     from rocwheel.wheels.sdist import SourceDate

@@ -30,7 +30,7 @@ from rocwheel.binary.kpack.markers import PLACEHOLDER, Marker, check_sizes
 from rocwheel.binary.kpack.write import ENTRY_RESERVE, assign_shards
 from rocwheel.core.messages import count
 from rocwheel.device.edit_bundles import needed_code
-from rocwheel.device.split.host import UnitLink
+from rocwheel.device.split.host_file import UnitLink
 from rocwheel.device.split.host_layout import NotSplittableError
 from rocwheel.targets.catalog import SPIRV, sort_key
 from rocwheel.targets.compatibility import choose, settings_of

@@ -10,8 +10,8 @@ from rocwheel.binary.elf.header import ElfError
 from rocwheel.binary.kpack.markers import read_split_library
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
-from rocwheel.device.split.fat import plan_fat_file
-from rocwheel.device.split.host import UnitLink, has_code_to_split, plan_host_file
+from rocwheel.device.split.fat_file import plan_fat_file
+from rocwheel.device.split.host_file import UnitLink, has_code_to_split, plan_host_file
 from tests.support.damage import damaged
 from tests.support.host_files import MARKERS, bundles_of, split, units_of
 from tests.support.places import FIXTURES

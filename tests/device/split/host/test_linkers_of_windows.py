@@ -10,9 +10,9 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.layout import find_layout_faults
 from rocwheel.device.edit_file import rewrite_device_code
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support.places import ROOT
 from tests.support.wine import windows_path
 

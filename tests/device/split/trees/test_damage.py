@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import RocwheelError
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support.damage import damaged
 from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, make_bundle

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support.fat_libraries import build_fat_library, make_bundle
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SPLIT = """
 import os, signal
 from pathlib import Path
 from rocwheel.binary.kpack.write import KpackWriter
-from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
 KpackWriter.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 split_tree(Path({tree!r}), Path({output!r}), SplitOrder(choice=SplitChoice()))

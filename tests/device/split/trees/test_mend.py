@@ -8,9 +8,9 @@ import pytest
 
 from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.core.errors import InputError
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.units import Unit
 from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle, require_same_code, two_units
 from tests.support.kpack_files import make_kpack

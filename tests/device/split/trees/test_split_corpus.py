@@ -18,9 +18,9 @@ from rocwheel.binary.bundles.sequence import iter_entry
 from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.elf.header import read_sections
 from rocwheel.core.reading import FileRange
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
+from rocwheel.device.split.splitting import SplitChoice
 from tests.support import kpack_reader
 from tests.support.fat_libraries import lay_over, require_same_code
 from tests.support.places import CACHE

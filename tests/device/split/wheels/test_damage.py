@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rocwheel.core.errors import RocwheelError
 from rocwheel.device.extract import extract_code
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_wheels import join_wheels
 from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.wheels.sdist import SourceDate
 from tests.support.damage import damaged

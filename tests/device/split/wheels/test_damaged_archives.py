@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import RocwheelError
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.join_wheels import join_wheels, resplit_wheels
 from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.wheels.sdist import SourceDate
 from tests.support.places import FIXTURES

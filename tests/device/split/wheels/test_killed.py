@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.code_objects import parse_target_id
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_unpacked import split_unpacked
 from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.wheels.sdist import SourceDate
 from tests.support.command_line import rocwheel
@@ -32,7 +32,7 @@ import os, signal
 from pathlib import Path
 import {module} as module
 from rocwheel.binary.code_objects import parse_target_id
-from rocwheel.device.split.files import SplitChoice
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.device.split.split_{kind} import split_{kind}
 from rocwheel.wheels.sdist import SourceDate

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.device.split.files import SplitChoice
 from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.index.write_index import write_index
 from rocwheel.wheels.sdist import SourceDate

@@ -38,8 +38,7 @@ from rocwheel.device.split.host_layout import (
     write_image_wrappers,
     write_wrapper,
 )
-from rocwheel.device.trim import FatLibrary, is_program, read_linked_file
-from rocwheel.device.trim_image import FatImage, read_fat_image
+from rocwheel.device.trim import FatImage, FatLibrary, is_program, read_fat_image, read_linked_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,25 +1,36 @@
-"""Files that are split together, and what becomes of each of them."""
+"""Plans the split of a list of files, from a tree or a wheel, and writes the archives of its libraries.
+
+All archives of a library are written in one pass over its bundles, with bounded memory. Code objects are compressed by
+workers, several at a time, and written in the order of the bundles. So the bytes don't depend on the number of workers,
+and a compressed bundle is decompressed once, whatever the number of its targets.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects import TargetId, is_code_object
 from rocwheel.binary.kind import is_bundle, is_kpack
-from rocwheel.binary.kpack.archive import Scheme, read_archive
+from rocwheel.binary.kpack.archive import KernelKey, Scheme, read_archive
+from rocwheel.binary.kpack.write import ArchiveFacts, KpackWriter, compress_kernel
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.patch import FilePatch
-from rocwheel.core.reading import FileRange
-from rocwheel.core.workers import attempt_all, raise_all
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import Data, FileRange
+from rocwheel.core.workers import attempt_all, raise_all, work_in_order
 from rocwheel.device.edit_bundles import any_variant_runs
-from rocwheel.device.split.host import has_code_to_split, plan_host_file
+from rocwheel.device.split.host_file import has_code_to_split, plan_host_file
 from rocwheel.device.split.host_layout import NotSplittableError
 from rocwheel.device.split.units import ARCHIVE_FOLDER, LibraryPlan, name_groups, plan_library
 from rocwheel.targets.catalog import load_catalog, sort_key
@@ -32,11 +43,13 @@ from rocwheel.targets.kernel_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
+    from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.kpack.write import Sink
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.core.reading import Data
-    from rocwheel.device.split.units import PlannedArchive
+    from rocwheel.device.split.units import PlannedArchive, Unit
 
 
 _NOTABLE = 1 << 20
@@ -281,3 +294,87 @@ def _made_twice(plan: SplitPlan) -> list[InputError]:
 
 def _nothing_left(subject: str, keep: Sequence[TargetId]) -> InputError:
     return InputError(subject, "has no code for any target to keep", expected=f"code for {', '.join(map(str, keep))}")
+
+
+class OpenSink(Protocol):
+    """Opens the file of an archive; it is whole when the block ends well."""
+
+    def __call__(self, archive: PlannedArchive) -> AbstractContextManager[Sink]:
+        """Return the file to write the archive to."""
+
+
+class Workers(msgspec.Struct, frozen=True):
+    """Who compresses, and who is told how much code is done."""
+
+    executor: Executor
+    progress: Progress = SILENT
+    jobs: int = 0
+    """How many are to work where a step has workers of its own; 0 for one per core."""
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """A code object as its archive stores it, on its way there; ``size`` is that of the code."""
+
+    writer: KpackWriter
+    keys: tuple[KernelKey, ...]
+    size: int
+    stored: Data
+
+
+def write_archives(
+    data: Data, library: LibraryPlan, choice: SplitChoice, open_sink: OpenSink, workers: Workers
+) -> None:
+    """Write all archives of ``library``, whose bytes are ``data``.
+
+    Raises `DeviceCodeError` for damaged bundles, `KpackError` for archives that readers refuse, and what the files
+    raise.
+    """
+    with ExitStack() as stack:
+        writers: dict[tuple[str, str], KpackWriter] = {}
+        for archive in library.archives:
+            facts = ArchiveFacts(archive.group, archive.target, choice.scheme)
+            sink = stack.enter_context(open_sink(archive))
+            writers[archive.group, archive.target] = KpackWriter(sink, facts, name=archive.path)
+        for made in work_in_order(workers.executor, _iter_work(data, library, writers, choice)):
+            made.writer.add(made.keys, made.stored, made.size)
+            workers.progress.advance(made.size)
+            del made  # before the next is waited for
+        for writer in writers.values():
+            writer.finish()
+
+
+def _iter_work(
+    data: Data, library: LibraryPlan, writers: dict[tuple[str, str], KpackWriter], choice: SplitChoice
+) -> Iterator[tuple[int, Callable[[], _Made]]]:
+    """Yield how many bytes each code object has, and what compresses it, in the order of the bundles."""
+    group_of = library.group_of()
+    view = library.fat.view(data)
+    for unit in library.units:
+        group = group_of[unit.index]
+        places = {
+            unit.entries[found.position].offset: (writers[group.name, target], found.keys)
+            for target in group.targets
+            for found in group.keys_of(unit, target)
+        }
+        for entry, code in _iter_code(view, unit):
+            writer, keys = places[entry.offset]
+            kernel_keys = tuple(KernelKey(library.kernel_name, unit.index, key) for key in keys)
+            yield entry.size, partial(_compress, writer, kernel_keys, code, choice)
+
+
+def _compress(writer: KpackWriter, keys: tuple[KernelKey, ...], code: Data, choice: SplitChoice) -> _Made:
+    return _Made(writer, keys, len(code), compress_kernel(code, choice.scheme, choice.level))
+
+
+def _iter_code(view: Data, unit: Unit) -> Iterator[tuple[BundleEntry, Data]]:
+    """Yield each entry of a unit with its code, in file order; that of a plain bundle is read by whoever uses it."""
+    code = bytearray()
+    ordered = sorted(unit.entries, key=lambda entry: entry.offset)
+    for entry, piece in iter_entries(view, unit.bundle, ordered):
+        if len(piece) == entry.size:
+            yield entry, piece
+            continue
+        code += piece if isinstance(piece, memoryview) else bytes(piece)
+        if len(code) == entry.size:
+            yield entry, memoryview(code)
+            code = bytearray()

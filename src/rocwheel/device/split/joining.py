@@ -30,9 +30,9 @@ from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_
 from rocwheel.device.edit_file import require_sound_image
 from rocwheel.device.kpack_code import NamedArchive, UnitFault, find_unit_faults
 from rocwheel.device.make_bundle import HOST_ENTRY
-from rocwheel.device.split.fat import plan_fat_file
-from rocwheel.device.split.files import NamedFile
+from rocwheel.device.split.fat_file import plan_fat_file
 from rocwheel.device.split.host_layout import NoRoomForCodeError
+from rocwheel.device.split.splitting import NamedFile
 from rocwheel.device.split.units import code_keys, named_features
 from rocwheel.targets.kernel_files import check_kernel_file, classify_path
 
