@@ -50,8 +50,8 @@ from rocwheel.environment.read_tree import read_environments
 from rocwheel.index.extra_files import no_extras
 from rocwheel.index.families import write_indexes
 from rocwheel.index.front_content import front_page as make_extras
-from rocwheel.index.pages import choose_upload_time
 from rocwheel.index.placing import FilePlacement
+from rocwheel.index.upload_times import choose_upload_time
 from rocwheel.index.write_index import IndexOptions, IndexReport, choose_output
 from rocwheel.index.yanked import Yanking
 from rocwheel.repair.options import RepairOptions

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rocwheel.core.errors import InputError
-from rocwheel.index.reading import RawFile, RawPage, check_file, check_variants_list, join_url, trusted_projects
+from rocwheel.index.pages import RawFile, RawPage
+from rocwheel.index.reading import check_file, check_variants_list, join_url, trusted_projects
 
 A = "a" * 64
 PAGE = "https://host/simple/rocm-sdk/"
@@ -16,7 +17,7 @@ WHEEL = "rocm_sdk-1.0-py3-none-any.whl"
 
 
 def raw(url: str = WHEEL, **more: Any) -> RawFile:
-    return RawFile(**{"url": url, "hashes": {"sha256": A}, **more})
+    return RawFile(**{"url": url, "filename": "", "hashes": {"sha256": A}, **more})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
-from rocwheel.index.reading import RawFile, UnreadablePageError, check_file, read_html_page, read_json_page
+from rocwheel.index.pages import RawFile
+from rocwheel.index.reading import UnreadablePageError, check_file, read_html_page, read_json_page
 from trials.fuzz.attempt import attempt
 from trials.fuzz.harness import Harness
 
@@ -45,7 +46,7 @@ def test_promises_of_metadata_in_json(keys: dict[str, Any], expected: dict[str, 
 
 @pytest.mark.parametrize(("yanked", "expected"), [(False, None), (True, ""), ("why", "why"), ("", None), (None, None)])
 def test_marks_of_yanked_files_in_json(yanked: object, expected: str | None) -> None:
-    assert read_json_page(page(yanked=yanked)).files[0].yanked == expected
+    assert read_json_page(page(yanked=yanked)).files[0].yanked_reason == expected
 
 
 def test_an_html_page_says_everything() -> None:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from rocwheel.core import reading
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.index.notes import KNOWN_NAME
-from rocwheel.index.pages import make_project_page
+from rocwheel.index.pages import RawFile, make_project_page
 from rocwheel.index.write_index import IndexOptions, write_index
-from rocwheel.index.yanked import Yanking, read_yanked, yanked_reason
+from rocwheel.index.yanked import Yanking, read_yanked
 from tests.support.damage import damaged
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ("value", "reason"), [(True, ""), ("bad code", "bad code"), (False, None), ("", None), (None, None)]
 )
 def test_a_value_that_counts_as_true_yanks_a_file(value: bool | str | None, reason: str | None) -> None:
-    assert yanked_reason(value) == reason
+    assert RawFile("", "", yanked=value).yanked_reason == reason
 
 
 OLD, NEW = "a-1.0-py3-none-any.whl", "a-2.0-py3-none-any.whl"

@@ -33,8 +33,8 @@ from rocwheel.index.extra_files import Extras, NextExtras, no_extras
 from rocwheel.index.families import find_groups, write_indexes
 from rocwheel.index.folder import folder_names
 from rocwheel.index.front_content import front_page, next_front_page
-from rocwheel.index.pages import choose_upload_time
 from rocwheel.index.placing import FilePlacement
+from rocwheel.index.upload_times import choose_upload_time
 from rocwheel.index.write_index import IndexOptions, IndexReport, choose_output
 from rocwheel.index.yanked import Yanking
 from rocwheel.targets.target_set import parse_target_set

@@ -21,8 +21,8 @@ from rocwheel.core.cache_folders import keep_published, published_folder
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of, looks_like_host
 from rocwheel.index.extra_files import NextExtras
-from rocwheel.index.pages import parse_upload_time
 from rocwheel.index.publish import PublishOptions, PublishReport, publish
+from rocwheel.index.upload_times import parse_upload_time
 from rocwheel.index.uploads import Layout
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url, refuse_web_url

@@ -37,7 +37,8 @@ from rocwheel.index.front_page import (
     noted_url,
     read_rows,
 )
-from rocwheel.index.pages import FRONT_PAGE, render_time
+from rocwheel.index.pages import FRONT_PAGE
+from rocwheel.index.upload_times import render_time
 from rocwheel.targets.catalog import families_of, load_catalog
 from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
 from rocwheel.wheels.requirements import follow_requirements

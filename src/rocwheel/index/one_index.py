@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rocwheel.core.progress import Progress
     from rocwheel.index.entry import IndexEntry
     from rocwheel.index.extra_files import NextExtras
-    from rocwheel.index.pages import UploadTimes
+    from rocwheel.index.upload_times import UploadTimes
     from rocwheel.index.uploads import Place, Upload
     from rocwheel.index.yanked import Yanking
 

@@ -1,9 +1,4 @@
-"""The pages of a simple index as bytes: HTML and JSON, upload times, and the lists of variants.
-
-A file has the date that is given for new files, else the one of its last change. It keeps that while it has the same
-bytes. Dates in the future, those of a wrong clock, are the present instead: installers that are given a date would pass
-over such files for years.
-"""
+"""The pages of a simple index (:pep:`503`, :pep:`691`), read and written: HTML, JSON, and the lists of variants."""
 
 from __future__ import annotations
 
@@ -11,10 +6,10 @@ import hashlib
 import re
 from collections import defaultdict
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
 from html import escape
+from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urldefrag
 
 import msgspec
 from packaging.utils import is_normalized_name
@@ -26,7 +21,7 @@ from rocwheel.core.names import is_file_name
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import raise_all
 from rocwheel.index.entry import IndexEntry
-from rocwheel.wheels.sdist import SourceDate
+from rocwheel.index.upload_times import parse_time, render_time
 from rocwheel.wheels.variants import find_contradictions, index_file_name, parse_metadata, render_index_file
 
 if TYPE_CHECKING:
@@ -44,123 +39,167 @@ def is_sha256(text: str) -> bool:
     return bool(_SHA256.fullmatch(text))
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MICROSECOND = timedelta(microseconds=1)
-_YEAR_10000 = 253402300800 * 1_000_000
-_DAY = 86_400 * 1_000_000
-_FIRST_RELEASE = 1_735_689_600 * 1_000_000
-"""2025, before which rocwheel was nowhere: a clock that says so is wrong, as after its battery was empty."""
+class RawFile(msgspec.Struct, frozen=True, rename="kebab"):
+    """A file as a page of a project lists it (:pep:`503`, :pep:`691`); nothing of it is checked."""
 
-
-def render_time(microseconds: int) -> str:
-    """Return a moment as :pep:`700` has it; one before 1970 is 1970."""
-    moment = _EPOCH + timedelta(microseconds=min(max(microseconds, 0), _YEAR_10000 - 1))
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def parse_time(text: str) -> int:
-    """Return the microseconds since 1970 of a date, with or without a time (ISO 8601), in UTC unless it says otherwise.
-
-    Raises `InputError` for what is not one.
-    """
-    try:
-        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-        microseconds = to_microseconds(aware)
-    except (ValueError, OverflowError) as e:
-        raise _no_time(text) from e
-    if not 0 <= microseconds < _YEAR_10000:  # which a time zone can lead to, and no page could have
-        raise _no_time(text)
-    return microseconds
-
-
-def parse_upload_time(text: str, now: int) -> int:
-    """Return what `parse_time` does; raise `InputError` for a date more than a day ahead of the clock, if that is set.
-
-    For a machine in another time zone, or whose clock is somewhat slow, the date may be tomorrow's.
-    """
-    moment = parse_time(text)
-    if now >= _FIRST_RELEASE and moment > now + _DAY:
-        option, found = "--upload-time", f"is {text!r}, which is to come: the clock says {render_time(now)[:10]}"
-        raise InputError(option, found, expected="a date of the past", remedy="Correct it, or the clock.")
-    return moment
-
-
-def to_microseconds(moment: datetime) -> int:
-    """Return the microseconds since 1970 of a moment with a time zone, as an integer: a float has not that many."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def _no_time(text: str) -> InputError:
-    parameter, expected = "--upload-time", "a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
-    return InputError(parameter, f"is {text!r}", expected=expected)
-
-
-def read_clock(now: int, given: int | None) -> UploadTimes:
-    """Return how files are dated by a clock, in microseconds since 1970, and the date ``given`` for new files, if any.
-
-    A clock that is before the first release of rocwheel says nothing of what lies in the future: all dates of an index
-    would seem to. Raises `InputError` for it where no date is given.
-    """
-    if now >= _FIRST_RELEASE:
-        return UploadTimes(now, given)
-    if given is None:
-        place, found = "the clock of this machine", f"says {render_time(now)[:10]}"
-        expected = f"a date after {render_time(_FIRST_RELEASE)[:10]}"
-        remedy = "Set it right, or have rocwheel index say when new files were uploaded: --upload-time."
-        raise InputError(place, found, expected=expected, remedy=remedy)
-    return UploadTimes(_YEAR_10000, given)
-
-
-def choose_upload_time(given: str | None, environment: Mapping[str, str], now: int) -> int | None:
-    """Return the date of all new files: the one given, else SOURCE_DATE_EPOCH; none if there is neither.
-
-    Raises `InputError` for a text that is no date, and for a SOURCE_DATE_EPOCH that is no number of seconds.
-    """
-    if given is not None:
-        return parse_upload_time(given, now)
-    date = SourceDate.from_environment(environment)
-    return min(date.seconds * 1_000_000, _YEAR_10000 - 1) if environment.get("SOURCE_DATE_EPOCH") else None
-
-
-class UploadTimes(msgspec.Struct, frozen=True):
-    """Which dates the files of an index get; all in microseconds since 1970."""
-
-    now: int
-    given: int | None = None
-    """For all that are new."""
-
-    def is_future(self, time: int) -> bool:
-        """Return whether a clock that was right can't have given this date, nor can the user have."""
-        return time > self.now and time != self.given
-
-    def choose(self, earlier: int | None, changed: int) -> int:
-        """Return the date of a file that was listed with an ``earlier`` one, if any, and was last ``changed`` then."""
-        if earlier is not None and not self.is_future(earlier):
-            return earlier
-        return self.given if self.given is not None else min(max(changed, 0), self.now)
-
-
-class _File(msgspec.Struct, frozen=True):
+    url: str
+    """As the page has it, relative to the page's own; of HTML, what follows a ``#`` is in `hashes`."""
     filename: str
-    hashes: dict[str, str]
-    upload_time: str = msgspec.field(name="upload-time")
+    """As the page has it; empty in HTML, where the address alone says it."""
+    hashes: dict[str, str] = {}
+    """Digests in hexadecimal by the name of the algorithm."""
+    size: int | None = None
+    requires_python: str | None = None
+    core_metadata: bool | dict[str, str] | None = None
+    yanked: bool | str | None = None
+    upload_time: str | None = None
+    dist_info_metadata: bool | dict[str, str] | None = None
+    """What `core_metadata` was called before (:pep:`714`)."""
+
+    @property
+    def metadata_hashes(self) -> dict[str, str] | None:
+        """Digests of the core metadata beside the file; empty where it does without a hash, none where it doesn't."""
+        promised = self.core_metadata if self.core_metadata is not None else self.dist_info_metadata
+        return promised if isinstance(promised, dict) else {} if promised else None
+
+    @property
+    def yanked_reason(self) -> str | None:
+        """The reason, empty for none; none for a file that is not yanked.
+
+        Only a value that counts as true yanks a file: an empty text does not, in pip nor by :pep:`691`.
+        """
+        return (self.yanked if isinstance(self.yanked, str) else "") if self.yanked else None
 
 
-class _Project(msgspec.Struct, frozen=True):
-    files: tuple[_File, ...]
+class RawPage(msgspec.Struct, frozen=True):
+    """A page of an index: that of a project, or the one of all projects."""
+
+    files: tuple[RawFile, ...] | None = None
+    """None where a page in JSON has no list of them; in HTML, each link."""
+    projects: tuple[str, ...] | None = None
+    """Likewise; in HTML, the text of each link."""
+    base: str = ""
+    """What addresses are relative to, itself relative to the page; empty for the page."""
+    name: str | None = None
+    """Of the project, in JSON."""
+    version: str = "1.0"
+    """Of the format (:pep:`629`)."""
+
+
+class _Meta(msgspec.Struct, rename="kebab"):
+    api_version: str = "1.0"
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _Document(msgspec.Struct):
+    meta: _Meta = msgspec.field(default_factory=_Meta)
+    name: str | None = None
+    files: tuple[RawFile, ...] | msgspec.UnsetType = msgspec.UNSET
+    projects: tuple[_Named, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+def decode_json_page(data: bytes) -> RawPage:
+    """Return what a page in JSON lists; raise `msgspec.DecodeError` for other text."""
+    page = decode_json(data, _Document)
+    files = None if page.files is msgspec.UNSET else page.files
+    projects = None if page.projects is msgspec.UNSET else tuple(project.name for project in page.projects)
+    return RawPage(files, projects, "", page.name, page.meta.api_version)
+
+
+def decode_html_page(data: bytes) -> RawPage:
+    """Return what a page in HTML lists: each link that has an address, as a file and, by its text, as a project.
+
+    Whatever browsers read can be read.
+    """
+    parser = _Anchors()
+    with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
+        parser.feed(_finished(data.decode(errors="replace")))
+        parser.close()
+    parser.end_anchor()
+    return RawPage(tuple(parser.files), tuple(parser.texts), parser.base or "", None, parser.version)
+
+
+def _finished(text: str) -> str:
+    """Return a page without a tag at its end that nothing closes: no browser makes a link of it.
+
+    Python's parser, until 2025, looks through all of the rest anew for each ``<`` in it.
+    """
+    start = text.find("<", text.rfind(">") + 1)
+    return text if start < 0 else text[:start]
+
+
+class _Anchors(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.version = "1.0"
+        self.base: str | None = None
+        self.files: list[RawFile] = []
+        self.texts: list[str] = []
+        self._text: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in reversed(attrs)}  # the first of several counts
+        if tag == "a":
+            self.end_anchor()
+            if "href" in given:
+                self.files.append(_html_file(given))
+                self._text = []
+        elif tag == "base" and self.base is None:  # the first that has an address counts, an empty one, too
+            self.base = given.get("href")
+        elif tag == "meta" and given.get("name") == "pypi:repository-version":
+            self.version = given.get("content", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "a":
+            self.end_anchor()
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text.append(data)
+
+    def end_anchor(self) -> None:
+        if self._text is not None:
+            self.texts.append("".join(self._text).strip())
+            self._text = None
+
+
+def _html_file(given: dict[str, str]) -> RawFile:
+    address = given["href"].strip()
+    try:
+        url, fragment = urldefrag(address)
+    except ValueError:
+        url, fragment = address, ""
+    promised = given.get("data-core-metadata", given.get("data-dist-info-metadata", "false"))
+    return RawFile(
+        url=url,
+        filename="",
+        hashes=_hashes(fragment),
+        requires_python=given.get("data-requires-python"),
+        core_metadata=promised != "false" and _hashes(promised),
+        yanked=(given["data-yanked"] or True) if "data-yanked" in given else None,
+        upload_time=given.get("data-upload-time"),
+    )
+
+
+def _hashes(text: str) -> dict[str, str]:
+    """Return the digests of a fragment, ``sha256=...``; empty for other text."""
+    parts = (part.partition("=") for part in text.split("&"))
+    return {name: digest for name, equals, digest in parts if equals and digest}
 
 
 def read_times(folder: Path) -> dict[tuple[str, str], int]:
     """Return the dates that the page of a project gives, by file name and sha256; none for a page that is damaged."""
     found: dict[tuple[str, str], int] = {}
     try:
-        files = decode_json(read_regular(folder / "index.json"), _Project).files
+        files = decode_json_page(read_regular(folder / "index.json")).files or ()
     except (OSError, msgspec.DecodeError):
         return {}
     for file in files:
         with suppress(InputError):
-            found[file.filename, file.hashes.get("sha256", "")] = parse_time(file.upload_time)
+            found[file.filename, file.hashes.get("sha256", "")] = parse_time(file.upload_time or "")
     return found
 
 

@@ -9,13 +9,12 @@ import stat
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import quote
 
 import msgspec
 from packaging.utils import is_normalized_name
 
-from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError, WorkError, read_error
 from rocwheel.core.hashing import hash_file
 from rocwheel.core.names import is_file_name
@@ -25,7 +24,7 @@ from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import atomic_file
 from rocwheel.index.entry import read_metadata
 from rocwheel.index.notes import KNOWN_NAME, KnownProject, settled, write_changed
-from rocwheel.index.pages import PAGES, is_project_page, is_root_page, make_digest
+from rocwheel.index.pages import PAGES, RawPage, decode_json_page, is_project_page, is_root_page, make_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -211,26 +210,6 @@ def _hardlink(source: Path, target: Path, stamp: FileStamp) -> None:
         raise WorkError(target, f"can't be a hard link to {source} ({e.strerror})", remedy=remedy) from e
 
 
-_T = TypeVar("_T")
-
-
-class _Named(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _Root(msgspec.Struct, frozen=True):
-    projects: tuple[_Named, ...]
-
-
-class _File(msgspec.Struct, frozen=True):
-    filename: str
-    url: str
-
-
-class _Project(msgspec.Struct, frozen=True):
-    files: tuple[_File, ...]
-
-
 def read_previous(
     output: Path, noted: Mapping[str, Iterable[str]], wanted: Mapping[str, AbstractSet[str]]
 ) -> dict[str, set[str]]:
@@ -240,8 +219,8 @@ def read_previous(
     before it removed what the root no longer lists. Projects of which nothing but what is ``wanted`` was noted are left
     out.
     """
-    root = _decode(output / "index.json", _Root) if is_root_page(read_if_readable(output / "index.html")) else None
-    projects = {*(project.name for project in root.projects), *noted} if root else {*noted}
+    is_own = is_root_page(read_if_readable(output / "index.html"))
+    projects = {*noted, *((_decode(output / "index.json").projects or ()) if is_own else ())}
     kept = {name for name, names in noted.items() if name in wanted and wanted[name] >= set(names)}
     return {name: _written(output / name, noted.get(name, ())) for name in projects - kept if _is_own(output, name)}
 
@@ -255,17 +234,16 @@ def _is_own(output: Path, project: str) -> bool:
 
 
 def _written(folder: Path, noted: Iterable[str]) -> set[str]:
-    project = _decode(folder / "index.json", _Project)
-    files = project.files if project else ()
+    files = _decode(folder / "index.json").files or ()
     held = [file.filename for file in files if file.url == quote(file.filename) and is_file_name(file.filename)]
     return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(is_file_name, noted)}
 
 
-def _decode(path: Path, kind: type[_T]) -> _T | None:
-    """Return the JSON of a page, none when it is damaged."""
+def _decode(path: Path) -> RawPage:
+    """Return what a page in JSON lists; nothing when it is damaged."""
     with suppress(msgspec.DecodeError):
-        return decode_json(read_if_readable(path), kind)
-    return None
+        return decode_json_page(read_if_readable(path))
+    return RawPage()
 
 
 def remove_stale(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import FileStamp
     from rocwheel.index.folder import Source
     from rocwheel.index.notes import KnownIndex
-    from rocwheel.index.pages import UploadTimes
+    from rocwheel.index.upload_times import UploadTimes
     from rocwheel.index.yanked import Yanking
 
 

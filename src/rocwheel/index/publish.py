@@ -18,9 +18,10 @@ from rocwheel.index.extra_files import NextExtras
 from rocwheel.index.families import taken_by
 from rocwheel.index.notes import KNOWN_NAME, PUBLISHED_NAME
 from rocwheel.index.one_index import OneIndex
-from rocwheel.index.pages import FRONT_PAGE, PAGES, UploadTimes, families_in_root_page, read_clock, to_microseconds
+from rocwheel.index.pages import FRONT_PAGE, PAGES, families_in_root_page
 from rocwheel.index.published import has_root_page
 from rocwheel.index.store_notes import NotesFile, load
+from rocwheel.index.upload_times import UploadTimes, read_clock, to_microseconds
 from rocwheel.index.uploads import (
     Layout,
     Local,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from functools import partial
-from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.workers import raise_all
@@ -19,6 +17,8 @@ from rocwheel.index.entry import IndexEntry
 from rocwheel.index.pages import (
     FRONT_PAGE,
     Page,
+    decode_html_page,
+    decode_json_page,
     families_in_root_page,
     group_by_project,
     is_absolute,
@@ -27,12 +27,12 @@ from rocwheel.index.pages import (
     is_sha256,
     make_project_page,
     make_root_page,
-    parse_time,
     projects_in_root_page,
 )
 from rocwheel.index.store_notes import NOTHING, First, Noted, load, swap, until_done
+from rocwheel.index.upload_times import parse_time
 from rocwheel.index.uploads import Layout
-from rocwheel.index.yanked import yanked_in_html, yanked_in_json
+from rocwheel.index.yanked import yanked_among, yanked_in_html, yanked_in_json
 from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
 from rocwheel.stores.urls import leads_to_web
 from rocwheel.wheels.names import parse_file_name
@@ -41,20 +41,13 @@ from rocwheel.wheels.variants import is_index_file_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from rocwheel.index.pages import UploadTimes
+    from rocwheel.index.pages import RawFile
+    from rocwheel.index.upload_times import UploadTimes
     from rocwheel.index.yanked import Yanking
     from rocwheel.stores.store import Store, StoredFile
 
 
 _END = b"</body>\n</html>\n"
-
-
-class _Named(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _Root(msgspec.Struct, frozen=True):
-    projects: tuple[_Named, ...]
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -141,9 +134,10 @@ class RootPage:
 def _projects(json: bytes) -> frozenset[str] | None:
     """Return the projects that a JSON page lists; none for what is no such page."""
     try:
-        return frozenset(one.name for one in decode_json(json, _Root).projects)
+        projects = decode_json_page(json).projects
     except msgspec.DecodeError:
         return None
+    return None if projects is None else frozenset(projects)
 
 
 def _is_whole(html: bytes) -> bool:
@@ -184,22 +178,6 @@ MEND = "Put it back from a copy, or mend it by its index.html: without it, files
 
 class BrokenPageError(InputError):
     """A page in JSON that is cut off, missing beside its HTML form, or of another shape."""
-
-
-class _File(msgspec.Struct, frozen=True, rename="kebab"):
-    filename: str
-    url: str
-    hashes: dict[str, str]
-    size: int
-    upload_time: str
-    requires_python: str | None = None
-    core_metadata: bool | dict[str, str] = False
-    yanked: bool | str | None = None
-
-
-class _Project(msgspec.Struct, frozen=True):
-    name: str
-    files: tuple[_File, ...]
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -251,17 +229,26 @@ def parse_project(place: str, project: str, json: bytes, html: bytes) -> Publish
     `BrokenPageError` where nothing of the JSON can be read.
     """
     try:
-        page = decode_json(json, _Project)
-        if page.name != project:
-            raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=MEND)
-        entries = {file.filename: _usable_entry(place, project, file) for file in page.files}
+        page = decode_json_page(json)
     except msgspec.DecodeError as e:
         raise BrokenPageError(place, f"can't be read as a page of the index ({e})", remedy=MEND) from e
-    bases = {file.filename: _base(file.url) for file in page.files}
-    marks = yanked_in_json(json)
-    unyanked = frozenset(file.filename for file in page.files if file.yanked is False)
-    beside = {name: why for name, why in yanked_in_html(html).items() if name in entries.keys() - unyanked}
-    return Published(entries, bases, {**beside, **marks}, unyanked)
+    if page.name is None or page.files is None:
+        raise BrokenPageError(place, "can't be read as a page of the index (it has no name or no files)", remedy=MEND)
+    if page.name != project:
+        raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=MEND)
+    published = _list_files(place, project, page.files)
+    listed = published.entries.keys() - published.unyanked
+    beside = {name: why for name, why in yanked_in_html(html).items() if name in listed}
+    return msgspec.structs.replace(published, yanked={**beside, **published.yanked})
+
+
+def _list_files(place: str, project: str, files: Collection[RawFile]) -> Published:
+    return Published(
+        {file.filename: _usable_entry(place, project, file) for file in files},
+        {file.filename: _base(file.url) for file in files},
+        yanked_among(files),
+        frozenset(file.filename for file in files if file.yanked is False),
+    )
 
 
 def _base(url: str) -> str:
@@ -270,9 +257,13 @@ def _base(url: str) -> str:
     return folder if is_absolute(folder) else unquote(folder)
 
 
-def _usable_entry(place: str, project: str, file: _File) -> IndexEntry:
+def _usable_entry(place: str, project: str, file: RawFile) -> IndexEntry:
+    if file.size is None or file.upload_time is None:
+        missing = "size" if file.size is None else "upload-time"
+        found = f"can't be read as a page of the index ({quoted(file.filename)} has no {missing})"
+        raise BrokenPageError(place, found, remedy=MEND)
     try:
-        return _entry(place, project, file)
+        return _entry(place, project, file, file.size, parse_time(file.upload_time))
     except InputError as e:
         if e.source == place:
             raise
@@ -280,39 +271,39 @@ def _usable_entry(place: str, project: str, file: _File) -> IndexEntry:
         raise InputError(place, found, expected=e.expected, remedy=MEND) from e
 
 
-def _entry(place: str, project: str, file: _File) -> IndexEntry:
+def _entry(place: str, project: str, file: RawFile, size: int, upload_time: int) -> IndexEntry:
     if is_index_file_name(file.filename):
-        return _variants_entry(place, project, file)
+        return _variants_entry(place, project, file, size, upload_time)
     name = parse_file_name(file.filename)
-    if fault := _find_fault(file, is_foreign=name.project != project):
+    if fault := _find_fault(file, size, is_foreign=name.project != project):
         raise InputError(place, f"has {fault} for {file.filename}", remedy=MEND)
     return IndexEntry(
         filename=file.filename,
         project=project,
         version=str(name.version),
         identity=name.identity,
-        size=file.size,
+        size=size,
         sha256=file.hashes["sha256"],
         requires_python=file.requires_python,
         metadata_sha256=file.core_metadata.get("sha256") if isinstance(file.core_metadata, dict) else None,
-        upload_time=parse_time(file.upload_time),
+        upload_time=upload_time,
         label=name.label,
     )
 
 
-def _find_fault(file: _File, *, is_foreign: bool) -> str | None:
+def _find_fault(file: RawFile, size: int, *, is_foreign: bool) -> str | None:
     """Return what is wrong with a file that a page lists, if anything is."""
     faults = {
         "the name of another project": is_foreign,
         "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
         "an address that is not of the web": not leads_to_web(file.url),
         "no sha256": not is_sha256(file.hashes.get("sha256", "")),
-        "a negative size": file.size < 0,
+        "a negative size": size < 0,
     }
     return next((fault for fault, is_there in faults.items() if is_there), None)
 
 
-def _variants_entry(place: str, project: str, file: _File) -> IndexEntry:
+def _variants_entry(place: str, project: str, file: RawFile, size: int, upload_time: int) -> IndexEntry:
     """Return the entry of a file that lists the variants (a draft) of a version: its bytes may change."""
     stem, _, version = file.filename.partition("-")
     if canonicalize_name(stem) != project or file.url != quote(file.filename):
@@ -322,11 +313,11 @@ def _variants_entry(place: str, project: str, file: _File) -> IndexEntry:
         project=project,
         version=str(parse_file_name(f"{stem}-{version.partition('-')[0]}.tar.gz").version),
         identity=file.filename,
-        size=file.size,
+        size=size,
         sha256="",
         requires_python=None,
         metadata_sha256=None,
-        upload_time=parse_time(file.upload_time),
+        upload_time=upload_time,
     )
 
 
@@ -365,20 +356,18 @@ def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> I
             yield InputError(place, found, remedy=remedy)
 
 
-_SHA256 = "sha256="
-
-
 def read_html_form(project: str, html: bytes, size_of: Callable[[str, str], int]) -> Published | None:
     """Return what a page of `make_project_page` lists; none for one that is cut off or that somebody has edited.
 
     ``size_of`` returns the size of a file by what leads from the page to its folder, and its name.
     """
+    files = [
+        msgspec.structs.replace(file, filename=unquote(file.url.rpartition("/")[2]), size=0)
+        for file in decode_html_page(html).files or ()
+    ]
     try:
-        parser = _Anchors()
-        parser.feed(html.decode())
-        document = {"name": project, "files": [_describe(attributes) for attributes in parser.anchors]}
-        found = parse_project("index.html", project, msgspec.json.encode(document), b"")
-    except (ValueError, AssertionError, InputError):  # AssertionError: Python's parser at declarations such as "<!["
+        found = _list_files("index.html", project, files)
+    except InputError:
         return None
     if not found.entries or found.render(project).html != html:
         return None
@@ -387,34 +376,6 @@ def read_html_form(project: str, html: bytes, size_of: Callable[[str, str], int]
         for name, entry in found.entries.items()
     }
     return msgspec.structs.replace(found, entries=entries)
-
-
-class _Anchors(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.anchors: list[dict[str, str]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "a":
-            self.anchors.append({name: value or "" for name, value in attrs})
-
-
-def _describe(attributes: dict[str, str]) -> dict[str, Any]:
-    """Return a file as the JSON form has it, of no bytes."""
-    url, _, fragment = attributes.get("href", "").partition("#")
-    promised = attributes.get("data-core-metadata", "")
-    described = {
-        "filename": unquote(url.rpartition("/")[2]),
-        "url": url,
-        "hashes": {"sha256": fragment.removeprefix(_SHA256)} if fragment.startswith(_SHA256) else {},
-        "size": 0,
-        "upload-time": attributes.get("data-upload-time", ""),
-        "requires-python": attributes.get("data-requires-python"),
-        "core-metadata": {"sha256": promised.removeprefix(_SHA256)} if promised.startswith(_SHA256) else False,
-    }
-    if "data-yanked" in attributes:
-        described["yanked"] = attributes["data-yanked"] or True
-    return described
 
 
 class ReadPages(msgspec.Struct, frozen=True):

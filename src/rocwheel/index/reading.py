@@ -12,21 +12,17 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unicodedata import category
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import msgspec
 from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
-from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted, shortened
 from rocwheel.core.names import is_file_name
-from rocwheel.index.pages import is_sha256
-from rocwheel.index.yanked import yanked_reason
+from rocwheel.index.pages import decode_html_page, decode_json_page, is_sha256
 from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
 from rocwheel.stores.web import check_step
 from rocwheel.wheels.names import split_label
@@ -35,191 +31,36 @@ from rocwheel.wheels.variants import is_index_file_name
 if TYPE_CHECKING:
     from packaging.version import Version
 
+    from rocwheel.index.pages import RawFile, RawPage
+
 
 class UnreadablePageError(ValueError):
     """A page that is none of a package index, and why."""
 
 
-class RawFile(msgspec.Struct, frozen=True):
-    """A file as a page of a project lists it."""
-
-    url: str
-    """As the page has it, relative to the page's own; what follows a ``#`` is in `hashes`."""
-    filename: str = ""
-    """As the page has it; empty in HTML, where the address alone says it."""
-    hashes: dict[str, str] = {}
-    """Digests in hexadecimal by the name of the algorithm."""
-    size: int | None = None
-    requires_python: str | None = None
-    metadata_hashes: dict[str, str] | None = None
-    """Of the core metadata that stands beside it; empty where it does without a hash, none where it doesn't."""
-    yanked: str | None = None
-    """The reason, empty for none; none for what is not yanked."""
-    upload_time: str | None = None
-
-
-class RawPage(msgspec.Struct, frozen=True):
-    """A page of an index: that of a project, or the one of all projects."""
-
-    files: tuple[RawFile, ...] = ()
-    projects: tuple[str, ...] = ()
-    base: str = ""
-    """What addresses are relative to, itself relative to the page; empty for the page."""
-
-
 _MAJOR = "1"
-
-
-class _Meta(msgspec.Struct, rename="kebab"):
-    api_version: str = "1.0"
-
-
-class _File(msgspec.Struct, rename="kebab"):
-    filename: str
-    url: str
-    hashes: dict[str, str] = {}
-    size: int | None = None
-    requires_python: str | None = None
-    core_metadata: bool | dict[str, str] | None = None
-    dist_info_metadata: bool | dict[str, str] | None = None
-    yanked: bool | str | None = None
-    upload_time: str | None = None
-
-
-class _Project(msgspec.Struct):
-    name: str
-
-
-class _Page(msgspec.Struct):
-    meta: _Meta = msgspec.field(default_factory=_Meta)
-    files: tuple[_File, ...] = ()
-    projects: tuple[_Project, ...] = ()
 
 
 def read_json_page(data: bytes) -> RawPage:
     """Return what a page lists; raise `UnreadablePageError` for other text, and for a version of the format to come."""
     try:
-        page = decode_json(data, _Page)
+        return _known_version(decode_json_page(data))
     except msgspec.DecodeError as e:
         msg = f"is not a page of a package index ({shortened(str(e))})"
         raise UnreadablePageError(msg) from e
-    check_version(page.meta.api_version)
-    return RawPage(tuple(map(_json_file, page.files)), tuple(project.name for project in page.projects))
-
-
-def check_version(version: str) -> None:
-    """Raise `UnreadablePageError` for a major version that is not known (:pep:`629`)."""
-    if version.partition(".")[0] != _MAJOR:
-        msg = f"has version {quoted(version)} of the format of indexes, of which this program reads version {_MAJOR}"
-        raise UnreadablePageError(msg)
-
-
-def _json_file(found: _File) -> RawFile:
-    promised = found.core_metadata if found.core_metadata is not None else found.dist_info_metadata
-    return RawFile(
-        url=found.url,
-        filename=found.filename,
-        hashes=found.hashes,
-        size=found.size,
-        requires_python=found.requires_python,
-        metadata_hashes=_metadata_hashes(promised),
-        yanked=yanked_reason(found.yanked),
-        upload_time=found.upload_time,
-    )
-
-
-def _metadata_hashes(promised: Any) -> dict[str, str] | None:
-    if isinstance(promised, dict):
-        return promised
-    return {} if promised else None
-
-
-_METADATA = ("data-core-metadata", "data-dist-info-metadata")
-"""The newer key first."""
 
 
 def read_html_page(data: bytes) -> RawPage:
-    """Return what a page lists: each link that has an address, as a file and, by its text, as a project.
-
-    Whatever browsers read can be read. Raises `UnreadablePageError` for a version of the format to come.
-    """
-    parser = _Anchors()
-    with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
-        parser.feed(_finished(data.decode(errors="replace")))
-        parser.close()
-    parser.end_anchor()
-    check_version(parser.version)
-    return RawPage(tuple(parser.files), tuple(parser.texts), parser.base or "")
+    """Return what a page lists; raise `UnreadablePageError` for a version of the format to come."""
+    return _known_version(decode_html_page(data))
 
 
-def _finished(text: str) -> str:
-    """Return a page without a tag at its end that nothing closes: no browser makes a link of it.
-
-    Python's parser, until 2025, looks through all of the rest anew for each ``<`` in it.
-    """
-    start = text.find("<", text.rfind(">") + 1)
-    return text if start < 0 else text[:start]
-
-
-class _Anchors(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.version = "1.0"
-        self.base: str | None = None
-        self.files: list[RawFile] = []
-        self.texts: list[str] = []
-        self._text: list[str] | None = None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in reversed(attrs)}  # the first of several counts
-        if tag == "a":
-            self.end_anchor()
-            if "href" in given:
-                self.files.append(_html_file(given))
-                self._text = []
-        elif tag == "base" and self.base is None:  # the first that has an address counts, an empty one, too
-            self.base = given.get("href")
-        elif tag == "meta" and given.get("name") == "pypi:repository-version":
-            self.version = given.get("content", "")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "a":
-            self.end_anchor()
-
-    def handle_data(self, data: str) -> None:
-        if self._text is not None:
-            self._text.append(data)
-
-    def end_anchor(self) -> None:
-        if self._text is not None:
-            self.texts.append("".join(self._text).strip())
-            self._text = None
-
-
-def _html_file(given: dict[str, str]) -> RawFile:
-    url, fragment = _split(given["href"].strip())
-    promised = next((given[name] for name in _METADATA if name in given), None)
-    return RawFile(
-        url=url,
-        hashes=_hashes(fragment),
-        requires_python=given.get("data-requires-python"),
-        metadata_hashes=None if promised in {None, "false"} else _hashes(promised or ""),
-        yanked=given.get("data-yanked"),
-    )
-
-
-def _split(address: str) -> tuple[str, str]:
-    try:
-        url, fragment = urldefrag(address)
-    except ValueError:
-        return address, ""
-    return url, fragment
-
-
-def _hashes(text: str) -> dict[str, str]:
-    """Return the digests of a fragment, ``sha256=...``; empty for other text."""
-    parts = (part.partition("=") for part in text.split("&"))
-    return {name: digest for name, equals, digest in parts if equals and digest}
+def _known_version(page: RawPage) -> RawPage:
+    if page.version.partition(".")[0] != _MAJOR:
+        found = f"has version {quoted(page.version)} of the format of indexes"
+        msg = f"{found}, of which this program reads version {_MAJOR}"
+        raise UnreadablePageError(msg)
+    return page
 
 
 LARGEST_FILE = 1 << 40
@@ -274,7 +115,7 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
         sha256=_checked_digest(raw, name, place),
         size=_checked_size(raw, name, place),
         metadata_sha256=_metadata_digest(raw),
-        yanked=_plain_reason(raw.yanked),
+        yanked=_plain_reason(raw.yanked_reason),
         upload_time=raw.upload_time,
         requires_python=raw.requires_python,
         label=label,
@@ -333,7 +174,7 @@ def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[st
 
 def trusted_projects(page: RawPage) -> tuple[str, ...]:
     """Return the normalized names of projects that the page of all projects lists, each once; others are left out."""
-    names = (_project_name(text) for text in page.projects)
+    names = (_project_name(text) for text in page.projects or ())
     return tuple(dict.fromkeys(name for name in names if name))
 
 

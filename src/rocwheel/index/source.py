@@ -19,10 +19,8 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.part_file import Expected, receive
 from rocwheel.core.reading import FileStamp, read_regular
 from rocwheel.core.workers import raise_all
-from rocwheel.index.pages import to_microseconds
 from rocwheel.index.reading import (
     ListedFile,
-    RawPage,
     UnreadablePageError,
     check_file,
     check_variants_list,
@@ -31,6 +29,7 @@ from rocwheel.index.reading import (
     read_json_page,
     trusted_projects,
 )
+from rocwheel.index.upload_times import to_microseconds
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError
 from rocwheel.stores.urls import file_name_at, is_url, is_web_url, parse_url, shown_url, url_below
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rocwheel.index.notes import KnownFile
+    from rocwheel.index.pages import RawPage
 
 
 _PAGE_NAMES = ("index.html", "index.json")
@@ -97,7 +97,7 @@ def _may_list_projects(page: Path) -> bool:
 def _listed_projects(page: Path) -> set[str]:
     """Return the projects of the distributions that a page lists."""
     try:
-        files = read_local_page(page).files
+        files = read_local_page(page).files or ()
     except (OSError, UnreadablePageError):
         return set()
     return {project_of(one.filename or file_name_at(one.url)) for one in files} - {""}
@@ -190,7 +190,7 @@ def _sort_out(project: str, answer: Page, page: RawPage) -> ProjectListing:
     ignored: list[str] = []
     problems: list[RocwheelError] = []
     variants: dict[str, str] = {}
-    for raw in page.files:
+    for raw in page.files or ():
         try:
             if found := check_variants_list(raw, answer.url, page.base):
                 variants.update([found])

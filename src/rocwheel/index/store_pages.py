@@ -19,7 +19,6 @@ from rocwheel.index.pages import (
     FRONT_PAGE,
     GENERATOR,
     Page,
-    UploadTimes,
     families_in_root_page,
     group_by_project,
     is_as_made,
@@ -27,6 +26,7 @@ from rocwheel.index.pages import (
 )
 from rocwheel.index.published import PageReader, Published, ReadPages, merge, parse_project, read_html_form, require_own
 from rocwheel.index.store_notes import NOTHING, First, NotesFile, load, swap, until_done
+from rocwheel.index.upload_times import UploadTimes
 from rocwheel.wheels.variants import merge_index_files
 
 if TYPE_CHECKING:

@@ -45,15 +45,7 @@ from rocwheel.index.notes import (
     write_begun,
     write_known,
 )
-from rocwheel.index.pages import (
-    FRONT_PAGE,
-    PAGES,
-    make_project_page,
-    make_root_page,
-    make_variants_files,
-    read_clock,
-    read_times,
-)
+from rocwheel.index.pages import FRONT_PAGE, PAGES, make_project_page, make_root_page, make_variants_files, read_times
 from rocwheel.index.placing import (
     FilePlacement,
     Places,
@@ -66,6 +58,7 @@ from rocwheel.index.placing import (
     write_page,
 )
 from rocwheel.index.planning import IndexPlan, date_listed, is_standing_root, plan_index
+from rocwheel.index.upload_times import read_clock
 from rocwheel.index.yanked import KEEP_YANKED, Yanking
 
 if TYPE_CHECKING:

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import read_if_readable
 from rocwheel.core.workers import raise_all
-from rocwheel.index.pages import is_project_page
+from rocwheel.index.pages import decode_html_page, decode_json_page, is_project_page
 from rocwheel.stores.urls import file_name_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-
-def yanked_reason(value: bool | str | None) -> str | None:
-    """Return the reason, empty for none; none for a file that is not yanked.
-
-    Only a value that counts as true yanks a file: an empty text does not, in pip nor by :pep:`691`.
-    """
-    if not value:
-        return None
-    return value if isinstance(value, str) else ""
+    from rocwheel.index.pages import RawFile
 
 
 class Yanking(msgspec.Struct, frozen=True):
@@ -52,26 +41,6 @@ NAME_REMEDY = "Give the name of a wheel or sdist {}."
 """What to do about a name that no file has in the folder or index."""
 
 
-class _File(msgspec.Struct, frozen=True):
-    filename: str
-    yanked: bool | str | None = None
-
-
-class _Project(msgspec.Struct, frozen=True):
-    files: tuple[_File, ...]
-
-
-class _Anchors(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.yanked: dict[str, str] = {}
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if tag == "a" and "data-yanked" in given and (name := file_name_at(given.get("href") or "")):
-            self.yanked[name] = given["data-yanked"] or ""
-
-
 def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
     """Return the reasons of what the pages of projects mark as yanked in either form, by file name.
 
@@ -87,22 +56,21 @@ def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
 
 def yanked_in_html(data: bytes) -> dict[str, str]:
     """Return the reasons of what a project's page marks as yanked, by file name; none for what is no such page."""
-    if b"data-yanked" not in data or not is_project_page(data):
-        return {}
-    parser = _Anchors()
-    with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
-        parser.feed(data.decode(errors="replace"))
-    return parser.yanked
+    return yanked_among(decode_html_page(data).files) if b"data-yanked" in data and is_project_page(data) else {}
 
 
 def yanked_in_json(data: bytes) -> dict[str, str]:
     """Return what `yanked_in_html` does, of the other form."""
     try:
-        files = decode_json(data, _Project).files if b'"yanked"' in data else ()
+        return yanked_among(decode_json_page(data).files) if b'"yanked"' in data else {}
     except msgspec.DecodeError:
         return {}
-    reasons = {file.filename: yanked_reason(file.yanked) for file in files}
-    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def yanked_among(files: Collection[RawFile] | None) -> dict[str, str]:
+    """Return the reasons of the yanked ones of files that a page lists, by file name."""
+    reasons = {file.filename or file_name_at(file.url): file.yanked_reason for file in files or ()}
+    return {name: reason for name, reason in reasons.items() if name and reason is not None}
 
 
 def change_yanked(

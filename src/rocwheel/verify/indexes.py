@@ -15,7 +15,8 @@ from rocwheel.core.messages import count
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import serialized
 from rocwheel.environment.read_tree import begin_large
-from rocwheel.index.reading import RawPage, UnreadablePageError, check_file, check_variants_list, trusted_projects
+from rocwheel.index.pages import RawPage
+from rocwheel.index.reading import UnreadablePageError, check_file, check_variants_list, trusted_projects
 from rocwheel.index.source import local_pages, read_local_page
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
@@ -265,7 +266,7 @@ def _disagreements(said: dict[Path, set[tuple[str, str, str]]]) -> Iterator[_Dis
 def _files_of(page: Path, faults: list[Fault]) -> Iterator[ListedFile]:
     address = page.parent.absolute().as_uri() + "/"
     raw_page = _read_page(page, faults)
-    for raw in raw_page.files:
+    for raw in raw_page.files or ():
         try:
             if check_variants_list(raw, address, raw_page.base):
                 continue

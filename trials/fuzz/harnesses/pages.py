@@ -11,10 +11,9 @@ from rocwheel.core.errors import InputError
 from rocwheel.index.front_page import read_rows
 from rocwheel.index.lock_file import LockFile
 from rocwheel.index.notes import BEGUN_NAME, KNOWN_NAME, PUBLISHED_NAME, read_known
-from rocwheel.index.pages import families_in_root_page, parse_time, projects_in_root_page, read_times, render_time
+from rocwheel.index.pages import RawPage, families_in_root_page, projects_in_root_page, read_times
 from rocwheel.index.published import parse_project, read_html_form
 from rocwheel.index.reading import (
-    RawPage,
     UnreadablePageError,
     check_file,
     check_variants_list,
@@ -23,6 +22,7 @@ from rocwheel.index.reading import (
     trusted_projects,
 )
 from rocwheel.index.store_notes import NotesFile
+from rocwheel.index.upload_times import parse_time, render_time
 from rocwheel.index.yanked import read_yanked
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.urls import hide_users, is_url, parse_url
@@ -111,7 +111,7 @@ def _html_page(data: bytes) -> None:
     found = _Links()
     with suppress(AssertionError):
         found.feed(data.decode(errors="replace"))
-    require(len(page.files) >= found.number, f"{len(page.files)} links of {found.number}")
+    require(len(page.files or ()) >= found.number, f"{len(page.files or ())} links of {found.number}")
     compare_anchors(page, data.decode(errors="replace"))
     _check_page(page)
 
@@ -126,7 +126,7 @@ class _Links(HTMLParser):
 def _json_page(data: bytes) -> None:
     page = read_json_page(data)
     require(
-        len(page.files) == len(json.loads(data.decode(errors="replace")).get("files", ())),
+        len(page.files or ()) == len(json.loads(data.decode(errors="replace")).get("files", ())),
         "another number of files than json has",
     )
     _check_page(page)
@@ -135,7 +135,7 @@ def _json_page(data: bytes) -> None:
 def _check_page(page: RawPage) -> None:
     """Require that what is trusted of a page is a plain name of a file of its project."""
     trusted_projects(page)
-    for raw in page.files:
+    for raw in page.files or ():
         with suppress(InputError):
             listed = check_file(raw, "rocm", "https://host/simple/rocm/", page.base)
             if listed is not None:
