@@ -74,16 +74,19 @@ class RawFile(msgspec.Struct, frozen=True, rename="kebab"):
 class RawPage(msgspec.Struct, frozen=True):
     """A page of an index: that of a project, or the one of all projects."""
 
-    files: tuple[RawFile, ...] | None = None
-    """None where a page in JSON has no list of them; in HTML, each link."""
-    projects: tuple[str, ...] | None = None
-    """Likewise; in HTML, the text of each link."""
+    files: tuple[RawFile, ...] = ()
+    """In HTML, each link."""
+    projects: tuple[str, ...] = ()
+    """In HTML, the text of each link."""
     base: str = ""
     """What addresses are relative to, itself relative to the page; empty for the page."""
     name: str | None = None
     """Of the project, in JSON."""
     version: str = "1.0"
     """Of the format (:pep:`629`)."""
+    has_files: bool = True
+    """Whether a page in JSON has a list of files, be it empty."""
+    has_projects: bool = True
 
 
 class _Meta(msgspec.Struct, rename="kebab"):
@@ -104,9 +107,9 @@ class _Document(msgspec.Struct):
 def decode_json_page(data: bytes) -> RawPage:
     """Return what a page in JSON lists; raise `msgspec.DecodeError` for other text."""
     page = decode_json(data, _Document)
-    files = None if page.files is msgspec.UNSET else page.files
-    projects = None if page.projects is msgspec.UNSET else tuple(project.name for project in page.projects)
-    return RawPage(files, projects, "", page.name, page.meta.api_version)
+    files, projects = page.files or (), tuple(project.name for project in page.projects or ())
+    has_files, has_projects = page.files is not msgspec.UNSET, page.projects is not msgspec.UNSET
+    return RawPage(files, projects, "", page.name, page.meta.api_version, has_files, has_projects)
 
 
 def decode_html_page(data: bytes) -> RawPage:
@@ -194,7 +197,7 @@ def read_times(folder: Path) -> dict[tuple[str, str], int]:
     """Return the dates that the page of a project gives, by file name and sha256; none for a page that is damaged."""
     found: dict[tuple[str, str], int] = {}
     try:
-        files = decode_json_page(read_regular(folder / "index.json")).files or ()
+        files = decode_json_page(read_regular(folder / "index.json")).files
     except (OSError, msgspec.DecodeError):
         return {}
     for file in files:

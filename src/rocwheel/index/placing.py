@@ -220,7 +220,7 @@ def read_previous(
     out.
     """
     is_own = is_root_page(read_if_readable(output / "index.html"))
-    projects = {*noted, *((_decode(output / "index.json").projects or ()) if is_own else ())}
+    projects = {*noted, *(_decode(output / "index.json").projects if is_own else ())}
     kept = {name for name, names in noted.items() if name in wanted and wanted[name] >= set(names)}
     return {name: _written(output / name, noted.get(name, ())) for name in projects - kept if _is_own(output, name)}
 
@@ -234,7 +234,7 @@ def _is_own(output: Path, project: str) -> bool:
 
 
 def _written(folder: Path, noted: Iterable[str]) -> set[str]:
-    files = _decode(folder / "index.json").files or ()
+    files = _decode(folder / "index.json").files
     held = [file.filename for file in files if file.url == quote(file.filename) and is_file_name(file.filename)]
     return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(is_file_name, noted)}
 

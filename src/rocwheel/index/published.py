@@ -134,10 +134,10 @@ class RootPage:
 def _projects(json: bytes) -> frozenset[str] | None:
     """Return the projects that a JSON page lists; none for what is no such page."""
     try:
-        projects = decode_json_page(json).projects
+        page = decode_json_page(json)
     except msgspec.DecodeError:
         return None
-    return None if projects is None else frozenset(projects)
+    return frozenset(page.projects) if page.has_projects else None
 
 
 def _is_whole(html: bytes) -> bool:
@@ -232,7 +232,7 @@ def parse_project(place: str, project: str, json: bytes, html: bytes) -> Publish
         page = decode_json_page(json)
     except msgspec.DecodeError as e:
         raise BrokenPageError(place, f"can't be read as a page of the index ({e})", remedy=MEND) from e
-    if page.name is None or page.files is None:
+    if page.name is None or not page.has_files:
         raise BrokenPageError(place, "can't be read as a page of the index (it has no name or no files)", remedy=MEND)
     if page.name != project:
         raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=MEND)
@@ -363,7 +363,7 @@ def read_html_form(project: str, html: bytes, size_of: Callable[[str, str], int]
     """
     files = [
         msgspec.structs.replace(file, filename=unquote(file.url.rpartition("/")[2]), size=0)
-        for file in decode_html_page(html).files or ()
+        for file in decode_html_page(html).files
     ]
     try:
         found = _list_files("index.html", project, files)

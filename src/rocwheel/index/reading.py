@@ -174,7 +174,7 @@ def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[st
 
 def trusted_projects(page: RawPage) -> tuple[str, ...]:
     """Return the normalized names of projects that the page of all projects lists, each once; others are left out."""
-    names = (_project_name(text) for text in page.projects or ())
+    names = (_project_name(text) for text in page.projects)
     return tuple(dict.fromkeys(name for name in names if name))
 
 

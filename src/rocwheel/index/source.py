@@ -97,7 +97,7 @@ def _may_list_projects(page: Path) -> bool:
 def _listed_projects(page: Path) -> set[str]:
     """Return the projects of the distributions that a page lists."""
     try:
-        files = read_local_page(page).files or ()
+        files = read_local_page(page).files
     except (OSError, UnreadablePageError):
         return set()
     return {project_of(one.filename or file_name_at(one.url)) for one in files} - {""}
@@ -190,7 +190,7 @@ def _sort_out(project: str, answer: Page, page: RawPage) -> ProjectListing:
     ignored: list[str] = []
     problems: list[RocwheelError] = []
     variants: dict[str, str] = {}
-    for raw in page.files or ():
+    for raw in page.files:
         try:
             if found := check_variants_list(raw, answer.url, page.base):
                 variants.update([found])

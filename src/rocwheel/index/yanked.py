@@ -67,9 +67,9 @@ def yanked_in_json(data: bytes) -> dict[str, str]:
         return {}
 
 
-def yanked_among(files: Collection[RawFile] | None) -> dict[str, str]:
+def yanked_among(files: Collection[RawFile]) -> dict[str, str]:
     """Return the reasons of the yanked ones of files that a page lists, by file name."""
-    reasons = {file.filename or file_name_at(file.url): file.yanked_reason for file in files or ()}
+    reasons = {file.filename or file_name_at(file.url): file.yanked_reason for file in files}
     return {name: reason for name, reason in reasons.items() if name and reason is not None}
 
 

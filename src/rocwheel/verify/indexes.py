@@ -266,7 +266,7 @@ def _disagreements(said: dict[Path, set[tuple[str, str, str]]]) -> Iterator[_Dis
 def _files_of(page: Path, faults: list[Fault]) -> Iterator[ListedFile]:
     address = page.parent.absolute().as_uri() + "/"
     raw_page = _read_page(page, faults)
-    for raw in raw_page.files or ():
+    for raw in raw_page.files:
         try:
             if check_variants_list(raw, address, raw_page.base):
                 continue

@@ -39,16 +39,16 @@ def compare_anchors(page: RawPage, text: str) -> None:
         return
     document = html5lib.parse(text, namespaceHTMLElements=False)
     anchors = [anchor for anchor in document.iter("a") if anchor.get("href") is not None]
-    own = [(file.url, file.requires_python, file.yanked_reason) for file in page.files or ()]
+    own = [(file.url, file.requires_python, file.yanked_reason) for file in page.files]
     theirs = [
         (_without_fragment(one.get("href")), one.get("data-requires-python"), one.get("data-yanked")) for one in anchors
     ]
     require(own == theirs, f"links {own}, html5lib has {theirs}")
-    hashes = [(file.hashes, file.metadata_hashes) for file in page.files or ()]
+    hashes = [(file.hashes, file.metadata_hashes) for file in page.files]
     promised = [(_digests(one.get("href").strip().partition("#")[2]), _promised(one)) for one in anchors]
     require(hashes == promised, f"hashes {hashes}, html5lib has {promised}")
     texts = ["".join(anchor.itertext()).strip() for anchor in anchors]
-    require(list(page.projects or ()) == texts, f"texts {page.projects}, html5lib has {texts}")
+    require(list(page.projects) == texts, f"texts {page.projects}, html5lib has {texts}")
     bases = [one.get("href") for one in document.iter("base") if one.get("href") is not None]
     require(page.base == (bases or [""])[0], f"base {page.base!r}, html5lib has {bases}")
 

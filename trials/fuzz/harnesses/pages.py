@@ -111,7 +111,7 @@ def _html_page(data: bytes) -> None:
     found = _Links()
     with suppress(AssertionError):
         found.feed(data.decode(errors="replace"))
-    require(len(page.files or ()) >= found.number, f"{len(page.files or ())} links of {found.number}")
+    require(len(page.files) >= found.number, f"{len(page.files)} links of {found.number}")
     compare_anchors(page, data.decode(errors="replace"))
     _check_page(page)
 
@@ -126,7 +126,7 @@ class _Links(HTMLParser):
 def _json_page(data: bytes) -> None:
     page = read_json_page(data)
     require(
-        len(page.files or ()) == len(json.loads(data.decode(errors="replace")).get("files", ())),
+        len(page.files) == len(json.loads(data.decode(errors="replace")).get("files", ())),
         "another number of files than json has",
     )
     _check_page(page)
@@ -135,7 +135,7 @@ def _json_page(data: bytes) -> None:
 def _check_page(page: RawPage) -> None:
     """Require that what is trusted of a page is a plain name of a file of its project."""
     trusted_projects(page)
-    for raw in page.files or ():
+    for raw in page.files:
         with suppress(InputError):
             listed = check_file(raw, "rocm", "https://host/simple/rocm/", page.base)
             if listed is not None:
