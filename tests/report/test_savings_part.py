@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from rocwheel.report.page import savings_part
+import msgspec
+
+from rocwheel.report.page import make_page
 from rocwheel.report.values import Action, Saving, Savings
+from tests.report.test_make_page import report_of
+
+
+def savings_part(savings: Savings) -> str:
+    """Return the section of a page with these savings."""
+    page = make_page(msgspec.structs.replace(report_of("a"), savings=savings)).decode()
+    return page.partition('<section aria-labelledby="savings">')[2].partition("</section>")[0]
 
 
 def test_a_loss_has_a_minus() -> None:

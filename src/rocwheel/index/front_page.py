@@ -213,6 +213,10 @@ class Html(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """Return it as it is, to what writes templates."""
+        return self
+
 
 def element(tag: str, /, *children: str, **attributes: str | None) -> Html:
     """Return an element; children that are not `Html` are escaped.
