@@ -399,7 +399,7 @@ def test_a_folder_that_another_process_holds_is_waited_for(tmp_path: Path, caplo
         assert holder.stdin
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(WorkError) as refused, locked_folder(tmp_path, patience=0.2):
+        with pytest.raises(WorkError) as refused, locked_folder(tmp_path, timeout=0.2):
             pass
         holder.stdin.close()
         with locked_folder(tmp_path):
@@ -411,7 +411,7 @@ def test_a_folder_that_another_process_holds_is_waited_for(tmp_path: Path, caplo
 
 def test_a_lock_ends_with_its_block(tmp_path: Path) -> None:
     for _ in range(2):
-        with locked_folder(tmp_path, patience=0):
+        with locked_folder(tmp_path, timeout=0):
             pass
 
 
@@ -436,7 +436,7 @@ def test_a_folder_that_was_removed_before_it_was_locked_is_made_again(
             folder.rmdir()
 
     monkeypatch.setattr(fcntl, "flock", removing)
-    with locked_folder(folder, patience=0):
+    with locked_folder(folder, timeout=0):
         assert folder.is_dir()
 
 

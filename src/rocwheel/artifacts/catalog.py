@@ -14,7 +14,7 @@ from rocwheel.artifacts.sdk_files import SDK_MANIFEST_PATH, SdkManifest
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange
 from rocwheel.core.symlinks import Symlinks, WalkEnd
-from rocwheel.core.workers import convert_all
+from rocwheel.core.workers import map_collecting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def open_catalog(
         def read(folder: Path) -> tuple[Artifact, ...]:
             return stack.enter_context(open_artifacts(folder, progress=progress, unread=unread))
 
-        folders = convert_all(root, read, directories)
+        folders = map_collecting(root, read, directories)
         if more:
             check({folder: _sorted(artifacts) for folder, artifacts in zip(directories, folders, strict=True)})
         yield make_catalog(root, unite(root, folders))

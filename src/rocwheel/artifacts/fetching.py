@@ -17,7 +17,7 @@ from rocwheel.core.hashing import hash_file
 from rocwheel.core.messages import first_of, quoted
 from rocwheel.core.part_file import Expected, receive
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all, serialized, worker_count
+from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all, serialized, worker_count
 from rocwheel.stores.store import StoredFile
 from rocwheel.targets.compatibility import GENERIC
 
@@ -223,7 +223,7 @@ def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[S
             for name in names for suffix in CHECKSUM_SUFFIXES if name + suffix in present
         ]  # fmt: skip
     found = {stored.name: stored.sha256 for stored in wanted if stored.sha256}
-    for part in convert_all(store.url, Future.result, futures):
+    for part in map_collecting(store.url, Future.result, futures):
         for name, digest in part.items():
             if name in names and found.setdefault(name, digest) != digest:
                 remedy = "Ask who publishes it."

@@ -21,7 +21,7 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count, first_of, quoted
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import open_unchanged, read_regular
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -185,7 +185,7 @@ def import_prefixes(
     Raises `InputError` when a prefix can't be read, has nothing of ROCm, holds whole prefixes or mixes releases;
     `ProblemsError` for symlinks that leave it, and for files of one path with different content.
     """
-    opened = convert_all("the prefixes", lambda prefix: _open_prefix(prefix, dest, table), prefixes)
+    opened = map_collecting("the prefixes", lambda prefix: _open_prefix(prefix, dest, table), prefixes)
     version = _common_version(opened, table)
     entries = [(prefix.root, entry) for prefix in opened for entry in prefix.entries]
     sources = ", ".join(str(prefix) for prefix in prefixes)

@@ -27,7 +27,7 @@ from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import open_temporary, path_of, write_all
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.core.writing import new_folder
 from rocwheel.targets.kernel_files import is_unknown_kernel_file
 
@@ -71,7 +71,7 @@ def opened_merge(
             artifacts = stack.enter_context(open_artifacts(folder, progress=progress))
             return sort_shard(str(folder), artifacts)
 
-        shards = convert_all("the shards", read, folders)
+        shards = map_collecting("the shards", read, folders)
         primary = next(shard for shard in shards if shard.location == options.primary)
         yield _plan(primary, [shard for shard in shards if shard is not primary], options, stack)
 

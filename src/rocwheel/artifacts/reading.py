@@ -30,7 +30,7 @@ from rocwheel.core.errors import InputError, RocwheelError, read_error
 from rocwheel.core.messages import find_below
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, FileStamp, have_same_bytes
-from rocwheel.core.workers import convert_all, map_collecting, serialized
+from rocwheel.core.workers import map_collecting, map_in_threads, serialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -271,7 +271,7 @@ def _read_all(
     packed_size = sum(artifact.packed_size for artifact in found.artifacts)
     progress.begin("reading artifacts", packed_size)
     try:
-        return map_collecting(read, found.artifacts, subject, found.problems, unread)
+        return map_in_threads(read, found.artifacts, subject, found.problems, unread)
     finally:
         progress.end()
 
@@ -294,7 +294,7 @@ def unite(subject: str, folders: Iterable[tuple[Artifact, ...]]) -> tuple[Artifa
     by_name: dict[str, list[Artifact]] = {}
     for artifact in (artifact for artifacts in folders for artifact in artifacts):
         by_name.setdefault(str(artifact.name), []).append(artifact)
-    return tuple(convert_all(subject, _first_of_same, (by_name[name] for name in sorted(by_name))))
+    return tuple(map_collecting(subject, _first_of_same, (by_name[name] for name in sorted(by_name))))
 
 
 def _first_of_same(copies: list[Artifact]) -> Artifact:

@@ -12,7 +12,7 @@ from rocwheel.artifacts.reading import StoredArtifact, find_archives, open_archi
 from rocwheel.core.errors import InputError, ProblemsError, write_error
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
-from rocwheel.core.workers import map_collecting, serialized
+from rocwheel.core.workers import map_in_threads, serialized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +132,7 @@ def archive_artifacts(
     with open_artifacts(directory, names, progress=progress) as artifacts:
         progress.begin("packing artifacts", sum(artifact.size for artifact in artifacts))
         try:
-            return map_collecting(write, artifacts, str(directory))
+            return map_in_threads(write, artifacts, str(directory))
         finally:
             progress.end()
 
@@ -155,7 +155,7 @@ def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Prog
 
     progress.begin("extracting archives", sum(item.packed_size for item in found.artifacts))
     try:
-        return map_collecting(extract, found.artifacts, str(dest_dir))
+        return map_in_threads(extract, found.artifacts, str(dest_dir))
     finally:
         progress.end()
 

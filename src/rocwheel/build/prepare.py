@@ -33,7 +33,7 @@ from rocwheel.core.messages import count, first_of
 from rocwheel.core.patch import write_patch
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, scratch_folder, temporary_folder
-from rocwheel.core.workers import attempt_all, convert_all, raise_all, worker_count
+from rocwheel.core.workers import attempt_all, map_collecting, raise_all, worker_count
 from rocwheel.core.writing import atomic_file
 from rocwheel.device.edit_file import is_signed_image
 from rocwheel.device.retarget_tree import RetargetOrder, retarget_files
@@ -217,7 +217,7 @@ def _write_overlays(
     workers.progress.begin("choosing device code", sum(library.content.size for library in plan.libraries))
     make = partial(_overlay_entries, files=files, how=how, folder=folder, workers=workers)
     try:
-        made = convert_all(subject, make, plan.libraries)
+        made = map_collecting(subject, make, plan.libraries)
     finally:
         workers.progress.end()
     return [entry for entries in made for entry in entries]
@@ -333,7 +333,7 @@ def compress_archives(catalog: Catalog, folder: Path, workers: Workers) -> Prepa
     workers.progress.begin("compressing archives", sizes)
     make = partial(_compressed, catalog, folder=folder, workers=workers)
     try:
-        made = dict(zip(places, convert_all(catalog.root, make, places), strict=True))
+        made = dict(zip(places, map_collecting(catalog.root, make, places), strict=True))
     finally:
         workers.progress.end()
     entries = tuple(made[place][0] if place in made else entry for place, entry in enumerate(catalog.entries))

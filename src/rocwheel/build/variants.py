@@ -16,7 +16,7 @@ from rocwheel.build.plan import PlannedWheel
 from rocwheel.build.sdk_source import sdk_license
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.scratch import remove_abandoned
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.targets.catalog import load_catalog, sort_key
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.kernel_files import find_family, load_table
@@ -282,7 +282,7 @@ def read_packages(dist_dir: Path) -> list[GpuPackage]:
     """
     wheels = [path for path in list_wheels(dist_dir) if not split_wheel_file_name(path.name).label]
     named = [(path, name) for path in wheels if (name := split_distribution(name_and_version(path.name)[0]))]
-    return convert_all(str(dist_dir), lambda one: _read(*one), named)
+    return map_collecting(str(dist_dir), lambda one: _read(*one), named)
 
 
 def _read(path: Path, name: tuple[str, str]) -> GpuPackage:

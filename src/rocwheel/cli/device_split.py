@@ -32,7 +32,7 @@ from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
-from rocwheel.core.workers import convert_all, raise_all, worker_count
+from rocwheel.core.workers import map_collecting, raise_all, worker_count
 from rocwheel.device.split.join_wheels import resplit_wheels
 from rocwheel.device.split.split_tree import SplitOrder, SplitReport, split_tree
 from rocwheel.device.split.split_unpacked import is_unpacked_wheel, split_unpacked
@@ -109,7 +109,7 @@ def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting, 
     if mend:
         reports: Sequence[WheelSplit] = resplit_wheels(wheels, how.dest_dir, order, moment)
     else:
-        reports = convert_all("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
+        reports = map_collecting("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
     _print(reports, how)
 
 

@@ -19,7 +19,7 @@ from rocwheel.cli.output import print_json, report_warning, results, setup_loggi
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.core.messages import count, first_of, in_one_line
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.diff.breaking import Severity, find_breaks, idle_patterns
 from rocwheel.diff.changes import Status
 from rocwheel.diff.compare import compare_sides
@@ -182,7 +182,7 @@ def diff(
         raise typer.BadParameter(message)
     unread: list[RocwheelError] = []
     with ExitStack() as stack:
-        sides = convert_all(_UNUSABLE, lambda path: stack.enter_context(open_side(path, unread=unread)), (old, new))
+        sides = map_collecting(_UNUSABLE, lambda path: stack.enter_context(open_side(path, unread=unread)), (old, new))
         before, after = without_unread(sides, unread)
         comparison = compare_sides(before, after, unread=unread, progress=make_progress(quiet=quiet))
     findings = find_breaks(comparison, patterns)

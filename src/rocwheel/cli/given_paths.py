@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from rocwheel.core.errors import InputError, read_error
-from rocwheel.core.workers import convert_all
+from rocwheel.core.workers import map_collecting
 
 
 def regular_place(path: Path) -> Path:
@@ -26,7 +26,7 @@ def regular_place(path: Path) -> Path:
 
 def regular_places(paths: list[Path] | None) -> list[Path]:
     """Return the paths of files and folders; raise `InputError` for anything else, for all at once."""
-    return convert_all("paths", regular_place, paths or [])
+    return map_collecting("paths", regular_place, paths or [])
 
 
 def regular_file(path: Path) -> Path:

@@ -34,7 +34,7 @@ from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.progress import step
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.core.writing import check_destination
 from rocwheel.index.mirror import (
     FILES_FOLDER,
@@ -185,7 +185,7 @@ def mirror(
     for folder in (FILES_FOLDER, INDEX_FOLDER):
         check_destination(dest_dir / folder)
     agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else None
-    sources = convert_all("URLs", IndexSource, dict.fromkeys(urls))
+    sources = map_collecting("URLs", IndexSource, dict.fromkeys(urls))
 
     def serves_project(name: str) -> bool:
         return agents is None or serves(label_of_project(name), agents)

@@ -33,7 +33,7 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count, first_of, looks_like_host
 from rocwheel.core.progress import step
 from rocwheel.core.scratch import temporary_folder
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.core.writing import atomic_file, check_output
 from rocwheel.index.lock_file import LockFile, check_lock_name
 from rocwheel.index.source import raise_for_folders
@@ -158,7 +158,7 @@ _REMEDY = "Say for which GPUs: --targets gfx942."
 
 def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
     """Return requirements; raise `InputError` for each text that is none."""
-    return tuple(convert_all("requirements", _parse, texts))
+    return tuple(map_collecting("requirements", _parse, texts))
 
 
 def _parse(text: str) -> Requirement:

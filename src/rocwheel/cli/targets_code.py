@@ -21,7 +21,7 @@ from rocwheel.cli.text import group_kernel_files, print_line
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.progress import tracked
-from rocwheel.core.workers import convert_good, raise_all
+from rocwheel.core.workers import map_skipping, raise_all
 from rocwheel.device.runs_on import FileVerdict, FolderLack, judge_files, opened_verdicts
 from rocwheel.device.surroundings import NamedRelease, find_release
 from rocwheel.environment.coherence import (
@@ -90,7 +90,7 @@ def coherent(
     unread: list[RocwheelError] = []
     progress, found = make_progress(quiet=quiet or as_json), _find_packages(packages)
     sizes = [path.stat().st_size if path.exists() else 0 for path in found]
-    facts = convert_good("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
+    facts = map_skipping("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
     carriers = _carriers(facts, unread)
     packed = [one for one in facts if one.places]
     misdeclared = [one.misdeclared for one in facts if isinstance(one, DebFacts) and one.misdeclared]

@@ -301,10 +301,10 @@ def _opened(path: str | Path, flags: int, parent: int | None = None) -> Iterator
         os.close(descriptor)
 
 
-PATIENCE = 600.0
+_TIMEOUT = 600.0
 """Seconds that a process waits for another."""
-_PAUSES = (0.001, 0.1)
-"""Seconds of the first pause and of the longest."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
+"""Seconds."""
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 logger = logging.getLogger(__name__)
@@ -313,7 +313,7 @@ logger = logging.getLogger(__name__)
 @contextmanager
 def locked_folder(
     folder: Path,
-    patience: float = PATIENCE,
+    timeout: float = _TIMEOUT,
     *,
     silence: float = 0.0,
     on_no_lock: Callable[[OSError], None] | None = None,
@@ -323,11 +323,10 @@ def locked_folder(
     A process that finds it locked says so in a warning after ``silence`` seconds, and waits. Where the file system has
     no locks, as some of networks, or the folder can't be opened, ``on_no_lock`` is told why, by default in a warning
     that nothing keeps others out. Raises `WorkError` when the folder can't be made, or is still locked after
-    ``patience`` seconds.
+    ``timeout`` seconds.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = _lock(folder, _Wait(folder, patience, silence), on_no_lock or partial(_warn, folder))
+        descriptor = _lock(folder, timeout, silence, on_no_lock or partial(_warn, folder))
     except OSError as e:
         raise write_error(folder, e) from e
     try:
@@ -338,9 +337,11 @@ def locked_folder(
         os.close(descriptor)
 
 
-def _lock(folder: Path, other: _Wait, on_no_lock: Callable[[OSError], None]) -> int:
+def _lock(folder: Path, timeout: float, silence: float, on_no_lock: Callable[[OSError], None]) -> int:
     """Return a descriptor of the folder that has its lock, if there are locks."""
+    start, pause, is_told = time.monotonic(), _FIRST_PAUSE, False
     while True:
+        folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -349,38 +350,24 @@ def _lock(folder: Path, other: _Wait, on_no_lock: Callable[[OSError], None]) -> 
                 on_no_lock(e)
                 return descriptor
             os.close(descriptor)
-            other.wait()
         else:
             if _is_at(descriptor, folder):
                 return descriptor
             os.close(descriptor)  # removed, and perhaps made again, before it was locked
-            folder.mkdir(parents=True, exist_ok=True)
+            continue
+        waited = time.monotonic() - start
+        if waited >= timeout:
+            found, remedy = "is still being written by another run", "Wait for its end, and run it again."
+            raise WorkError(folder, found, remedy=remedy)
+        if not is_told and waited >= silence:
+            logger.warning("%s: is being written by another run; waiting for its end", folder)
+            is_told = True
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
 def _warn(folder: Path, error: OSError) -> None:
     logger.warning("%s: can't be locked (%s), so let no two runs write it at the same time", folder, error.strerror)
-
-
-class _Wait:
-    """Waiting for another process, in pauses that grow."""
-
-    def __init__(self, folder: Path, patience: float, silence: float) -> None:
-        self._folder, self._patience, self._silence = folder, patience, silence
-        self._start = time.monotonic()
-        self._pause, self._longest = _PAUSES
-        self._is_told = False
-
-    def wait(self) -> None:
-        """Make a pause, and say so once; raise `WorkError` at the end of the patience."""
-        waited = time.monotonic() - self._start
-        if waited >= self._patience:
-            found, remedy = "is still being written by another run", "Wait for its end, and run it again."
-            raise WorkError(self._folder, found, remedy=remedy)
-        if not self._is_told and waited >= self._silence:
-            logger.warning("%s: is being written by another run; waiting for its end", self._folder)
-            self._is_told = True
-        time.sleep(self._pause)
-        self._pause = min(self._pause * 1.5, self._longest)
 
 
 def _is_at(descriptor: int, folder: Path) -> bool:

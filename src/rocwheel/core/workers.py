@@ -198,7 +198,7 @@ def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
         raise ProblemsError(subject, different)
 
 
-def convert_all(subject: str, convert: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+def map_collecting(subject: str, convert: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Call ``convert`` with each item and return the results; raise the errors of all, as `raise_all` does."""
     problems: list[RocwheelError] = []
     results = attempt_all(convert, items, problems)
@@ -206,7 +206,7 @@ def convert_all(subject: str, convert: Callable[[Item], Result], items: Iterable
     return results
 
 
-def convert_good(
+def map_skipping(
     subject: str, convert: Callable[[Item], Result], items: Iterable[Item], problems: list[RocwheelError]
 ) -> list[Result]:
     """Call ``convert`` with each item, return the results, and append the errors to ``problems``.
@@ -237,7 +237,7 @@ def attempt_all(
     return [result for item in items for result in attempt(item)]
 
 
-def map_collecting(
+def map_in_threads(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     subject: str,

@@ -21,7 +21,7 @@ from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, open_unchanged
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.edit_bundles import Prune, UnlinkedCodeError, any_variant_runs, list_places
 from rocwheel.device.edit_file import (
@@ -297,7 +297,7 @@ def _edit(job: _Job) -> TreeEdit:
         problems = [*refuse_wheels(paths, job.edit.keep), *find_emptied_libraries(job.source, job.edit)]
         raise_all(str(job.source), problems)
     places = [path.relative_to(job.source) for path in paths]
-    made = convert_all(str(job.source), lambda place: (place, _edit_path(job, place)), places)
+    made = map_collecting(str(job.source), lambda place: (place, _edit_path(job, place)), places)
     fates = dict(made)
     signed = [fate for fate in fates.values() if isinstance(fate, SignedFileError)]
     dropped = [str(place) for place, fate in fates.items() if fate is PruneAction.DROPPED]

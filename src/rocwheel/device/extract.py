@@ -27,7 +27,7 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError, write_err
 from rocwheel.core.messages import quoted
 from rocwheel.core.reading import FileRange, iter_pieces, load
 from rocwheel.core.scratch import scratch_folder
-from rocwheel.core.workers import attempt_all, convert_all, raise_all
+from rocwheel.core.workers import attempt_all, map_collecting, raise_all
 from rocwheel.core.writing import atomic_file
 from rocwheel.device.kpack_code import GivenArchives, each_once, is_named_archive, open_kpack_code
 from rocwheel.targets.compatibility import Runtime, choose
@@ -280,7 +280,7 @@ def extract_code(
     source = paths[0]
     with staging(dest_dir, source.name) as folder:
         writer = _Writer(folder, limit, GivenArchives(binaries), accept_wrong_hash=accept_wrong_hash)
-        codes = convert_all(str(source), lambda found: writer.write_file(found, choosing), binaries)
+        codes = map_collecting(str(source), lambda found: writer.write_file(found, choosing), binaries)
         if not choosing.has_code:
             raise_all(str(source), writer.unfollowed)
             raise _no_code(source)

@@ -17,7 +17,7 @@ from rocwheel.binary.kind import is_bundle, is_elf64, is_kpack
 from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.reading import Data, FileRange, iter_pieces
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.core.writing import atomic_file
 from rocwheel.wheels.binaries import is_given_wheel
 
@@ -72,7 +72,7 @@ def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBu
     """
     with ExitStack() as stack:
         raise_all("code objects", list(_overwritten(paths, output)))
-        codes = convert_all("code objects", lambda path: _read(path, stack), paths)
+        codes = map_collecting("code objects", lambda path: _read(path, stack), paths)
         raise_all("code objects", list(_conflicts(codes)))
         parts = [BundlePart(HOST_ENTRY), *sorted((code.part for code in codes), key=lambda part: part.spelling)]
         raw = list(write_offload_bundle(parts))

@@ -27,7 +27,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, join_data
-from rocwheel.core.workers import convert_all
+from rocwheel.core.workers import map_collecting
 from rocwheel.core.writing import atomic_file, new_folder, safe_mode
 from rocwheel.device.edit_bundles import UnlinkedCodeError
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder, RewriteReport, holds_places, require_sound_image
@@ -141,7 +141,7 @@ def retarget_files(
     Raises `InputError` for damaged files, for all together, and `WorkError` when writing fails.
     """
     run = _Run(files, order, folder, frozenset((*files, *taken)))
-    convert_all("files", run.file, sorted(files))
+    map_collecting("files", run.file, sorted(files))
     run.kernel_folders()
     return run.result()
 

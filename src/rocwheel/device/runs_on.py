@@ -41,7 +41,7 @@ from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import temporary_folder
-from rocwheel.core.workers import convert_good, raise_all
+from rocwheel.core.workers import map_skipping, raise_all
 from rocwheel.device.kpack_code import GivenArchives, Lookup, SearchedArchive, open_kpack_code
 from rocwheel.device.selection import BundleCode, EntryCode, SelectedCode, load_use, look_up_use
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
@@ -155,13 +155,13 @@ def judge_files(
         release_of(rocm)
     problems: list[RocwheelError] = [] if unread is None else unread
     with TemporaryDirectory(dir=temporary_folder()) as scratch:
-        debs = convert_good("packages", lambda deb: unpack_deb(deb, scratch), find_debs(paths), problems)
+        debs = map_skipping("packages", lambda deb: unpack_deb(deb, scratch), find_debs(paths), problems)
         others = [path for path in paths if path.suffix != ".deb" or path.is_dir()]
         binaries = [found for found in find_all_binaries(others) if not _is_deb(found)]
         binaries += [binary for deb in debs for binary in deb.binaries]
         archives = GivenArchives(binaries)
         given = tracked_binaries(binaries, "reading device code", progress)
-        read = convert_good("binaries", lambda found: _read(found, archives), given, problems)
+        read = map_skipping("binaries", lambda found: _read(found, archives), given, problems)
     if unread is None:
         raise_all("binaries", problems)
     places = (*find_places(others), *(place for deb in debs for place in deb.places))

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import FileRange
-from rocwheel.core.workers import attempt_all, convert_all, raise_all
+from rocwheel.core.workers import attempt_all, map_collecting, raise_all
 from rocwheel.environment.dist_info import installed_path, read_distribution
 from rocwheel.environment.read_tree import find_prefix, find_site_packages, is_artifact_folder
 from rocwheel.index.entry import find_distributions
@@ -287,7 +287,7 @@ class _Reading(NamedTuple):
     def convert(self, paths: list[Path], read: Callable[[Path], Package]) -> list[Package]:
         """Return the packages at some paths; raise what is wrong with them, or note it."""
         if self.unread is None:
-            return convert_all("Packages that can't be read", read, paths)
+            return map_collecting("Packages that can't be read", read, paths)
         return attempt_all(read, paths, self.unread)
 
 

@@ -26,7 +26,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.environment.library_code import (
     CodeGap,
     CodeTree,
@@ -484,7 +484,7 @@ def read_deb_facts(path: Path) -> DebFacts:
 def parse_gpu_field(path: Path, field: str) -> list[TargetId]:
     """Return the targets of the field's value, also those of newer compilers; raises `InputError` for other words."""
     words = [word for word in re.split(r"[\s,;]+", field) if word]
-    return convert_all(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)
+    return map_collecting(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)
 
 
 def _place(member: DebMember) -> str:

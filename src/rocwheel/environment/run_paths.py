@@ -26,7 +26,7 @@ from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange
-from rocwheel.core.workers import convert_all, convert_good, iter_batches, open_workers, raise_all
+from rocwheel.core.workers import iter_batches, map_collecting, map_skipping, open_workers, raise_all
 from rocwheel.core.writing import SYNCING, AtomicFile, atomic_files, safe_mode
 from rocwheel.environment.loader import SITE, InstalledLayout
 from rocwheel.environment.run_path_entries import (
@@ -305,7 +305,7 @@ def read_run_paths(
     several). Raises `InputError` when there is no ELF file.
     """
     binaries = tracked_binaries(list(find_all_binaries(paths)), "reading", progress)
-    files = tuple(file for file in convert_good(_UNUSABLE, _read, binaries, unread) if file)
+    files = tuple(file for file in map_skipping(_UNUSABLE, _read, binaries, unread) if file)
     if not files:
         raise_all(_UNUSABLE, unread)
         raise InputError(", ".join(map(str, paths)), "no ELF file", expected="ELF files, or wheels or folders of them")
@@ -323,7 +323,7 @@ def write_run_paths(
     """
     _check_names(paths)
     _check_targets(paths, dest_dir, remedy)
-    patches = convert_all(_UNUSABLE, lambda path: _plan(path, edit), paths)
+    patches = map_collecting(_UNUSABLE, lambda path: _plan(path, edit), paths)
     batches = list(iter_batches(patches, lambda patch: _LEAST + patch.size, _BATCH))
     sizes = [sum(patch.size for patch in batch) for batch in batches]
     with open_workers(SYNCING) as executor:

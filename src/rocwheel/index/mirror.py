@@ -13,7 +13,7 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError
 from rocwheel.core.messages import quoted
 from rocwheel.core.names import is_utf8
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all, serialized, worker_count
+from rocwheel.core.workers import attempt_all, map_in_threads, open_workers, raise_all, serialized, worker_count
 from rocwheel.index.mirror_choice import choose_files, choose_projects, is_pattern, normalized_pattern, unmatched
 from rocwheel.index.mirror_requirements import Followed, PackageFinder, follow
 from rocwheel.index.notes import read_known
@@ -167,7 +167,7 @@ def _unknown_pooled(choice: Choice, shelf: PackageFinder, where: str) -> Iterato
 
 def _named_files(shelf: PackageFinder, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
     """Return the files of the wanted projects; raise `InputError` for none, and what is wrong with their pages."""
-    offered = map_collecting(shelf.offered, wanted, where)
+    offered = map_in_threads(shelf.offered, wanted, where)
     shelf.check(where)
     files = tuple(file for group in offered for file in choose_files(choice, group))
     if not files:

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.index.source import read_text
 from rocwheel.stores.urls import shown_url
 from rocwheel.wheels.names import without_label
@@ -224,8 +224,8 @@ def choose_variants(
     doesn't have, and for a list that can't be read; `ProblemsError` for several.
     """
     names = dict.fromkeys(index_file_name(file.filename) for file in files if file.label)
-    known = dict(convert_all(listing.project, lambda name: (name, _read(listing, name)), names))
-    judged = convert_all(listing.project, lambda file: (file, _is_wanted(file, known, serves)), files)
+    known = dict(map_collecting(listing.project, lambda name: (name, _read(listing, name)), names))
+    judged = map_collecting(listing.project, lambda file: (file, _is_wanted(file, known, serves)), files)
     return tuple(file for file, is_wanted in judged if is_wanted)
 
 

@@ -13,7 +13,7 @@ from rocwheel.audit.wheel_toolkits import Opens, choose_toolkit
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, find_below
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import convert_good
+from rocwheel.core.workers import map_skipping
 from rocwheel.environment.platform_tags import misplaced_code, repaired_platforms
 from rocwheel.environment.read_tree import WheelReading, read_environments
 from rocwheel.environment.run_path_entries import leads_nowhere, resolve_entry, split_run_path
@@ -348,7 +348,7 @@ def plan_repairs(
         _check(path)
     environments = read_environments(wheels, with_packages, unread=problems, how=_reading(unpacked), progress=progress)
     planner = RepairPlanner(environments, options)
-    return convert_good("wheels", planner.plan, environments.everything.audited_distributions, problems)
+    return map_skipping("wheels", planner.plan, environments.everything.audited_distributions, problems)
 
 
 def _reading(unpacked: UnpackedMembers | None) -> WheelReading:

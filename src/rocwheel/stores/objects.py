@@ -34,8 +34,8 @@ from rocwheel.stores.store import (
     MissingFileError,
     MissingStoreError,
     PassingError,
-    Patience,
     RangesIgnoredError,
+    RetryPolicy,
     StoredFile,
     StoreError,
     TakenError,
@@ -43,7 +43,7 @@ from rocwheel.stores.store import (
     content_type,
     is_same_tag,
     outdated,
-    resumed,
+    retry,
     taken,
 )
 from rocwheel.stores.urls import is_web_url, join_url, parse_url, shown_url, split_user, url_below, without_secrets
@@ -371,7 +371,7 @@ class ObjectStore:
                 meta = answer.meta
                 return LoadedFile(bytes(answer.bytes()), meta["e_tag"])
 
-        return resumed(load)
+        return retry(load)
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a small file."""
@@ -387,12 +387,12 @@ class ObjectStore:
             with self._translating(name, reads=True):
                 return bytes(obstore.get_range(self._inner, path, start=start, end=stop))
 
-        return resumed(read)
+        return retry(read)
 
     def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` in pieces; what ends early is taken up there, if the file is the same."""
         get = partial(obstore.get, self._inner, self._checked(name))
-        transfer, patience = Transfer(get, self.place(name), start, e_tag), Patience()
+        transfer, policy = Transfer(get, self.place(name), start, e_tag), RetryPolicy()
         while True:
             before = transfer.position
             try:
@@ -401,7 +401,7 @@ class ObjectStore:
             except RangesIgnoredError:
                 transfer.take_whole()
             except BrokenTransferError as e:
-                patience.pause_or_raise(e, has_progress=transfer.position > before)
+                policy.wait_or_raise(e, has_progress=transfer.position > before)
             else:
                 return
 

@@ -131,7 +131,7 @@ def content_type(name: str) -> str:
 
 Result = TypeVar("Result")
 
-ATTEMPTS = 5
+MOST_ATTEMPTS = 5
 """How often something is tried in all, when nothing comes of it."""
 
 _FIRST, _LONGEST = 0.2, 10.0
@@ -140,24 +140,24 @@ _LONGEST_ASKED = 120.0
 """Seconds that a store may ask to wait; it isn't asked again if it wants more."""
 
 
-def resumed(attempt: Callable[[], Result]) -> Result:
+def retry(attempt: Callable[[], Result]) -> Result:
     """Return what ``attempt`` returns; it is called again, after a pause, while it raises what may pass."""
-    patience = Patience()
+    policy = RetryPolicy()
     while True:
         try:
             return attempt()
         except PassingError as e:  # noqa: PERF203  # that is what the loop is for
-            patience.pause_or_raise(e)
+            policy.wait_or_raise(e)
 
 
-class Patience:
-    """How often something has failed, and for how long."""
+class RetryPolicy:
+    """Decides whether what has failed is tried again, and when."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
         self._attempts = self._failures = 0
 
-    def pause_or_raise(self, error: PassingError, *, has_progress: bool = False) -> None:
+    def wait_or_raise(self, error: PassingError, *, has_progress: bool = False) -> None:
         """Wait before the next attempt, or raise ``error``, with what was tried, if it was the last one.
 
         An attempt that has brought something, ``has_progress``, is the first of a new row. A store that says how long
@@ -166,7 +166,7 @@ class Patience:
         self._attempts += error.attempts
         self._failures = 1 if has_progress else self._failures + 1
         asked = error.retry_after if isinstance(error, BusyError) else 0.0
-        if self._failures >= ATTEMPTS or asked > _LONGEST_ASKED:
+        if self._failures >= MOST_ATTEMPTS or asked > _LONGEST_ASKED:
             if self._attempts > 1:
                 error.add_attempts(self._attempts, time.monotonic() - self._begin)
             raise error

@@ -28,12 +28,12 @@ from rocwheel.stores.store import (
     MissingFileError,
     MissingStoreError,
     PassingError,
-    Patience,
+    RetryPolicy,
     StoredFile,
     StoreError,
     UnlistableError,
     outdated,
-    resumed,
+    retry,
 )
 from rocwheel.stores.urls import WEB_SCHEMES, is_same_server, is_web_url, keep_user, shown_url, split_user, url_below
 
@@ -92,7 +92,7 @@ def read_retry_after(text: str, now: float | None = None) -> float:
 
 LATER = "Try again later."
 
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 """Seconds without a byte, after which a connection is given up."""
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 _GONE = frozenset({404, 410})
@@ -111,7 +111,7 @@ def opened(url: str, headers: dict[str, str]) -> Iterator[Any]:
     if not is_web_url(url):
         raise InputError(place, "is not the URL of a web page", expected="http:// or https://")
     try:
-        with build_opener(_Redirects).open(_make_request(url, headers), timeout=_PATIENCE) as answer:
+        with build_opener(_Redirects).open(_make_request(url, headers), timeout=_TIMEOUT) as answer:
             if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise StoreError(place, "comes compressed, which was not asked for", remedy="Ask who runs the server.")
             yield answer
@@ -226,7 +226,7 @@ def read_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> Pa
     Raises a `StoreError` when it can't be had, also after several attempts; `InputError` for another kind of URL, a
     page that is longer, and a redirect that leads where none may.
     """
-    return resumed(lambda: _read(url, accept, limit))
+    return retry(lambda: _read(url, accept, limit))
 
 
 def stream_file(url: str, start: int = 0) -> Iterator[bytes]:
@@ -234,13 +234,13 @@ def stream_file(url: str, start: int = 0) -> Iterator[bytes]:
 
     Raises `OutdatedError` where the server has another file by then.
     """
-    transfer, patience = _Transfer(url, start), Patience()
+    transfer, policy = _Transfer(url, start), RetryPolicy()
     while True:
         before = transfer.position
         try:
             yield from transfer.attempt()
         except PassingError as e:
-            patience.pause_or_raise(e, has_progress=transfer.position - before >= _PROGRESS)
+            policy.wait_or_raise(e, has_progress=transfer.position - before >= _PROGRESS)
         else:
             return
 

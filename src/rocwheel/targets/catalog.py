@@ -12,7 +12,7 @@ from packaging.version import Version
 from rocwheel.binary.code_objects import Machine, machine_of, processor_of
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError
-from rocwheel.core.workers import convert_all
+from rocwheel.core.workers import map_collecting
 from rocwheel.targets.errors import UnknownReleaseError, UnknownTargetError
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tup
 
     Raises the `UnknownTargetError` of an unknown name, or one `ProblemsError` for several.
     """
-    groups = convert_all(source, partial(targets_of, source=source), names)
+    groups = map_collecting(source, partial(targets_of, source=source), names)
     targets = {target for group in groups for target in group}
     return tuple(sorted(targets, key=lambda target: (sort_key(processor_of(target)), target)))
 

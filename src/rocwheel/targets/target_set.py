@@ -27,7 +27,7 @@ import msgspec
 
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
-from rocwheel.core.workers import convert_all
+from rocwheel.core.workers import map_collecting
 from rocwheel.targets.catalog import (
     SPIRV,
     is_family,
@@ -327,9 +327,9 @@ def parse_target_set(
     more than 1000 words, and the errors of unknown or illegal words, several of them as one `ProblemsError`.
     """
     parts = target_words(_bounded([words] if isinstance(words, str) else words, source))
-    groups = convert_all(source, partial(_expand_word, source=source, native=native), parts)
+    groups = map_collecting(source, partial(_expand_word, source=source, native=native), parts)
     names = dict.fromkeys(name for group in groups for name in group)
-    ids = convert_all(source, partial(parse_known_target, source=source), names)
+    ids = map_collecting(source, partial(parse_known_target, source=source), names)
     if required and not ids:
         raise EmptySetError(source=source)
     return TargetSet.of(ids, source=source)

@@ -60,7 +60,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(RETRIES, "backoff", {"init_backoff": short, "max_backoff": short, "base": 2.0})
     monkeypatch.setitem(RETRIES, "max_retries", 2)
     monkeypatch.setattr("rocwheel.stores.store._FIRST", 0.001)
-    monkeypatch.setattr("rocwheel.stores.store.ATTEMPTS", 3)
+    monkeypatch.setattr("rocwheel.stores.store.MOST_ATTEMPTS", 3)
     monkeypatch.setenv("UV_HTTP_RETRIES", "2")
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
@@ -72,7 +72,7 @@ def impatience(fault: Fault) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if fault.is_mute:
             patch.setitem(CLIENT, "timeout", timedelta(seconds=0.3))
-            patch.setattr("rocwheel.stores.web._PATIENCE", 0.3)
+            patch.setattr("rocwheel.stores.web._TIMEOUT", 0.3)
         yield
 
 

@@ -52,19 +52,19 @@ def fail_times(count: int, error: Exception) -> Callable[[], str]:
 
 
 def test_what_another_program_has_open_is_tried_again(windows: Windows, calls: Any) -> None:
-    assert windows.patiently(fail_times(3, PermissionError(13, "used by another process"))) == "done"
+    assert windows.retry(fail_times(3, PermissionError(13, "used by another process"))) == "done"
     assert calls.asked == [("pause", "0.05"), ("pause", "0.1"), ("pause", "0.2")]
 
 
 def test_what_stays_in_use_is_an_error_after_three_seconds(windows: Windows, calls: Any) -> None:
     with pytest.raises(PermissionError):
-        windows.patiently(fail_times(99, PermissionError(13, "used by another process")))
+        windows.retry(fail_times(99, PermissionError(13, "used by another process")))
     assert sum(float(seconds) for _, seconds in calls.asked) == pytest.approx(3.15)
 
 
 def test_other_errors_are_not_waited_for(windows: Windows, calls: Any) -> None:
     with pytest.raises(FileNotFoundError):
-        windows.patiently(fail_times(1, FileNotFoundError()))
+        windows.retry(fail_times(1, FileNotFoundError()))
     assert calls.asked == []
 
 

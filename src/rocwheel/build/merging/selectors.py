@@ -17,7 +17,7 @@ from rocwheel.core.decoding import convert_value, decode_json
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import shortened
 from rocwheel.core.reading import read_regular
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -256,7 +256,7 @@ def read_selectors(paths: Sequence[Path]) -> tuple[Selector, ...]:
     A folder is that of a build, or its ``dist``: the selectors directly in it count, and those of families in the
     folders in it. Raises `InputError`, or `ProblemsError` with all, for what can't be read or is no selector.
     """
-    found = {one.digest: one for part in convert_all("selectors", _read_any, paths) for one in part}
+    found = {one.digest: one for part in map_collecting("selectors", _read_any, paths) for one in part}
     raise_all("selectors", [problem for one in found.values() if (problem := find_problem(one))])
     return tuple(sorted(found.values(), key=lambda one: (one.platforms, sorted(one.info["FAMILIES"]), one.digest)))
 

@@ -11,7 +11,7 @@ from packaging.version import Version
 from rocwheel.binary.bundles.runtimes import choose_version, parse_rocm
 from rocwheel.binary.platform import Platform
 from rocwheel.core.errors import InputError
-from rocwheel.core.workers import convert_all
+from rocwheel.core.workers import map_collecting
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import TargetPair, parse_pairs
 from rocwheel.targets.target_set import parse_target_set, target_words
@@ -80,7 +80,7 @@ def check_options(options: PlanOptions) -> None:
         retarget_pairs,
         common_targets,
     )
-    convert_all("options", lambda check: check(options), checks)
+    map_collecting("options", lambda check: check(options), checks)
 
 
 def _check_suffix(options: PlanOptions) -> None:
@@ -129,7 +129,7 @@ _WITHOUT_RULE = (
 def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:
     """Return which code is offered to which other GPUs; raise `InputError` for pairs that no rule allows."""
     source, remedy = "--retarget", _WITHOUT_RULE
-    pairs = convert_all(
+    pairs = map_collecting(
         source, lambda text: parse_pairs(text, source=source, native=native_targets, remedy=remedy), options.retarget
     )
     return tuple(dict.fromkeys(pair for found in pairs for pair in found))

@@ -20,7 +20,7 @@ from packaging.version import Version
 from rocwheel.artifacts.sdk_files import SDK_MANIFEST_PATH
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, read_error
-from rocwheel.core.workers import map_collecting, raise_all
+from rocwheel.core.workers import map_in_threads, raise_all
 from rocwheel.environment.package_targets import parse_literals
 from rocwheel.wheels.metadata import CoreMetadataError, edit_requirements, parse_core_metadata, set_version
 from rocwheel.wheels.names import FileName, parse_path
@@ -71,7 +71,7 @@ def read_candidates(dist: Path) -> dict[str, list[Candidate]]:
     members that installers refuse, or are neither a wheel nor an sdist; and when there are none.
     """
     paths = _list(dist)
-    candidates = map_collecting(lambda path: read_candidate(path, dist), paths, str(dist))
+    candidates = map_in_threads(lambda path: read_candidate(path, dist), paths, str(dist))
     raise_all(str(dist), list(_find_doubles(candidates)))
     by_folder: defaultdict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:

@@ -19,7 +19,7 @@ from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
-from rocwheel.core.workers import convert_all, open_workers, raise_all, worker_count
+from rocwheel.core.workers import map_collecting, open_workers, raise_all, worker_count
 from rocwheel.core.writing import check_destination, safe_mode
 from rocwheel.environment.check_record import wheel_record_problems
 from rocwheel.environment.tree import Distribution, InstalledFile
@@ -121,7 +121,11 @@ class PromoteJob(msgspec.Struct, frozen=True):
             scratch_folder(self.dest_dir / "promoted") as folder,
         ):
             progress.begin(f"promoting {self.dist.name}", total)
-            convert_all(str(self.dist), lambda one: write_promoted(one, folder, executor, date, progress), promotions)
+
+            def write(one: Promotion) -> Path:
+                return write_promoted(one, folder, executor, date, progress)
+
+            map_collecting(str(self.dist), write, promotions)
             progress.end()
             self._place(folder, [promotion.place for promotion in promotions])
 

@@ -13,7 +13,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.patch import write_patch
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, have_same_bytes
-from rocwheel.core.workers import attempt_all, convert_all, raise_all
+from rocwheel.core.workers import attempt_all, map_collecting, raise_all
 from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.edit_tree import copy_file
 from rocwheel.device.split.joining import JoinPlan, JoinStorage, plan_join, plan_joins
@@ -133,7 +133,7 @@ def join_tree(
     its archives, for archives that lack a unit or are damaged, for files of one path with different contents;
     `WorkError` when writing fails.
     """
-    convert_all("devices", _require_folder, devices)
+    map_collecting("devices", _require_folder, devices)
     overlay = lay_over(host, devices)
     plan = _plan(overlay, str(host), storage or JoinStorage())
     with new_folder(output, host, *devices) as made:

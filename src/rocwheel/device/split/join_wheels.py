@@ -13,7 +13,7 @@ from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.binary.kpack.markers import PLACEHOLDER
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import convert_all, open_workers, raise_all
+from rocwheel.core.workers import map_collecting, open_workers, raise_all
 from rocwheel.core.writing import safe_mode
 from rocwheel.device.split.joining import Joins, JoinStorage, plan_join, plan_joins
 from rocwheel.device.split.split_wheel import split_members, unpack_code
@@ -123,11 +123,11 @@ def join_wheels(
 
 def _read_wheels(host: Path, devices: Sequence[Path]) -> tuple[FinishedWheel, list[FinishedWheel]]:
     """Return the host wheel and its device wheels; raise for wheels that are none of these."""
-    host_wheel, *device_wheels = convert_all("wheels", read_finished_wheel, (host, *devices))
+    host_wheel, *device_wheels = map_collecting("wheels", read_finished_wheel, (host, *devices))
     if is_device_wheel(host_wheel):
         remedy = "Give its host wheel first, and device wheels behind it."
         raise InputError(host, "is a device wheel", expected="the host wheel", remedy=remedy)
-    convert_all("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
+    map_collecting("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
     return host_wheel, device_wheels
 
 
@@ -204,7 +204,7 @@ def resplit_wheels(
     and where a wheel would overwrite one of ``paths``.
     """
     check_order(order)
-    wheels = convert_all("wheels", read_finished_wheel, paths)
+    wheels = map_collecting("wheels", read_finished_wheel, paths)
     hosts = [wheel for wheel in wheels if not any(is_device_wheel_of(wheel, other) for other in wheels)]
     raise_all("wheels", [_overwritten(path, dest_dir) for path in paths if _is_there(path, dest_dir)])
 
@@ -213,7 +213,7 @@ def resplit_wheels(
         own = _with_names(order, host, devices)
         return split_members(_united(host, devices), dest_dir, own, source_date, mend=True)
 
-    return tuple(convert_all("wheels", mend, hosts))
+    return tuple(map_collecting("wheels", mend, hosts))
 
 
 def _is_there(path: Path, dest_dir: Path) -> bool:

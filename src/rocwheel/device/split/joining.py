@@ -26,7 +26,7 @@ from rocwheel.core.messages import count, first_of
 from rocwheel.core.patch import FilePatch, write_patch
 from rocwheel.core.reading import Data, FileRange, FileView, load
 from rocwheel.core.scratch import no_room, open_temporary, path_of
-from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all
+from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
 from rocwheel.device.edit_file import require_sound_image
 from rocwheel.device.kpack_code import NamedArchive, UnitFault, find_unit_faults
 from rocwheel.device.make_bundle import HOST_ENTRY
@@ -505,22 +505,22 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
     Raises `InputError`, or `ProblemsError` for several, for one that can't be mended since its code objects can't be
     told apart, and as `plan_library_join` and `plan_join` do.
     """
-    archives = [archive for found in convert_all(subject, read_archive_file, files) for archive in found]
-    libraries = [found for libraries in convert_all(subject, _read_library, files) for found in libraries]
+    archives = [archive for found in map_collecting(subject, read_archive_file, files) for archive in found]
+    libraries = [found for libraries in map_collecting(subject, _read_library, files) for found in libraries]
     lost = tuple(text for file, library in libraries for text in _lost_archives(file, library, archives))
-    found = convert_all(subject, lambda pair: _find_fault(*pair, archives), libraries)
+    found = map_collecting(subject, lambda pair: _find_fault(*pair, archives), libraries)
     faults = [fault for fault in found if not fault.check.is_sound]
     if not mend:
         texts = (text for fault in faults for text in fault.check.texts())
         yield CheckedFiles(files=tuple(files), warnings=(*lost, *texts))
         return
     with ExitStack() as stack:
-        joined = convert_all(subject, lambda fault: _joined(fault, archives, stack), faults)
+        joined = map_collecting(subject, lambda fault: _joined(fault, archives, stack), faults)
         names = {unit.marker.kernel_name for fault in faults for unit in fault.library.units}
         replaced = {file.path: file for file in joined}
         gone = {file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names}
         others = [file for file in archives if file.path not in gone]
-        parts = convert_all(subject, lambda file: _without(file, names, stack), others)
+        parts = map_collecting(subject, lambda file: _without(file, names, stack), others)
         replaced |= {file.path: file for found in parts for file in found}
         kept = tuple(replaced.get(file.path, file) for file in files if file.path not in gone)
         yield CheckedFiles(files=kept, warnings=lost, mended=tuple(file.path for file in joined))

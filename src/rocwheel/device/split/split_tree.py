@@ -19,7 +19,7 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.patch import FilePatch, write_patch
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, iter_pieces, unchanged
-from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all
+from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
 from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.edit_file import is_signed_image
 from rocwheel.device.edit_tree import copy_file, list_tree, require_regular
@@ -63,7 +63,7 @@ def list_source(source: Path) -> Listing:
     links = [path for path in paths if path.is_symlink()]
     folders = [path for path in paths if path.is_dir() and not path.is_symlink()]
     regular = sorted({*paths} - {*links} - {*folders})
-    convert_all(str(source), require_regular, regular)
+    map_collecting(str(source), require_regular, regular)
     aliases = _find_aliases(source, regular)
     files = [path for path in regular if _below(source, path) not in aliases]
     return Listing(

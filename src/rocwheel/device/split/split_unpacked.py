@@ -15,7 +15,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import FileRange, read_small
 from rocwheel.core.scratch import scratch_folder, temporary_folder
-from rocwheel.core.workers import convert_all, open_workers
+from rocwheel.core.workers import map_collecting, open_workers
 from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.split.split_wheel import split_wheel
 from rocwheel.device.split.wheel_metadata import unpacked_name
@@ -82,10 +82,10 @@ def _workplace(folder: Path, dest_dir: Path, *, dry_run: bool) -> Iterator[Path]
 def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
     """Write the files of a folder as a wheel that nothing is compressed in; its name is what its metadata says."""
     paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    convert_all(str(folder), partial(_require_plain, folder), paths)
+    map_collecting(str(folder), partial(_require_plain, folder), paths)
     [info] = folder.glob("*.dist-info")
     expected = "a text of an unpacked wheel"
-    convert_all(str(info), partial(_require_text, info), _TEXTS)
+    map_collecting(str(info), partial(_require_text, info), _TEXTS)
     texts = {name: read_small(info / name, _MOST, expected=expected) for name in _TEXTS}
     wheel = dest_dir / unpacked_name(info, texts["WHEEL"])
     anew = {info / name for name in (*texts, "RECORD")}

@@ -19,7 +19,7 @@ from rocwheel.binary.kpack.write import FileSink
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all
+from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
 from rocwheel.core.writing import safe_mode
 from rocwheel.device.split.joining import checked_files
 from rocwheel.device.split.splitting import LackingCode, NamedFile, Workers, plan_split, write_archives
@@ -198,7 +198,7 @@ def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) ->
     ending = next(iter(devices)).name.partition("-")[2]
     others = sorted(path for path in folder.glob("*.whl") if path.name.partition("-")[2] == ending and path != host)
     hosts = [host] if host.exists() else []
-    old = convert_all(str(folder), lambda path: _read_host(path, wheel), hosts)
+    old = map_collecting(str(folder), lambda path: _read_host(path, wheel), hosts)
 
     def read(path: Path) -> tuple[Path, bool]:
         found = read_finished_wheel(path)
@@ -206,7 +206,7 @@ def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) ->
             _require_device_wheel(found, wheel, old)
         return path, path in devices or _is_asked_for(found, old)
 
-    earlier = [path for path, is_earlier in convert_all(str(folder), read, others) if is_earlier]
+    earlier = [path for path, is_earlier in map_collecting(str(folder), read, others) if is_earlier]
     replaced = (*hosts, *(path for path in earlier if path in devices))
     return EarlierSplit(replaced, tuple(path for path in earlier if path not in devices))
 

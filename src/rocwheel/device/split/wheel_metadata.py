@@ -15,7 +15,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.names import is_file_name
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.targets.kernel_files import find_family
@@ -558,11 +558,11 @@ def check_order(order: WheelSplitOrder) -> None:
     """Raise `InputError`, or `ProblemsError` for several, for a name or requirements that no wheel can have."""
     prefixes = [order.device_prefix] if order.device_prefix else []
     checks: tuple[Callable[[], object], ...] = (
-        lambda: convert_all("--device-name", check_prefix, prefixes),
+        lambda: map_collecting("--device-name", check_prefix, prefixes),
         lambda: check_requirements(order.host_requires, "--host-requires-dist"),
         lambda: check_requirements(order.device_requires, "--device-requires-dist", target="gfx900"),
     )
-    convert_all("options", _call, checks)
+    map_collecting("options", _call, checks)
 
 
 def _call(check: Callable[[], object]) -> object:

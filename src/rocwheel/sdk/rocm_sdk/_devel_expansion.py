@@ -114,7 +114,7 @@ def _make_root(place: DevelPlace) -> None:
         make_folder(place.root, place.modes)
     list_folders(place)
     if place.partial.exists():
-        this_platform().patiently(shutil.rmtree, place.partial)
+        this_platform().retry(shutil.rmtree, place.partial)
     this_platform().empty_folder(place.root, first=STATE)
 
 

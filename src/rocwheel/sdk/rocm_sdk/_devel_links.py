@@ -177,7 +177,7 @@ def _write(place: DevelPlace, path: Path, value: object) -> None:
     """Write JSON so that the file is either the old one or the new one, never a part."""
     new = path.with_name(f"{path.name}.new")
     write_text(new, json.dumps(value), place.modes)
-    this_platform().patiently(new.replace, path)
+    this_platform().retry(new.replace, path)
 
 
 def _ignore(text: str) -> None:

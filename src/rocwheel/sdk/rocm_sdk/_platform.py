@@ -54,7 +54,7 @@ class Posix:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield  # closing the file gives it back
 
-    def patiently(self, action: Callable[..., Result], *arguments: Any) -> Result:
+    def retry(self, action: Callable[..., Result], *arguments: Any) -> Result:
         """Do something with files once: nobody else keeps them from it for a moment."""
         return action(*arguments)
 
@@ -199,7 +199,7 @@ class Windows:
         finally:
             self.calls.unlock(file.fileno(), LOCKED_BYTE)
 
-    def patiently(self, action: Callable[..., Result], *arguments: Any) -> Result:
+    def retry(self, action: Callable[..., Result], *arguments: Any) -> Result:
         """Do something with files, again after a while where they are in use. Raises what the last attempt raises."""
         for pause in PAUSES:
             try:
@@ -211,8 +211,8 @@ class Windows:
     def move_folder(self, new: Path, place: Path) -> None:
         """Give a folder another name in one step, where there may be an empty folder, which goes before."""
         if place.exists():
-            self.patiently(place.rmdir)
-        self.patiently(new.rename, place)
+            self.retry(place.rmdir)
+        self.retry(new.rename, place)
 
     def empty_folder(self, folder: Path, first: str) -> None:
         """Remove what a folder holds, one file before the others."""
@@ -221,7 +221,7 @@ class Windows:
         (folder / first).unlink(missing_ok=True)
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink():
-                self.patiently(shutil.rmtree, path)
+                self.retry(shutil.rmtree, path)
             else:
                 path.unlink(missing_ok=True)
 

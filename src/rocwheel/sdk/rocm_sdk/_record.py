@@ -206,8 +206,8 @@ def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
             file.write(_text(rows))
         is_due = is_there(place.scratch)
         if is_due:
-            this_platform().patiently(new.replace, place.scratch)
-        this_platform().patiently((place.scratch if is_due else new).replace, record)
+            this_platform().retry(new.replace, place.scratch)
+        this_platform().retry((place.scratch if is_due else new).replace, record)
     except BaseException:
         with suppress(OSError):
             new.unlink()
