@@ -37,10 +37,11 @@ from rocwheel.targets.serving import serves
 from rocwheel.targets.target_set import id_sort_key
 from rocwheel.wheels.content import FileContent
 from rocwheel.wheels.names import split_label
+from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.variants import load_draft, read_wheel_text
 from rocwheel.wheels.writing import write_wheels
-from rocwheel.wheels.zip_directory import SIGNATURES, find_dist_info, read_directory, refuse_outside
+from rocwheel.wheels.zip_directory import find_dist_info, read_directory, refuse_outside
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.core.messages import count
-from rocwheel.wheels.record import find_record_gaps, spell_hash
-from rocwheel.wheels.zip_directory import SIGNATURES
+from rocwheel.wheels.record import find_record_gaps, spell_hash, unhashed_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, InstalledFile, Tree
     from rocwheel.wheels.record import RecordEntry
 
-_UNHASHED = ("RECORD", *SIGNATURES)
 _WEAK = ("md5", "sha1")
 
 
@@ -45,7 +43,7 @@ def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -
     yield from map(_absent, gaps.absent)
     for path in gaps.unlisted:
         yield RecordProblem(path, "unlisted", f"RECORD doesn't list {path}")
-    unhashed = {f"{owner.dist_info}/{name}" for name in _UNHASHED}
+    unhashed = unhashed_paths(owner.dist_info)
     for path, row in rows.items():
         if path in members and path not in unhashed and (problem := _row_problem(row, members[path])):
             yield problem
@@ -75,9 +73,9 @@ def _other_spelling(digest: str, sha256: bytes) -> str:
 
 
 def _row_problem(row: RecordEntry, file: InstalledFile) -> RecordProblem | None:
-    if not _has_hash(file, row.hash):
+    if not _has_hash(file, row):
         return _wrong_hash(file, row)
-    if (algorithm := row.hash.partition("=")[0]) in _WEAK:
+    if (algorithm := row.algorithm) in _WEAK:
         found = f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
         return RecordProblem(row.path, "algorithm", found)
     if row.size not in {"", str(file.size)}:
@@ -100,7 +98,7 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[Recor
         file = tree.by_source.get(source)
         if file is not None and file.is_dangling:
             yield RecordProblem(path, "absent", f"RECORD lists {path}, which is a link to nothing: {file.link}")
-        elif file is not None and not _has_hash(file, row.hash):
+        elif file is not None and not _has_hash(file, row):
             yield _wrong_hash(file, row)
         is_folder = not row.hash and source in folders
         if file is None and not is_folder and not any(path.startswith(f"{link}/") for link in tree.links):
@@ -118,9 +116,7 @@ def _folders(tree: Tree) -> set[str]:
     return folders
 
 
-def _has_hash(file: InstalledFile, text: str) -> bool:
-    """Return whether a file has the hash that RECORD has for it, as ``algorithm=digest``."""
+def _has_hash(file: InstalledFile, row: RecordEntry) -> bool:
+    """Return whether a file has the hash that RECORD has for it."""
     # A hash by another algorithm is not compared: both pip and uv write and read this one.
-    if file.sha256 is None or text.partition("=")[0] != "sha256":
-        return True
-    return text == spell_hash(file.sha256)
+    return file.sha256 is None or row.algorithm != "sha256" or row.hash == spell_hash(file.sha256)

@@ -53,9 +53,9 @@ from rocwheel.repair.run_paths import (
     safe_edits,
 )
 from rocwheel.wheels.names import split_wheel_file_name
+from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.requirements import parse_requirement
 from rocwheel.wheels.tags import expand_tags, split_tags
-from rocwheel.wheels.zip_directory import SIGNATURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

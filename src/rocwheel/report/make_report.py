@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections import defaultdict
 from contextlib import ExitStack, closing
@@ -46,6 +45,7 @@ from rocwheel.report.values import (
 from rocwheel.targets.catalog import SPIRV, Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, covers, fit
 from rocwheel.targets.kernel_files import library_of
+from rocwheel.wheels.record import spell_hash
 from rocwheel.wheels.zip_reader import UnpackedMembers, ZipMember
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _hash_of(item: Item) -> str:
         raise
     except InputError:
         return ""
-    return f"sha256={base64.urlsafe_b64encode(digest.digest()).rstrip(b'=').decode()}"
+    return spell_hash(digest.digest())
 
 
 def _copies(size: int, group: Sequence[_Held]) -> Copies:

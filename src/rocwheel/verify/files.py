@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import os
 import stat
@@ -24,9 +22,9 @@ from rocwheel.core.workers import serialized
 from rocwheel.environment.read_tree import begin_large
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.names import check_identity, parse_path
-from rocwheel.wheels.record import find_record_gaps, parse_record
+from rocwheel.wheels.record import find_record_gaps, parse_record, unhashed_paths
 from rocwheel.wheels.tar import read_sdist_file, read_sdist_names
-from rocwheel.wheels.zip_directory import SIGNATURES, find_dist_info, outside_reason, read_archive
+from rocwheel.wheels.zip_directory import find_dist_info, outside_reason, read_archive
 from rocwheel.wheels.zip_reader import iter_member, read_member
 
 if TYPE_CHECKING:
@@ -127,25 +125,17 @@ def row_fault(row: RecordEntry, place: str, size: int, digest: Callable[[str], b
 
     A size is compared where the row has one. Raises what ``digest`` raises.
     """
-    algorithm, _, text = row.hash.partition("=")
+    algorithm = row.algorithm
     if algorithm not in _STRONG:
         found = f"has a hash by {algorithm} alone in RECORD" if algorithm else "has no hash in RECORD"
         return Fault("unlisted", place, found, "one by sha256, sha384 or sha512")
     if row.size and row.size != str(size):
         return Fault("changed", place, f"has {count(size, 'byte')}", f"{row.size} as RECORD has it")
-    found_hash, expected = digest(algorithm), _decoded(text)
+    found_hash, expected = digest(algorithm), row.digest
     if found_hash == expected:
         return None
     wanted = expected.hex() if expected else f"{row.hash} as RECORD has it"
     return Fault("changed", place, f"has the {algorithm} {found_hash.hex()}", wanted)
-
-
-def _decoded(text: str) -> bytes:
-    """Return a hash that is spelled in URL-safe base64 without padding; empty for another spelling."""
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        return b""
 
 
 _ARE = ("is", "are")
@@ -227,7 +217,7 @@ def _pairs(
 ) -> list[tuple[ZipMember, RecordEntry | None]]:
     """Return each member with its row; RECORD and its signatures, and what RECORD doesn't list, have none."""
     by_path = {row.path: row for row in rows}
-    unhashed = {f"{info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    unhashed = unhashed_paths(info)
     return [(member, None if name in unhashed else by_path.get(name)) for name, member in members.items()]
 
 

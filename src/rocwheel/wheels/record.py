@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import csv
 import io
 from collections import Counter
@@ -11,11 +12,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.core.errors import InputError
-from rocwheel.wheels.zip_directory import SIGNATURES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
+
+
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+"""The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
+
+
+def unhashed_paths(dist_info: str) -> frozenset[str]:
+    """Return the members of a wheel that have no hash in its RECORD: RECORD itself and its signatures."""
+    return frozenset(f"{dist_info}/{name}" for name in ("RECORD", *SIGNATURES))
 
 
 class RecordRow(msgspec.Struct, frozen=True, order=True):
@@ -37,6 +46,20 @@ class RecordEntry(msgspec.Struct, frozen=True):
     path: str
     hash: str
     size: str
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm of the hash, such as ``sha256``; empty where there is no hash."""
+        return self.hash.partition("=")[0]
+
+    @property
+    def digest(self) -> bytes:
+        """The raw hash; empty where it is not spelled in URL-safe base64 without padding."""
+        text = self.hash.partition("=")[2]
+        try:
+            return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            return b""
 
 
 def spell_hash(sha256: bytes) -> str:
@@ -84,7 +107,7 @@ class RecordGaps(msgspec.Struct, frozen=True):
 def find_record_gaps(paths: Iterable[str], members: Collection[str], dist_info: str) -> RecordGaps:
     """Compare the paths in RECORD with the members of a wheel whose ``.dist-info`` folder is ``dist_info``."""
     rows = Counter(paths)
-    exempt = {f"{dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    exempt = unhashed_paths(dist_info)
     repeated = {path: number for path, number in rows.items() if number > 1}
     unlisted = tuple(name for name in members if name not in rows and name not in exempt)
     return RecordGaps(repeated, tuple(sorted(rows.keys() - set(members))), unlisted)

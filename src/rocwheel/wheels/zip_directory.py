@@ -72,9 +72,6 @@ def refuse_outside(source: str, members: Iterable[ZipMember]) -> None:
     raise_all(source, [InputError(place, why, expected=expected, remedy=remedy) for place, why in faults])
 
 
-SIGNATURES = ("RECORD.jws", "RECORD.p7s")
-"""The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
-
 _EXPECTED = "a wheel, which has one"
 
 

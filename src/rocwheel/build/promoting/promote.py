@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 from collections import defaultdict
 from contextlib import contextmanager, suppress
@@ -24,11 +23,11 @@ from rocwheel.core.writing import check_destination, safe_mode
 from rocwheel.environment.check_record import wheel_record_problems
 from rocwheel.environment.tree import Distribution, InstalledFile
 from rocwheel.wheels.content import BytesContent
-from rocwheel.wheels.record import parse_record
+from rocwheel.wheels.record import parse_record, unhashed_paths
 from rocwheel.wheels.sbom import SBOM_NAME
 from rocwheel.wheels.sdist import SourceDate, write_sdist
 from rocwheel.wheels.writing import write_wheels
-from rocwheel.wheels.zip_directory import SIGNATURES, read_directory
+from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_reader import digest_member, read_member
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ def _write_wheel(
     promotion: Promotion, path: Path, executor: Executor, source_date: SourceDate, progress: Progress
 ) -> None:
     candidate = promotion.candidate
-    left_out = {f"{candidate.dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    left_out = unhashed_paths(candidate.dist_info)
     # The format wants the files of .dist-info itself at a wheel's end, and bills with them.
     at_end = (candidate.dist_info, f"{candidate.dist_info}/{SBOM_NAME.partition('/')[0]}")
     metadata: dict[str, bytes] = {}
@@ -284,8 +283,8 @@ def _old_files(promotion: Promotion, path: Path) -> Iterator[InstalledFile]:
     source = str(candidate.path)
     record = f"{promotion.dist_info}/RECORD"
     text = next(read_member(member) for member in read_directory(path) if member.name == record)
-    written = {entry.path: entry.hash.partition("=")[2] for entry in parse_record(text, record)}
+    written = {entry.path: entry.digest for entry in parse_record(text, record)}
     for name, member in candidate.members.items():
-        copied = "" if name in promotion.changed else written.get(promotion.renamed(name))
-        sha256 = base64.urlsafe_b64decode(f"{copied}==") if copied else digest_member(member).sha256
+        copied = b"" if name in promotion.changed else written.get(promotion.renamed(name))
+        sha256 = copied or digest_member(member).sha256
         yield InstalledFile(path=name, distribution=source, source=f"{source}!{name}", size=member.size, sha256=sha256)

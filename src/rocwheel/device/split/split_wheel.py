@@ -42,9 +42,9 @@ from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 from rocwheel.targets.kernel_files import classify_path, is_unknown_kernel_file, kpack_target
 from rocwheel.wheels.compression import STORED
 from rocwheel.wheels.content import BytesContent, FileContent, PatchedContent
+from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.writing import WheelName, write_wheels
-from rocwheel.wheels.zip_directory import SIGNATURES
 from rocwheel.wheels.zip_reader import check_member, iter_member, member_head, read_member
 
 if TYPE_CHECKING:

@@ -39,10 +39,11 @@ from rocwheel.wheels.names import (
     split_wheel_file_name,
     without_label,
 )
+from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.requirements import RequirementError, parse_requirement, readable_requirements
 from rocwheel.wheels.tags import expand_tags
 from rocwheel.wheels.variants import load_draft
-from rocwheel.wheels.zip_directory import SIGNATURES, find_dist_info, read_directory, refuse_outside
+from rocwheel.wheels.zip_directory import find_dist_info, read_directory, refuse_outside
 from rocwheel.wheels.zip_reader import ZipMember, read_member
 
 if TYPE_CHECKING:
