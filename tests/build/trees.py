@@ -8,7 +8,7 @@ from rocwheel.artifacts.artifact import ArtifactName, FileKind
 from rocwheel.artifacts.catalog import Catalog, Entry
 from rocwheel.artifacts.sdk_files import SdkManifest
 from rocwheel.binary.elf.facts import Elf, ElfKind
-from rocwheel.build.facts import Facts
+from rocwheel.build.file_facts import Facts
 from rocwheel.core.reading import FileRange
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import obstore.store
 import pytest
 
-from rocwheel.build.variants import add_variants
+from rocwheel.build.variant_wheels import add_variants
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.progress import Silent
 from rocwheel.core.reading import ChangedFileError

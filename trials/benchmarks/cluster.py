@@ -17,7 +17,7 @@ import msgspec
 from distributed import LocalCluster
 from rich.filesize import decimal
 
-from rocwheel.build.cluster.job import SharedFolder, build_wheels
+from rocwheel.build.cluster.build_on_cluster import SharedFolder, build_wheels
 from rocwheel.build.cluster.readers import connected
 from rocwheel.build.cluster.tasks import Settings
 from rocwheel.build.cluster.workers import Job, do_jobs, worker_facts
@@ -126,13 +126,13 @@ def _costs(measured: _Measured) -> Costs:
 def _measure(tree: Path, workers: int) -> _Measured:
     """Build the packages of a tree on a cluster of processes with one thread each."""
     shutil.rmtree(_OUTPUT, ignore_errors=True)
+    job = PlanJob(tree, options=PlanOptions(version="7.0"))
     with (
         _open_local(n_workers=workers, processes=True, threads_per_worker=1, dashboard_address=None) as local,
         connected(local.scheduler_address, lambda _: None, "the build") as connection,
         open_workers() as executor,
-        PlanJob(tree, options=PlanOptions(version="7.0")).opened(executor, SILENT, source_date=SourceDate()) as opened,
+        job.opened(executor, SILENT, source_date=SourceDate()) as (plan, _),
     ):
-        plan = opened.plan
         dispatch = _measure_dispatch(connection)
         cluster, place = _Recorder(connection), SharedFolder(_OUTPUT)
         place.prepare()

@@ -85,27 +85,27 @@ def build(
     """
     progress.begin("building", sum(map(_source_size, plan.wheels)))
     counted, moment = _Counted(progress), source_date.zip_time
-    standing = StandingWheels(kept, level, source_date) if kept else None
+    reusable = ReusableWheels(kept, level, source_date) if kept else None
     left: dict[Path, _Note] = {}
     with write_wheels(executor, moment, level=level, progress=counted, kept=kept, is_hashed=True) as packer:
         for wheel in largest_first(plan.wheels):
             path = _path(wheel, dist_dir)
-            if standing and (found := standing.find(wheel, path, executor)):
+            if reusable and (found := reusable.find(wheel, path, executor)):
                 left[path] = found
                 progress.advance(_source_size(wheel))
             else:
-                _pack(wheel, path, packer, counted, source_date.seconds, executor, is_cached=standing is not None)
-    if standing:
+                _pack(wheel, path, packer, counted, source_date.seconds, executor, is_cached=reusable is not None)
+    if reusable:
         for written in packer.written:
-            standing.note(written)
+            reusable.note(written)
     digests = packer.digests | {path: one.sha256 for path, one in left.items()}
     paths = [_path(wheel, dist_dir) for wheel in plan.wheels]
     built = tuple(BuiltDistribution(str(path), path.stat().st_size, digests[path]) for path in paths)
     built += tuple(write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists)
     progress.end()
     count = reduce(PackedCount.left, (one.members for one in left.values()), packer.count)
-    stood = tuple(str(path) for path in paths if path in left)
-    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=stood)
+    standing = tuple(str(path) for path in paths if path in left)
+    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=standing)
 
 
 def _pack(
@@ -181,7 +181,7 @@ class _Note(msgspec.Struct, frozen=True, array_like=True):
     """Whether a change after its bytes were looked at would show in its stamp."""
 
 
-class StandingWheels:
+class ReusableWheels:
     """Tells which wheels stand there already, by notes in a store; ``level`` and ``date`` are those of the build."""
 
     def __init__(self, store: Store, level: int, date: SourceDate) -> None:

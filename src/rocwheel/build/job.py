@@ -13,9 +13,8 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.summary import digest_artifacts
 from rocwheel.build.building import BuildResult, build, find_leftovers, remove_unfinished
 from rocwheel.build.estimate import Estimate, estimate
-from rocwheel.build.facts import check_one_platform, read_facts, with_plain_bin
+from rocwheel.build.file_facts import check_one_platform, read_facts, with_plain_bin
 from rocwheel.build.manifest import BuildInputs, Rebuild, make_manifest
-from rocwheel.build.plan import Plan
 from rocwheel.build.planning.components import add_sboms
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions, check_options
@@ -37,13 +36,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.summary import ArtifactDigest
-
-
-class OpenedPlan(msgspec.Struct, frozen=True):
-    """A plan whose files can be read, and what it is made of: with a date, all of its artifacts."""
-
-    plan: Plan
-    ingredients: BuildInputs
+    from rocwheel.build.plan import Plan
 
 
 class PlanJob(msgspec.Struct, frozen=True):
@@ -71,8 +64,8 @@ class PlanJob(msgspec.Struct, frozen=True):
         jobs: int = 0,
         source_date: SourceDate | None = None,
         kept: Store | None = None,
-    ) -> Iterator[OpenedPlan]:
-        """Yield the plan and what it is made of; the files that it names can be read inside the block.
+    ) -> Iterator[tuple[Plan, BuildInputs]]:
+        """Yield the plan and what it is made of, with a date all of its artifacts; its files can be read in the block.
 
         With a ``source_date``, all artifacts are read, and the wheels have their bills of materials; what the ``kept``
         store knows of unchanged artifacts spares that.
@@ -98,17 +91,17 @@ class PlanJob(msgspec.Struct, frozen=True):
                     digests = digests or digest_artifacts(catalog.entries, executor, kept)
                     made = add_sboms(made, digests, source_date)
                 used = tuple((one, catalog.locations[name]) for name, one in digests.items())
-                yield OpenedPlan(made, BuildInputs(used, self.recipe, recipe_sha256, self.options))
+                yield made, BuildInputs(used, self.recipe, recipe_sha256, self.options)
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
         """Return the plan; the files that it names may be gone."""
-        with open_workers() as executor, self.opened(executor, progress) as opened:
-            return opened.plan
+        with open_workers() as executor, self.opened(executor, progress) as (plan, _):
+            return plan
 
     def run_estimated(self, *, progress: Progress = SILENT) -> tuple[Plan, Estimate]:
         """Return the plan, and how large its distributions get; the files that it names may be gone."""
-        with open_workers() as executor, self.opened(executor, progress) as opened:
-            return opened.plan, estimate(opened.plan, executor)
+        with open_workers() as executor, self.opened(executor, progress) as (plan, _):
+            return plan, estimate(plan, executor)
 
 
 class BuildJob(msgspec.Struct, frozen=True):
@@ -137,15 +130,18 @@ class BuildJob(msgspec.Struct, frozen=True):
         source_date = self.inputs.source_date()
         kept = Store(self.cache.folder) if self.cache else None
         opened = self.inputs.opened
-        with open_workers(workers) as executor, opened(executor, progress, workers, source_date, kept) as found:
-            plan, dist_dir = found.plan, self.dest_dir / "dist"
+        dist_dir = self.dest_dir / "dist"
+        with (
+            open_workers(workers) as executor,
+            opened(executor, progress, workers, source_date, kept) as (plan, parts),
+        ):
             remove_manifest(self.dest_dir)
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
             result = build(
                 plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress, kept=kept
             )
         built, epoch = result.distributions, source_date.seconds
-        manifest = make_manifest(found.ingredients, plan, built, self.dest_dir, self.level, epoch)
+        manifest = make_manifest(parts, plan, built, self.dest_dir, self.level, epoch)
         written = str(write_manifest(self.dest_dir, manifest))
         if self.inputs.repeats:
             self.inputs.repeats.check_outputs(manifest.outputs)

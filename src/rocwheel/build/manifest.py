@@ -53,7 +53,7 @@ class BuildInputs(msgspec.Struct, frozen=True):
 
 
 def make_manifest(
-    ingredients: BuildInputs,
+    inputs: BuildInputs,
     plan: Plan,
     built: Sequence[BuiltDistribution],
     folder: Path | None,
@@ -68,11 +68,11 @@ def make_manifest(
     planned += [(sdist.folder, sdist_name(sdist.distribution, sdist.version)) for sdist in plan.sdists]
     paths = ("/".join(filter(None, ("dist", *place))) for place in planned)
     outputs = [ManifestOutput(path, one.size, one.sha256) for path, one in zip(paths, built, strict=True)]
-    spelled: dict[str, Any] = msgspec.to_builtins(ingredients.options)
+    spelled: dict[str, Any] = msgspec.to_builtins(inputs.options)
     options = {name: value for name, value in spelled.items() if name not in _FOR_MESSAGES}
-    recipe = ManifestRecipe("rocm.toml", ingredients.recipe_sha256)
-    if path := ingredients.recipe:
-        recipe = ManifestRecipe(path.name, ingredients.recipe_sha256, _place(str(path), folder))
+    recipe = ManifestRecipe("rocm.toml", inputs.recipe_sha256)
+    if path := inputs.recipe:
+        recipe = ManifestRecipe(path.name, inputs.recipe_sha256, _place(str(path), folder))
     return BuildManifest(
         rocwheel=rocwheel.__version__,
         source_date_epoch=epoch,
@@ -80,7 +80,7 @@ def make_manifest(
         recipe=recipe,
         inputs=tuple(
             ManifestInput(one.name, one.files, one.size, one.sha256, _place(location, folder))
-            for one, location in ingredients.artifacts
+            for one, location in inputs.artifacts
         ),
         outputs=tuple(sorted(outputs, key=lambda output: output.path)),
         tools=used_tools(),
@@ -137,15 +137,14 @@ class Rebuild(msgspec.Struct, frozen=True):
         if not places:
             raise InputError(self.source, "names no artifacts", expected=_DAMAGED)
         folders = tuple(dict.fromkeys((self.source.parent / place).parent for place in places))
-        raise_all(str(self.source), [self._gone(folder) for folder in folders if not folder.is_dir()])
+        problems = []
+        for folder in (one for one in folders if not one.is_dir()):
+            names = [one.name for one in self.manifest.inputs if (self.source.parent / one.place).parent == folder]
+            found = f"was made of {count(len(names), 'artifact')} that can't be found: {first_of(names, _MOST)}"
+            expected = f"a folder {folder} with them"
+            problems.append(InputError(self.source, found, expected=expected, remedy=_SAY_WHERE))
+        raise_all(str(self.source), problems)
         return folders
-
-    def _gone(self, folder: Path) -> InputError:
-        """Return the error to raise for the artifacts of a folder that is not there."""
-        inputs = self.manifest.inputs
-        names = [used.name for used in inputs if (self.source.parent / used.place).parent == folder]
-        found = f"was made of {count(len(names), 'artifact')} that can't be found: {first_of(names, _MOST)}"
-        return InputError(self.source, found, expected=f"a folder {folder} with them", remedy=_SAY_WHERE)
 
     def recipe(self) -> Path | None:
         """Return the path of the recipe, none for the one that ships with rocwheel."""
@@ -186,7 +185,7 @@ class Rebuild(msgspec.Struct, frozen=True):
                 yield WorkError(path, f"has the SHA-256 {made[path].sha256}", expected=before[path].sha256)
 
 
-def read_repetition(path: Path) -> Rebuild:
+def read_rebuild(path: Path) -> Rebuild:
     """Read the manifest of a build that is to be made again, and compare this rocwheel with the one that made it.
 
     ``path`` is as for `find_manifest`.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.binary.elf.facts import Elf
-    from rocwheel.build.facts import Facts
+    from rocwheel.build.file_facts import Facts
     from rocwheel.build.recipe import Prefer, Recipe, Take
 
 
@@ -241,16 +241,13 @@ class _Placer:
         self.problems: list[PathConflictError] = []
 
     def place(self, entry: Entry) -> None:
-        if entry.kind is FileKind.FILE:
-            self._place_file(entry)
-        elif entry.kind is FileKind.SYMLINK:
+        if entry.kind is FileKind.SYMLINK:
             self._place_link(entry)
-
-    def _place_file(self, entry: Entry) -> None:
-        place = self._library_place(entry) or entry.path
-        if place != entry.path:
-            self.other_names[entry.path] = place
-        self._put(place, entry)
+        elif entry.kind is FileKind.FILE:
+            place = self._library_place(entry) or entry.path
+            if place != entry.path:
+                self.other_names[entry.path] = place
+            self._put(place, entry)
 
     def _put(self, place: str, entry: Entry) -> None:
         there = self.files.setdefault(place, entry)

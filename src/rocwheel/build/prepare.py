@@ -23,7 +23,7 @@ from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import Scheme, read_archive
 from rocwheel.binary.kpack.write import Storing, recompress_archive, unnamed_remark, would_change
 from rocwheel.binary.pe.rewrite import SignedFileError
-from rocwheel.build.facts import glance_platform, is_windows_name, read_facts
+from rocwheel.build.file_facts import glance_platform, is_windows_name, read_facts
 from rocwheel.build.placement import take_entries
 from rocwheel.build.plan import PlanWarning
 from rocwheel.build.planning.options import common_targets, compress_for, retarget_pairs
@@ -98,7 +98,10 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
     if options.split_device == "kpack":
         prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
     if options.retarget:
-        order = _retarget_order(prepared.catalog, options, workers)
+        release = compress_for(prepared.catalog, options)
+        storage = Storage(compress=release is not None, rocm=release or options.rocm or "")
+        jobs = worker_count(workers.jobs)
+        order = RetargetOrder(pairs=retarget_pairs(options), storage=storage, jobs=jobs, progress=workers.progress)
         prepared = prepared.then(retarget_catalog(prepared.catalog, order, folder / "retargeted"))
     if options.split_device == "overlay":
         how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(workers.jobs))
@@ -109,13 +112,6 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
         signed = (warning for warning in warn_of_signed_code(prepared.catalog) if warning.subject not in told)
         prepared = prepared.then(PreparedCatalog(prepared.catalog, tuple(signed)))
     return prepared
-
-
-def _retarget_order(catalog: Catalog, options: PlanOptions, workers: Workers) -> RetargetOrder:
-    release = compress_for(catalog, options)
-    storage = Storage(compress=release is not None, rocm=release or options.rocm or "")
-    jobs = worker_count(workers.jobs)
-    return RetargetOrder(pairs=retarget_pairs(options), storage=storage, jobs=jobs, progress=workers.progress)
 
 
 def split_catalog(

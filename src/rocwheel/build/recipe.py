@@ -303,16 +303,11 @@ def load_hashed_recipe(path: Path | None = None) -> tuple[Recipe, str]:
 
 def _field_problems(source: str, table: object) -> Iterator[RecipeError]:
     """Yield a problem for each package, console script and library whose fields can't be read, by its name."""
-    tried = ((where, _conversion_error(part, kind)) for where, part, kind in _parts(table))
-    return (_field_problem(source, where, error) for where, error in tried if error is not None)
-
-
-def _conversion_error(part: object, kind: type) -> msgspec.ValidationError | None:
-    try:
-        msgspec.convert(part, kind)
-    except msgspec.ValidationError as e:
-        return e
-    return None
+    for where, part, kind in _parts(table):
+        try:
+            msgspec.convert(part, kind)
+        except msgspec.ValidationError as e:  # noqa: PERF203 (all of them are reported)
+            yield _field_problem(source, where, e)
 
 
 def _parts(table: object) -> Iterator[tuple[str, object, type]]:

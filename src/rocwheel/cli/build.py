@@ -12,7 +12,7 @@ import typer
 from rich.filesize import decimal
 
 from rocwheel.build.building import BuildResult
-from rocwheel.build.cluster.job import ClusterJob
+from rocwheel.build.cluster.build_on_cluster import ClusterJob
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rocwheel.build.variants import (
+from rocwheel.build.variant_wheels import (
     AddedVariants,
     NoGpuPackagesError,
     PlannedVariants,

@@ -22,7 +22,7 @@ from rocwheel.binary.stubs import RELAY_SIZE
 from rocwheel.build.building import BuildResult, BuiltDistribution
 from rocwheel.build.estimate import PlannedSize, planned_sizes
 from rocwheel.build.job import PlanJob
-from rocwheel.build.manifest import read_repetition
+from rocwheel.build.manifest import read_rebuild
 from rocwheel.build.plan import Plan, PlannedWheel, PlanWarning, RelayMember
 from rocwheel.build.planning.options import PlanOptions, check_options
 from rocwheel.cli.app import app
@@ -218,7 +218,7 @@ def read_build_inputs(*, from_manifest: Path | None, **given: Any) -> PlanJob:
         if name not in _PLACES and value != _OF_PLAN[name].default:
             option, found = f"--{name.replace('_', '-')}", "is given with --from-manifest, which has all options"
             raise InputError(option, found, remedy="Leave it out.")
-    again = read_repetition(from_manifest)
+    again = read_rebuild(from_manifest)
     folders = tuple(given["artifact_dir"] or again.artifact_dirs())
     return PlanJob(folders[0], given["recipe"] or again.recipe(), again.options, folders[1:], again)
 

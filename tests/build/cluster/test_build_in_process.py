@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.build.cluster.job import SharedFolder, build_wheels
+from rocwheel.build.cluster.build_on_cluster import SharedFolder, build_wheels
 from rocwheel.build.cluster.tasks import Settings
 from rocwheel.build.cluster.workers import worker_facts
 from rocwheel.build.job import BuildJob, PlanJob
@@ -49,12 +49,12 @@ def tree(tmp_path: Path) -> Path:
 def build(tree: Path, dest: Path, cluster: PlainCluster, *, stage_all: bool = False) -> list[str]:
     """Build with a cluster; return the paths of what was written."""
     opened = PlanJob(tree, options=OPTIONS).opened
-    with open_workers(1) as executor, opened(executor, SILENT, source_date=SourceDate()) as found:
+    with open_workers(1) as executor, opened(executor, SILENT, source_date=SourceDate()) as (plan, _):
         place = SharedFolder(dest)
         place.prepare()
         with place.exchange() as exchange:
             settings = Settings(exchange, place.dist, 6, SourceDate(), worker_facts())
-            return [one.path for one in build_wheels(found.plan, settings, cluster, SILENT, stage_all=stage_all)]
+            return [one.path for one in build_wheels(plan, settings, cluster, SILENT, stage_all=stage_all)]
 
 
 @pytest.mark.parametrize("stage_all", [False, True])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.build.variants import add_variants
+from rocwheel.build.variant_wheels import add_variants
 from rocwheel.index.write_index import write_index
 from rocwheel.stores.open import open_store
 from tests.support.command_line import rocwheel

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.build.variants import add_variants
+from rocwheel.build.variant_wheels import add_variants
 from rocwheel.demo import SAMPLE_SDK
 from tests.support.loopback import served
 from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document

@@ -13,7 +13,7 @@ from rocwheel.binary.elf.facts import read_compilers, read_elf, read_elf_traits
 from rocwheel.binary.elf.header import SHF_ALLOC, SHT_NOBITS, ElfError, read_sections
 from rocwheel.binary.platform import LINUX_HOSTS, Platform
 from rocwheel.binary.runpath import plan_runpath
-from rocwheel.build.facts import glance_platform
+from rocwheel.build.file_facts import glance_platform
 from rocwheel.core.reading import FileRange, join_data
 from rocwheel.environment.loader import find_obstacle
 from trials.fuzz.beside.elf_facts import compare_facts, compare_sections

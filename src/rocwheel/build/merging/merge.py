@@ -83,11 +83,11 @@ def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
     if not target.exists():
         return
     try:
-        standing = read_selectors([target])
+        there = read_selectors([target])
     except RocwheelError as e:
         remedy = "Remove it, or change --dest-dir."
         raise InputError(target, "is there already, and is no selector that can be read", remedy=remedy) from e
-    lost = {choice for one in standing for choice in _choices(one.info)} - _choices(info)
+    lost = {choice for one in there for choice in _choices(one.info)} - _choices(info)
     if lost:
         named = ", ".join(f"{name} ({system})" for name, system in sorted(lost))
         found = f"is there already, and is for {named}, too, which would be lost"

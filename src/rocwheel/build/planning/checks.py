@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.catalog import Catalog
-    from rocwheel.build.facts import Facts
+    from rocwheel.build.file_facts import Facts
     from rocwheel.build.plan import Plan
     from rocwheel.build.planning.options import ExpectedTarget
     from rocwheel.build.planning.packages import PlacedPackage
@@ -204,6 +204,7 @@ def review_plan(
     catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
 ) -> tuple[PlanWarning, ...]:
     """Return the warnings about wheels, given in the groups that are installed together."""
+    is_windows = facts.platform is Platform.WINDOWS
     return (
         *_unknown_artifacts(catalog, recipe),
         *_broken_links(catalog),
@@ -211,7 +212,10 @@ def review_plan(
         *_missing_libraries(recipe, facts, groups),
         *_platform_tags(facts, groups),
         *foreign_binaries(facts),
-        *(_windows_warnings(catalog, recipe, facts, groups) if facts.platform is Platform.WINDOWS else ()),
+        *(import_libraries(entry.path for entry in catalog.entries if is_windows)),
+        *(long_paths(groups, recipe.audit.site_packages_length) if is_windows else ()),
+        *(missing_dlls(facts, groups, recipe.audit.system_libraries) if is_windows else ()),
+        *(lacking_relays(recipe, groups) if is_windows else ()),
     )
 
 
@@ -324,15 +328,6 @@ def import_libraries(paths: Iterable[str]) -> Iterator[PlanWarning]:
             remedy = "Nothing needs to be done if both are of the same DLL."
         found = f"{where}, and has the name that GNU linkers alone look for"
         yield PlanWarning("import-library", library.path, found, remedy, (library.path,))
-
-
-def _windows_warnings(
-    catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
-) -> Iterator[PlanWarning]:
-    yield from import_libraries(entry.path for entry in catalog.entries)
-    yield from long_paths(groups, recipe.audit.site_packages_length)
-    yield from missing_dlls(facts, groups, recipe.audit.system_libraries)
-    yield from lacking_relays(recipe, groups)
 
 
 def long_paths(groups: Sequence[Sequence[PlannedWheel]], wanted: int) -> Iterator[PlanWarning]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.artifacts.catalog import Entry
-    from rocwheel.build.planning.selector_facts import SelectorFacts
+    from rocwheel.build.planning.packages import PlacedPackage, PlanBasis
     from rocwheel.build.recipe import PublicLibrary
 
 
@@ -139,38 +139,38 @@ def _choose(dlls: Iterable[ShippedDll], library: PublicLibrary) -> int | None:
     return min((one for one in there if fnmatchcase(fold_case(one[0]), pattern)), default=("", None))[1]
 
 
-def windows_libraries(facts: SelectorFacts) -> dict[str, dict[str, Any]]:
+def windows_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> dict[str, dict[str, Any]]:
     """Return the rows of ``LIBRARIES`` in ``_build_info.py`` (see ``sdk/README.md``)."""
-    return dll_libraries(list(dict.fromkeys(_shipped(facts))), facts.recipe.libraries)
+    return dll_libraries(list(dict.fromkeys(_shipped(basis, packages))), basis.recipe.libraries)
 
 
-def _shipped(facts: SelectorFacts) -> Iterator[ShippedDll]:
-    folders = {library.directory for library in facts.recipe.libraries.values()}
-    for package in facts.packages:
-        is_optional = facts.recipe.packages[package.key].kind == "device"
+def _shipped(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> Iterator[ShippedDll]:
+    folders = {library.directory for library in basis.recipe.libraries.values()}
+    for package in packages:
+        is_optional = basis.recipe.packages[package.key].kind == "device"
         for path, entry in sorted(package.placement.files.items(), key=lambda item: item[0]):
-            image = facts.basis.facts.pe(entry)
+            image = basis.facts.pe(entry)
             if image and image.is_dll and path.lower().endswith(".dll") and posixpath.dirname(path) in folders:
                 yield ShippedDll(package.key, path, tuple(dll.name for dll in image.imports), is_optional)
 
 
-def overlaid_libraries(facts: SelectorFacts) -> dict[str, list[str]]:
+def overlaid_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> dict[str, list[str]]:
     """Return, by the short name of each public library, the libraries to choose before it is loaded.
 
     These are the library itself and all that it needs, dependencies first, by their paths below the folder of its
     package. Only libraries are among them that others can stand in for; a public library without any is left out.
     """
-    overlaid = _overlaid(facts)
+    overlaid = _overlaid(packages)
     found: dict[str, list[str]] = {}
-    for name, library in facts.recipe.libraries.items():
-        packages = [package for package in facts.packages if package.key == library.package]
-        files = {path: entry for package in packages for path, entry in package.placement.files.items()}
+    for name, library in basis.recipe.libraries.items():
+        own = [package for package in packages if package.key == library.package]
+        files = {path: entry for package in own for path, entry in package.placement.files.items()}
         by_name = {posixpath.basename(path): path for path in reversed(list(files))}
         pattern = f"{library.directory}/{library.pattern}"
         path = min((path for path in files if fnmatchcase(path, pattern) and not split_overlay_path(path)), default="")
 
         def needs(path: str, files: Mapping[str, Entry] = files, by_name: Mapping[str, str] = by_name) -> list[str]:
-            elf = facts.basis.facts.elf(files[path])
+            elf = basis.facts.elf(files[path])
             return [by_name[needed] for needed in elf.needed if needed in by_name] if elf else []
 
         needed = [one for one in _dependencies_first(path, needs) if one in overlaid] if path else []
@@ -179,12 +179,12 @@ def overlaid_libraries(facts: SelectorFacts) -> dict[str, list[str]]:
     return found
 
 
-def common_gpus(facts: SelectorFacts) -> list[str]:
+def common_gpus(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> list[str]:
     """Return the GPUs that can use every library that others stand in for, by the code that these keep for all."""
-    overlaid = _overlaid(facts)
+    overlaid = _overlaid(packages)
     kept = [
-        [parse_target_id(text, source=path) for text in facts.basis.facts.codes(entry)]
-        for package in facts.packages
+        [parse_target_id(text, source=path) for text in basis.facts.codes(entry)]
+        for package in packages
         for path, entry in package.placement.files.items()
         if path in overlaid
     ]
@@ -196,7 +196,7 @@ def common_gpus(facts: SelectorFacts) -> list[str]:
     ]
 
 
-def _overlaid(facts: SelectorFacts) -> set[str]:
+def _overlaid(packages: Sequence[PlacedPackage]) -> set[str]:
     """Return the libraries that others stand in for."""
-    paths = (path for package in facts.packages for path in package.placement.files)
+    paths = (path for package in packages for path in package.placement.files)
     return {split[0] for path in paths if (split := split_overlay_path(path))}

@@ -16,11 +16,10 @@ from rocwheel.build.planning.components import license_files
 from rocwheel.build.planning.devel import plan_devel_wheel
 from rocwheel.build.planning.options import PlanOptions, check_options, checked_version, compress_for, expected_targets
 from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis, place_packages
-from rocwheel.build.planning.selector import plan_selector_sdist, plan_selector_wheel
-from rocwheel.build.planning.selector_facts import make_selector_facts
+from rocwheel.build.planning.selector import make_selector_facts, plan_selector_sdist, plan_selector_wheel
 from rocwheel.build.planning.wheels import plan_device_wheel, plan_runtime_wheel
 from rocwheel.build.recipe import recipe_for
-from rocwheel.build.variants import plan_variants
+from rocwheel.build.variant_wheels import plan_variants
 from rocwheel.environment.coherence import CoherenceReport, WheelFacts, carriers_of, check_coherence
 from rocwheel.targets.declaration import encode_declaration
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.catalog import Catalog
-    from rocwheel.build.facts import Facts
+    from rocwheel.build.file_facts import Facts
     from rocwheel.build.recipe import Recipe
 
 

@@ -12,7 +12,7 @@ from rocwheel.artifacts.catalog import PrefixIndex
 from rocwheel.artifacts.sdk_files import SdkManifest
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.platform import Platform
-from rocwheel.build.facts import Facts
+from rocwheel.build.file_facts import Facts
 from rocwheel.build.placement import Placement, place_runtime, take_entries
 from rocwheel.build.plan import FileMember, StubMember
 from rocwheel.build.planning.options import PlanOptions

@@ -41,7 +41,7 @@ from rocwheel.wheels.writing import WheelName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.build.facts import Facts
+    from rocwheel.build.file_facts import Facts
     from rocwheel.build.plan import Member
     from rocwheel.build.planning.components import LicensedFiles
     from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis

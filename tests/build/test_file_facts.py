@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.build.facts`."""
+"""Tests of `rocwheel.build.file_facts`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from rocwheel.artifacts.artifact import ArtifactName, FileKind
 from rocwheel.artifacts.catalog import Catalog, Entry, open_catalog
 from rocwheel.binary.platform import Platform
-from rocwheel.build.facts import Facts, PlatformSign, decide_platform, glance_platform, read_facts, with_plain_bin
+from rocwheel.build.file_facts import Facts, PlatformSign, decide_platform, glance_platform, read_facts, with_plain_bin
 from rocwheel.build.job import PlanJob
 from rocwheel.build.plan import PlannedSdist
 from rocwheel.build.planning.options import PlanOptions

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.build.variants`."""
+"""Tests of `rocwheel.build.variant_wheels`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from installer.sources import WheelFile
 
-from rocwheel.build.variants import GpuPackage, add_variants, make_choices, split_distribution
+from rocwheel.build.variant_wheels import GpuPackage, add_variants, make_choices, split_distribution
 from rocwheel.core.errors import RocwheelError
 from tests.support.variant_wheels import add_gpu_package
 from tests.support.wheels import make_wheel
@@ -254,7 +254,7 @@ KILLED = """
 import os, signal
 from pathlib import Path
 import {module} as module
-from rocwheel.build.variants import add_variants
+from rocwheel.build.variant_wheels import add_variants
 real, calls = module.{name}, []
 def stop(*given, **named):
     calls.append(1)

@@ -85,15 +85,14 @@ class ClusterJob(msgspec.Struct, frozen=True):
         with (
             connected(self.scheduler, warn, "the build") as cluster,
             open_workers() as executor,
-            self.inputs.opened(executor, progress, source_date=source_date) as opened,
+            self.inputs.opened(executor, progress, source_date=source_date) as (plan, inputs),
         ):
-            plan = opened.plan
             removed = place.prepare()
             with place.exchange() as exchange:
                 settings = Settings(exchange, place.dist, self.level, source_date, worker_facts())
                 built = build_wheels(plan, settings, cluster, progress)
             built += place.write_sdists(plan, source_date)
-        manifest = make_manifest(opened.ingredients, plan, built, place.folder, self.level, source_date.seconds)
+        manifest = make_manifest(inputs, plan, built, place.folder, self.level, source_date.seconds)
         written_to = place.write_manifest(manifest)
         if self.inputs.repeats:
             self.inputs.repeats.check_outputs(manifest.outputs)

@@ -305,7 +305,8 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
     """
     files = [entry for entry in catalog.entries if entry.source]
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
-    read = [facts for chunk in map_waiting(executor, _read_chunk, chunks) for facts in chunk]
+    chunks_read = map_waiting(executor, lambda chunk: list(map(read_file_facts, chunk)), chunks)
+    read = [facts for chunk in chunks_read for facts in chunk]
     known = [(entry, facts) for entry, facts in zip(files, read, strict=True) if isinstance(facts, FileFacts)]
     # Trees for two systems come first: what else is wrong may follow from that.
     decided = decide_platform(catalog.root, _signs(known), platform)
@@ -324,10 +325,6 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
         images={source: facts.pe for source, facts in by_source.items() if facts.pe and is_windows},
         foreign=tuple(entry.path for entry, facts in known if facts.pe and not (is_windows and facts.pe.is_amd64)),
     )
-
-
-def _read_chunk(entries: Sequence[Entry]) -> list[FileFacts | InputError]:
-    return [read_file_facts(entry) for entry in entries]
 
 
 def _signs(known: Sequence[_Known]) -> Iterator[PlatformSign]:
