@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.report.make_report import make_report
-from rocwheel.report.values import Against, Fate, TargetGrowth
+from rocwheel.report.values import Against, SizeChange, TargetGrowth
 from tests.support.artifacts import artifact
 from tests.support.bundles import bundle_of
 from tests.support.wheels import make_wheel
@@ -33,15 +33,15 @@ def test_each_planted_change_is_found(tmp_path: Path) -> None:
         one.path or one.old_path: (one.fate, one.old_size, one.size) for one in found.files if one.package == "alpha"
     }
     assert {path: what for path, what in files.items() if path.startswith("a/")} == {
-        "a/came": (Fate.CAME, 0, 99),
-        "a/went": (Fate.WENT, 50, 0),
-        "a/lib-2.0.txt": (Fate.GREW, 1, 8),
-        "a/grew": (Fate.GREW, 1, 2),
-        "a/shrank": (Fate.SHRANK, 3, 1),
+        "a/came": (SizeChange.CAME, 0, 99),
+        "a/went": (SizeChange.WENT, 50, 0),
+        "a/lib-2.0.txt": (SizeChange.GREW, 1, 8),
+        "a/grew": (SizeChange.GREW, 1, 2),
+        "a/shrank": (SizeChange.SHRANK, 3, 1),
     }
     assert {one.label: one.fate for one in found.packages if one.label != "alpha"} == {
-        "gone": Fate.WENT,
-        "fresh": Fate.CAME,
+        "gone": SizeChange.WENT,
+        "fresh": SizeChange.CAME,
     }
     assert found.targets == (TargetGrowth("gfx1100", 0, 4), TargetGrowth("gfx942", 4, 0))
 
@@ -57,8 +57,10 @@ def test_artifacts_are_compared_by_name(tmp_path: Path) -> None:
     artifact(tmp_path / "new", "blas_lib_gfx906", {"lib/x": b"12"})
     artifact(tmp_path / "new", "blas_lib_gfx942", {"lib/y": b"1"})
     found = compared(tmp_path / "old", tmp_path / "new")
-    assert [(one.label, one.fate, one.old_size, one.size) for one in found.packages] == [("blas", Fate.GREW, 1, 3)]
-    assert [(one.path, one.fate) for one in found.files] == [("lib/x", Fate.GREW), ("lib/y", Fate.CAME)]
+    assert [(one.label, one.fate, one.old_size, one.size) for one in found.packages] == [
+        ("blas", SizeChange.GREW, 1, 3)
+    ]
+    assert [(one.path, one.fate) for one in found.files] == [("lib/x", SizeChange.GREW), ("lib/y", SizeChange.CAME)]
 
 
 def test_the_sum_of_growth_is_that_of_files(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from rocwheel.report.values import (
     Code,
     Copies,
     Copy,
-    Fate,
     FileFacts,
     FileGrowth,
     FoundFault,
@@ -36,6 +35,7 @@ from rocwheel.report.values import (
     Report,
     Saving,
     Savings,
+    SizeChange,
     TargetGrowth,
     Totals,
 )
@@ -79,8 +79,8 @@ def report_of(name: str) -> Report:
     against = Against(
         name,
         Totals(1, 1, 1, 1, (name,), 0),
-        (PackageGrowth(name, Fate.GREW, 1, 2, None, None),),
-        (FileGrowth(name, Fate.SHRANK, f"old {name}", name, 2, 1, 1, 1),),
+        (PackageGrowth(name, SizeChange.GREW, 1, 2, None, None),),
+        (FileGrowth(name, SizeChange.SHRANK, f"old {name}", name, 2, 1, 1, 1),),
         (TargetGrowth(name, 0, 5),),
     )
     return Report(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.diff.facts import FactsOfItems
 from rocwheel.diff.pairs import pair_items, pair_packages
-from rocwheel.report.values import Against, Fate, FileGrowth, PackageGrowth, TargetGrowth
+from rocwheel.report.values import Against, FileGrowth, PackageGrowth, SizeChange, TargetGrowth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
     return Against(
         path,
         old.totals,
-        tuple(one for one in packages if one.fate is not Fate.SAME or one.old_packed != one.packed),
+        tuple(one for one in packages if one.fate is not SizeChange.SAME or one.old_packed != one.packed),
         tuple(sorted(files, key=lambda one: (-abs(one.size - one.old_size), one.package, one.path))),
         _target_growths(old.files, new.files),
     )
@@ -70,7 +70,7 @@ def _file_growths(pair: tuple[Package | None, Package | None], sides: tuple[_Sid
     for one, other in _paired(old, new):
         before, after = sides[0].file_of(one), sides[1].file_of(other)
         growth = _file_growth(label, before, after)
-        if growth.fate is not Fate.SAME:
+        if growth.fate is not SizeChange.SAME:
             yield growth
 
 
@@ -98,10 +98,10 @@ def _file_growth(label: str, old: FileFacts | None, new: FileFacts | None) -> Fi
     )
 
 
-def _fate(is_old: bool, is_new: bool, old_size: int, size: int) -> Fate:  # whether each side has it
+def _fate(is_old: bool, is_new: bool, old_size: int, size: int) -> SizeChange:  # whether each side has it
     if is_old and is_new:
-        return Fate.SAME if old_size == size else Fate.GREW if old_size < size else Fate.SHRANK
-    return Fate.WENT if is_old else Fate.CAME
+        return SizeChange.SAME if old_size == size else SizeChange.GREW if old_size < size else SizeChange.SHRANK
+    return SizeChange.WENT if is_old else SizeChange.CAME
 
 
 def _target_growths(old: Iterable[FileFacts], new: Iterable[FileFacts]) -> tuple[TargetGrowth, ...]:

@@ -6,6 +6,7 @@ import os
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from functools import cache
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,25 +102,20 @@ def _of_artifacts(entries: tuple[Entry, ...], folder: Path) -> tuple[Holding, ..
     found: dict[str, list[HeldFile]] = defaultdict(list)
     for entry in entries:
         if entry.source is not None or entry.link is not None:
-            found[entry.artifact.name].append(HeldFile(_entry_item(entry), entry.artifact.component))
-    return tuple(_of_artifact(name, str(folder), files) for name, files in found.items())
-
-
-def _of_artifact(name: str, source: str, files: list[HeldFile]) -> Holding:
-    package = Package(name=name, source=source, items=tuple(held.item for held in files))
-    return Holding(name=name, kind=Kind.ARTIFACT, source=source, files=tuple(files), package=package)
-
-
-def _entry_item(entry: Entry) -> Item:
-    size = entry.source.size if entry.source else len(entry.link or "")
-    return Item(
-        path=entry.path,
-        source=f"{entry.artifact}: {entry.path}",
-        size=size,
-        mode=entry.mode,
-        link=entry.link,
-        content=entry.source,
-    )
+            item = Item(
+                path=entry.path,
+                source=f"{entry.artifact}: {entry.path}",
+                size=entry.source.size if entry.source else len(entry.link or ""),
+                mode=entry.mode,
+                link=entry.link,
+                content=entry.source,
+            )
+            found[entry.artifact.name].append(HeldFile(item, entry.artifact.component))
+    source, holdings = str(folder), []
+    for name, files in found.items():
+        package = Package(name=name, source=source, items=tuple(held.item for held in files))
+        holdings.append(Holding(name=name, kind=Kind.ARTIFACT, source=source, files=tuple(files), package=package))
+    return tuple(holdings)
 
 
 def _of_package(package: Package) -> Holding:
@@ -170,27 +166,24 @@ def unreadable_holding(problem: RocwheelError, path: Path | None = None) -> Hold
     )
 
 
-class FileParts(msgspec.Struct, frozen=True):
-    """The parts of one file, which add up to it, or why it could not be read."""
-
-    parts: tuple[Part, ...] = ()
-    problem: str = ""
+FileParts = tuple[tuple[Part, ...], str]
+"""The parts of one file, which add up to it, and why it could not be read; both empty for a file of the host's."""
 
 
 def read_parts(item: Item, unpack: Unpack = open_content) -> FileParts:
-    """Return the parts of a file, of a wheel's by way of ``unpack``; none for one that is the host's as a whole.
+    """Return the parts of a file, of a wheel's by way of ``unpack``.
 
     Damage is its problem. Raises `WorkError` where the system is at fault.
     """
     if item.link is not None or item.content is None or not item.size:
-        return FileParts()
+        return (), ""
     try:
         sizes = _sizes_by_target(item, unpack)
     except WorkError:
         raise
     except InputError as e:
-        return FileParts(problem=e.fault)
-    return FileParts(_as_parts(item, sizes))
+        return (), e.fault
+    return _as_parts(item, sizes), ""
 
 
 def _sizes_by_target(item: Item, unpack: Unpack) -> dict[str, int]:
@@ -315,13 +308,11 @@ def _open(
 
 def _without(holding: Holding, left_out: Path) -> Holding:
     real = os.path.realpath(left_out)
-    kept = tuple(held for held in holding.files if not _is_at(held.item, real))
+    contents = [held.item.content for held in holding.files]
+    is_kept = [not isinstance(one, FileRange) or os.path.realpath(one.path) != real for one in contents]
+    kept = tuple(compress(holding.files, is_kept))
     package = msgspec.structs.replace(holding.package, items=tuple(held.item for held in kept))
     return msgspec.structs.replace(holding, files=kept, package=package)
-
-
-def _is_at(item: Item, real: str) -> bool:
-    return isinstance(item.content, FileRange) and os.path.realpath(item.content.path) == real
 
 
 def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -> Iterator[FileParts]:
@@ -348,7 +339,7 @@ def _read_files(holdings: Sequence[Holding], parts: Iterator[FileParts]) -> tupl
 
 
 def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> FileFacts:
-    item = held.item
+    item, (parts, problem) = held.item, found
     same_as = _first_name(number, item, seen)
     return FileFacts(
         package=number,
@@ -356,10 +347,10 @@ def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> Fi
         path=path_in_package(item.path, item.source),
         size=0 if same_as else item.size,
         packed=item.packed,
-        parts=() if same_as else found.parts,
+        parts=() if same_as else parts,
         link=item.link,
         same_as=same_as,
-        problem=found.problem,
+        problem=problem,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -75,11 +75,6 @@ class MeasuredCode(msgspec.Struct, frozen=True, kw_only=True):
     """How many bytes of the bundles were looked at."""
 
 
-class _CodeSizes(msgspec.Struct, frozen=True):
-    compressed: int
-    archived: tuple[tuple[str, int], ...]
-
-
 def measure_code(
     item: Item, executor: Executor, *, estimate: bool = False, unpack: Unpack = open_content
 ) -> MeasuredCode | None:
@@ -112,26 +107,27 @@ def _measure(
     found = list(executor.map(lambda bundle: _sizes_of(view, bundle), chosen))
     seen = sum(bundle.size for bundle in chosen)
     archived: dict[str, int] = defaultdict(int)
-    for sizes in found:
-        for target, size in sizes.archived:
+    for _, sizes in found:
+        for target, size in sizes:
             archived[target] += size
     spans = sorted((bundle.place.offset, bundle.place.offset + bundle.size) for bundle in bundles)
     return MeasuredCode(
         host=len(data) - total,
         host_packed=sum(executor.map(_deflated, _pieces(data, spans))),
         bundles=total,
-        compressed=sum(sizes.compressed for sizes in found) * total // seen,
+        compressed=sum(compressed for compressed, _ in found) * total // seen,
         archived={target: size * total // seen for target, size in archived.items()},
         measured=seen,
     )
 
 
-def _sizes_of(view: Data, bundle: Bundle) -> _CodeSizes:
+def _sizes_of(view: Data, bundle: Bundle) -> tuple[int, list[tuple[str, int]]]:
+    """Return the size of a bundle once it is compressed, and of its code for each target in an archive."""
     compressed = bundle.size
     if bundle.compressed is None and bundle.size < _MOST_RAW:
         raw = [view[bundle.start : bundle.stop]]
         compressed = min(compressed, len(compress_bundle(raw, version=2, level=DEVICE_CODE_LEVEL)))
-    return _CodeSizes(compressed, tuple(_archived(view, bundle)))
+    return compressed, list(_archived(view, bundle))
 
 
 def _archived(view: Data, bundle: Bundle) -> Iterator[tuple[str, int]]:
@@ -205,7 +201,7 @@ def find_savings(
     rest = (packed or 0) - sum(file.packed or 0 for file in files)
     rows = [left(Action.COMPRESS, "", _compressed)] if measured else []
     for gpu in gpus:
-        serves = _Serving(gpu)
+        serves = _serving(gpu)
         if measured:
             rows.append(left(Action.SPLIT, gpu, partial(_split, serves=serves)))
         rows.append(left(Action.PRUNE, gpu, partial(_pruned, serves=serves)))
@@ -213,24 +209,19 @@ def find_savings(
     return Savings(is_estimated, looked_at, sum(code.bundles for code in measured.values()), tuple(rows))
 
 
-class _Serving:
-    """Tells whether code for a target is of use on a GPU, whatever the settings of its features."""
+def _serving(gpu: str) -> Callable[[str], bool]:
+    """Return what tells whether code for a target is of use on a GPU, whatever the settings of its features."""
+    owned = TargetId(gpu)
 
-    def __init__(self, gpu: str) -> None:
-        self._gpu = TargetId(gpu)
-        self._known = {HOST: True}
-
-    def __call__(self, target: str) -> bool:
-        if target not in self._known:
-            self._known[target] = self._serves(target)
-        return self._known[target]
-
-    def _serves(self, text: str) -> bool:
+    @cache
+    def serves(target: str) -> bool:
         try:
-            code = parse_target_id(text)
+            code = parse_target_id(target) if target != HOST else owned
         except InputError:
             return False
-        return code.processor == self._gpu.processor or fit(code, self._gpu) is not Fit.NONE
+        return code.processor == owned.processor or fit(code, owned) is not Fit.NONE
+
+    return serves
 
 
 def _compressed(file: FileFacts, code: MeasuredCode | None) -> _FileSizes:
@@ -239,14 +230,14 @@ def _compressed(file: FileFacts, code: MeasuredCode | None) -> _FileSizes:
     return code.host + code.compressed, _if_packed(code.host_packed + code.compressed, file)
 
 
-def _split(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _FileSizes:
+def _split(file: FileFacts, code: MeasuredCode | None, serves: Callable[[str], bool]) -> _FileSizes:
     if code is None:
         return _pruned(file, code, serves)
     archives = sum(size for target, size in code.archived.items() if serves(target))
     return code.host + archives, _if_packed(code.host_packed + archives, file)
 
 
-def _pruned(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _FileSizes:
+def _pruned(file: FileFacts, code: MeasuredCode | None, serves: Callable[[str], bool]) -> _FileSizes:
     if not file.parts:
         return file.size, file.packed or 0
     kept = sum(part.size for part in file.parts if serves(part.target))

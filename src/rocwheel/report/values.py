@@ -149,7 +149,7 @@ class Graph(msgspec.Struct, frozen=True):
     lost: tuple[LostCode, ...] = ()
 
 
-class Fate(str, enum.Enum):
+class SizeChange(str, enum.Enum):
     """What became of the size of something."""
 
     CAME = "came"
@@ -163,7 +163,7 @@ class PackageGrowth(msgspec.Struct, frozen=True):
     """What became of a package; 0 and none stand for a side that lacks it."""
 
     label: str
-    fate: Fate
+    fate: SizeChange
     old_size: int
     size: int
     old_packed: int | None
@@ -174,7 +174,7 @@ class FileGrowth(msgspec.Struct, frozen=True):
     """What became of a file; the path is empty on a side that lacks it."""
 
     package: str
-    fate: Fate
+    fate: SizeChange
     old_path: str
     path: str
     old_size: int
