@@ -13,10 +13,9 @@ import msgspec
 
 from rocwheel.artifacts.artifact import ArtifactName, path_fault
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.markers import leads_to, read_split_library
+from rocwheel.binary.kpack.markers import find_split_library, leads_to
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import FileRange, read_regular
@@ -464,7 +463,7 @@ def _iter_places(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     """Yield each library that was split, with each place below the prefix that its markers name."""
     for path, file in sorted(files.items()):
         with suppress(InputError), FileRange.whole(file).view() as data:
-            library = read_split_library(data, name=path) if is_host_file(data) else None
+            library = find_split_library(data, name=path)
             for search in dict.fromkeys(
                 p for unit in (library.units if library else ()) for p in unit.marker.search_paths
             ):

@@ -141,8 +141,8 @@ def _write_split(
     Raises, for all libraries together and led by ``subject`` if they are several, what `write_archives` raises.
     """
     problems: list[RocwheelError] = []
-    libraries = [file for file in plan.host if file.library is not None]
-    workers.progress.begin("splitting device code", sum(file.library.code_size for file in libraries if file.library))
+    libraries = [file for file, _ in plan.libraries]
+    workers.progress.begin("splitting device code", plan.code_size)
     try:
         made = attempt_all(partial(_write_host, choice=choice, folder=folder, workers=workers), libraries, problems)
     finally:
@@ -152,7 +152,6 @@ def _write_split(
 
 
 def _write_host(file: HostFile, *, choice: SplitChoice, folder: Path, workers: Workers) -> FileRange:
-    assert file.library is not None
     assert file.patch is not None
     path = folder / "host" / file.path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +161,7 @@ def _write_host(file: HostFile, *, choice: SplitChoice, folder: Path, workers: W
 
     with file.content.view() as data, path.open("xb") as host:
         write_patch(host, data, file.patch)
-        write_archives(data, file.library, choice, open_archive, workers)
+        write_archives(file, choice, open_archive, workers)
     return FileRange.whole(path)
 
 

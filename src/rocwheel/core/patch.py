@@ -135,6 +135,17 @@ def _zeros(size: int) -> list[Data]:
     return [_ZEROS[: size - start] for start in range(0, size, len(_ZEROS))]
 
 
+def fill_gaps(pieces: Iterable[Replacement], start: int, stop: int = 0) -> Iterator[Replacement]:
+    """Yield ``pieces``, which come in rising order from ``start`` on, with zeros between them and up to ``stop``."""
+    for piece in pieces:
+        if start < piece.start:
+            yield Replacement(start, piece.start)
+        yield piece
+        start = piece.stop
+    if start < stop:
+        yield Replacement(start, stop)
+
+
 def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacement], *, size: int | None = None) -> None:
     """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero stays a hole.
 

@@ -13,7 +13,6 @@ import msgspec
 from rocwheel.binary.bundles.compressed import find_inner_magic
 from rocwheel.binary.bundles.runtimes import find_faults, find_runtime
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.code_objects import (
     DeviceCodeError,
     NoRoomError,
@@ -26,7 +25,7 @@ from rocwheel.binary.code_objects import (
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_pe, is_thin_archive
 from rocwheel.binary.kpack.archive import KpackArchive, Scheme, read_archive
-from rocwheel.binary.kpack.markers import read_split_library
+from rocwheel.binary.kpack.markers import find_split_library
 from rocwheel.binary.kpack.write import (
     LEVELS,
     FileSink,
@@ -323,7 +322,7 @@ class FileRewrite:
 
 
 def _refuse_split_library(data: Data, name: str) -> None:
-    split = read_split_library(data, name=name) if is_host_file(data) else None
+    split = find_split_library(data, name=name)
     if split is not None:
         paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
         found = f"is a split library, whose code is in {', '.join(paths)}"

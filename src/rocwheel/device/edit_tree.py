@@ -68,6 +68,11 @@ def copy_file(path: Path, made: Path) -> None:
     """Copy a file with its times, and its permissions as far as they are safe."""
     with open_unchanged(path) as file, made.open("xb") as copy:
         shutil.copyfileobj(file, copy)
+    copy_status(path, made)
+
+
+def copy_status(path: Path, made: Path) -> None:
+    """Give a file or folder the times of another, and its permissions as far as they are safe."""
     shutil.copystat(path, made)
     made.chmod(safe_mode(path.stat().st_mode))
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.code_objects import NotTrimmableError, TargetId
 from rocwheel.binary.kind import is_binary
-from rocwheel.binary.kpack.markers import read_split_library
+from rocwheel.binary.kpack.markers import find_split_library
 from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT
@@ -209,7 +208,7 @@ class _Job:
             with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
                 code = read_file_code(data, member.source)
                 self.targets.before.update(code.targets)
-                self.is_host |= is_host_file(data) and read_split_library(data, name=member.source) is not None
+                self.is_host |= find_split_library(data, name=member.source) is not None
                 fate = self._fate(place, code)
                 if fate is PruneAction.EDITED:
                     self.targets.after.update(self._edit(member, wheel, data))

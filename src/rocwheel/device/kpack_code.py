@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.code_objects import Place, TargetId, parse_target_id, processor_of
 from rocwheel.binary.kernel_metadata import kernel_names
 from rocwheel.binary.kind import is_kpack
@@ -35,7 +34,7 @@ from rocwheel.binary.kpack.archive import (
     read_kernel,
     read_kernel_head,
 )
-from rocwheel.binary.kpack.markers import SplitUnit, find_archives, match_units, read_split_library, target_at
+from rocwheel.binary.kpack.markers import SplitUnit, find_archives, find_split_library, match_units, target_at
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count
 from rocwheel.targets.catalog import load_catalog
@@ -297,7 +296,7 @@ def open_kpack_code(
     if is_kpack(data):
         yield kpack_archive_code(data, read_archive(data, name=name))
         return
-    split = read_split_library(data, name=name) if is_host_file(data) else None
+    split = find_split_library(data, name=name)
     if split is None:
         yield None
         return

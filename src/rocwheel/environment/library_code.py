@@ -16,12 +16,11 @@ import msgspec
 
 from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.binary.bundles.device_code import iter_code_sources
-from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.code_objects import BundleEntryId, TargetId, parse_target_id
 from rocwheel.binary.elf.facts import read_soname
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
-from rocwheel.binary.kpack.markers import SplitUnit, read_split_library, target_at
+from rocwheel.binary.kpack.markers import SplitUnit, find_split_library, target_at
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import first_of
 from rocwheel.device.kpack_code import Lookup, SearchedArchive
@@ -73,7 +72,7 @@ def read_file_code(data: Data, *, place: str, source: str, package: str = "") ->
     found = FileCode(place=place, source=source, package=package, soname=read_soname(data, name=source))
     if is_kpack(data):
         return msgspec.structs.replace(found, archive=read_archive(data, name=source))
-    split = read_split_library(data, name=source) if is_host_file(data) else None
+    split = find_split_library(data, name=source)
     if split is not None:
         return msgspec.structs.replace(found, units=split.units)
     bundles = tuple(code.bundle.targets for code in iter_code_sources(data, name=source))

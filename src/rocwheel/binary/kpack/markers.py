@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES, as_code_section, find_pe_section, read_fat_binary
+from rocwheel.binary.bundles.wrappers import (
+    PE_MARKER_NAMES,
+    as_code_section,
+    find_pe_section,
+    is_host_file,
+    read_fat_binary,
+)
 from rocwheel.binary.code_objects import Place, parse_target_id
 from rocwheel.binary.elf.header import ElfBytes, read_header, read_section_table
 from rocwheel.binary.kpack.archive import KpackError, decode_map, decode_value, value_end
@@ -239,6 +245,11 @@ def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
             markers[wrapper.pointer.target] = _read_marker(data, wrapper, section, name)
     units = (SplitUnit(one.offset, one.index, markers[one.pointer.target]) for one in fat.wrappers)
     return SplitLibrary(name, tuple(units))
+
+
+def find_split_library(data: Data, *, name: str) -> SplitLibrary | None:
+    """Return what `read_split_library` does; none for what is no file that code can be in beside code for the host."""
+    return read_split_library(data, name=name) if is_host_file(data) else None
 
 
 def _find_section(data: Data, name: str) -> CodeSection:

@@ -37,7 +37,7 @@ from rocwheel.binary.elf.mapping import realigned, require_loadable
 from rocwheel.binary.kpack.markers import MARKER_SECTION
 from rocwheel.binary.pe.header import Image, PeBytes, PeSection, is_pe64, open_image
 from rocwheel.binary.pe.rewrite import PeRewrite, require_movable, rewrite_image
-from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.core.patch import FilePatch, Replacement, fill_gaps
 from rocwheel.device.split.host_layout import (
     ElfTables,
     NoRoomForCodeError,
@@ -53,7 +53,7 @@ from rocwheel.device.split.host_layout import (
 from rocwheel.device.trim_space import PAGE, page_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rocwheel.binary.bundles.wrappers import FatBinary
     from rocwheel.core.reading import Data
@@ -311,27 +311,26 @@ def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: S
     image = open_image(PeBytes(data, fat.name))
     require_movable(image)
     section, marker = _find_sections(image)
-    starts = _pack_image(section.address, bundles)
-    size = starts[-1] + len(bundles[-1]) - section.address if bundles else 0
-    _require_room(image, section, marker, size)
-    filled = _filled(image, section, size)
-    at = section.offset if section.file_size else _end_before(image, section)
-    place = (at, at + filled.file_size)
+    starts, size = _place_bundles(section.address, bundles, origin=section.address)
+    behind = (one.address for one in image.sections if one.address > section.address and one != marker)
+    room = min(behind, default=_LARGEST_IMAGE) - section.address
+    if size > room:
+        raise NoRoomForCodeError(Place(fat.name, section.offset), size, room)
+    alignment = max(image.header.file_alignment, 1)
+    file_size = -(-size // alignment) * alignment
+    filled = msgspec.structs.replace(section, memory_size=max(section.memory_size, size), file_size=file_size)
+    # A section without bytes gets its own behind those of the sections before it.
+    before = (one.end for one in image.sections[: image.sections.index(section)] if one.file_size)
+    at = section.offset if section.file_size else max([image.header.headers_size, *before])
+    code = (Replacement.of(start - section.address + at, one) for start, one in zip(starts, bundles, strict=True))
     rewrite = PeRewrite(
         sections=tuple(filled if one == section else one for one in image.sections if one != marker),
-        changes=((at + section.file_size, filled.file_size - section.file_size), (marker.end, -marker.file_size)),
-        content=tuple(_image_code(bundles, [start - section.address + at for start in starts], place)),
+        changes=((at + section.file_size, file_size - section.file_size), (marker.end, -marker.file_size)),
+        content=tuple(fill_gaps(code, at, at + file_size)),
         writes=write_image_wrappers(fat, (WrapperContent(image.header.image_base + starts[unit]) for unit in units)),
         placed=((section.name, at),),
     )
     return rewrite_image(data, image, rewrite)
-
-
-def _filled(image: Image, section: PeSection, size: int) -> PeSection:
-    """Return the section with ``size`` bytes in the file, filled up to the file alignment, and no less memory."""
-    alignment = max(image.header.file_alignment, 1)
-    file_size = -(-size // alignment) * alignment
-    return msgspec.structs.replace(section, memory_size=max(section.memory_size, size), file_size=file_size)
 
 
 def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
@@ -349,39 +348,17 @@ def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
     return section, last
 
 
-def _pack_image(address: int, bundles: Sequence[Data]) -> list[int]:
-    """Return the address of each bundle: the first at ``address``, each on a page."""
+def _place_bundles(address: int, bundles: Sequence[Data], *, origin: int = 0) -> tuple[list[int], int]:
+    """Return the address of each bundle, the first at ``address``, and how many bytes they take.
+
+    The others are on pages, which count from ``origin``.
+    """
     starts: list[int] = []
-    position = 0
+    position = address
     for bundle in bundles:
-        starts.append(address + page_end(position))
-        position = page_end(position) + len(bundle)
-    return starts
-
-
-def _require_room(image: Image, section: PeSection, marker: PeSection, size: int) -> None:
-    behind = (one.address for one in image.sections if one.address > section.address and one != marker)
-    room = min(behind, default=_LARGEST_IMAGE) - section.address
-    if size > room:
-        raise NoRoomForCodeError(Place(image.source.name, section.offset), size, room)
-
-
-def _end_before(image: Image, section: PeSection) -> int:
-    """Return the file offset where the bytes of a section without any belong: behind those of the ones before it."""
-    before = image.sections[: image.sections.index(section)]
-    return max([image.header.headers_size, *(one.end for one in before if one.file_size)])
-
-
-def _image_code(bundles: Sequence[Data], starts: Sequence[int], place: tuple[int, int]) -> Iterator[Replacement]:
-    """Yield the bundles at file offsets ``starts``, and zeros for all the rest of their ``place``."""
-    position, stop = place
-    for start, bundle in zip(starts, bundles, strict=True):
-        if position < start:
-            yield Replacement(position, start)
-        yield Replacement.of(start, bundle)
-        position = start + len(bundle)
-    if position < stop:
-        yield Replacement(position, stop)
+        starts.append(origin + page_end(position - origin) if starts else position)
+        position = starts[-1] + len(bundle)
+    return starts, position - address
 
 
 def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, name: str) -> FilePatch:
@@ -403,15 +380,27 @@ def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, 
         return plan_fat_image(data, fat, bundles, units)
     source = ElfBytes(data, name)
     host = _read(source)
-    starts, size = _pack(fat.section.address, bundles)
+    starts, size = _place_bundles(fat.section.address, bundles)
     layout = lay_out_code(host, size)
     writes = [
         write
         for wrapper, unit in zip(fat.wrappers, units, strict=True)
         for write in write_wrapper(source, host.tables.header.machine, wrapper, WrapperContent(starts[unit]))
     ]
-    fat_file = rewrite_file(source, host.tables, _rewrite(host, layout, size, tuple(writes)))
-    return fat_file.then(FilePatch(fat_file.size, tuple(_code(host, layout, starts, bundles))))
+    section = msgspec.structs.replace(host.fat, type=SHT_PROGBITS, offset=layout.start, size=size)
+    rewrite = Rewrite(
+        segments=layout.segments,
+        sections=((host.fat, section), *([(host.marker, None)] if host.marker else [])),
+        added=(),
+        changes=((layout.at, layout.inserted),),
+        content=(Replacement(layout.at, layout.at + layout.inserted),) if layout.inserted else (),
+        writes=tuple(writes),
+        holder=layout.holder,
+    )
+    by = layout.start - host.fat.address
+    code = (Replacement.of(start + by, bundle) for start, bundle in zip(starts, bundles, strict=True))
+    fat_file = rewrite_file(source, host.tables, rewrite)
+    return fat_file.then(FilePatch(fat_file.size, tuple(fill_gaps(code, layout.start, layout.start + layout.room))))
 
 
 def _read(source: ElfBytes) -> HostTables:
@@ -425,41 +414,3 @@ def _read(source: ElfBytes) -> HostTables:
     assert section is not None, "that is where the wrappers were found"
     marker = next((one for one in sections if one.name == MARKER_SECTION), None)
     return HostTables(source.name, ElfTables(header, segments, sections), section, marker)
-
-
-def _pack(address: int, bundles: Sequence[Data]) -> tuple[list[int], int]:
-    """Return the address of each bundle, the first at ``address``, and how many bytes they take."""
-    starts: list[int] = []
-    position = address
-    for bundle in bundles:
-        starts.append(position if not starts else -(-position // PAGE) * PAGE)
-        position = starts[-1] + len(bundle)
-    return starts, position - address
-
-
-def _rewrite(host: HostTables, layout: FatLayout, size: int, writes: tuple[Replacement, ...]) -> Rewrite:
-    """Return what becomes of the file but for the code: room for it, and no marker."""
-    fat = msgspec.structs.replace(host.fat, type=SHT_PROGBITS, offset=layout.start, size=size)
-    gone = [(host.marker, None)] if host.marker else []
-    return Rewrite(
-        segments=layout.segments,
-        sections=((host.fat, fat), *gone),
-        added=(),
-        changes=((layout.at, layout.inserted),),
-        content=(Replacement(layout.at, layout.at + layout.inserted),) if layout.inserted else (),
-        writes=writes,
-        holder=layout.holder,
-    )
-
-
-def _code(host: HostTables, layout: FatLayout, starts: Sequence[int], bundles: Sequence[Data]) -> Iterator[Replacement]:
-    """Yield the bundles, and zeros for all the rest of the room."""
-    by = layout.start - host.fat.address
-    position = layout.start
-    for start, bundle in zip(starts, bundles, strict=True):
-        if position < start + by:
-            yield Replacement(position, start + by)
-        yield Replacement.of(start + by, bundle)
-        position = start + by + len(bundle)
-    if position < layout.start + layout.room:
-        yield Replacement(position, layout.start + layout.room)

@@ -28,7 +28,6 @@ from rocwheel.binary.pe.rewrite import PeRewrite, SignedFileError, has_room_for_
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.split.host_layout import (
     ElfTables,
-    HostLayout,
     NotSplittableError,
     Rewrite,
     WrapperContent,
@@ -62,7 +61,9 @@ def plan_host_image(data: Data, fat: FatBinary, content: bytes, links: Sequence[
     library = _read_image(data, fat)
     image, section = library.image, library.section
     marker = _marker(image, len(content))
-    kept = tuple(_emptied(one) if one == section else one for one in image.sections)
+    memory_size = section.memory_size or section.file_size
+    emptied = msgspec.structs.replace(section, memory_size=memory_size, file_size=0, offset=0)
+    kept = tuple(emptied if one == section else one for one in image.sections)
     end = sections_end(image)
     at = end - section.file_size
     contents = (
@@ -78,11 +79,6 @@ def plan_host_image(data: Data, fat: FatBinary, content: bytes, links: Sequence[
     return rewrite_image(data, image, rewrite)
 
 
-def _emptied(section: PeSection) -> PeSection:
-    size = section.memory_size or section.file_size
-    return msgspec.structs.replace(section, memory_size=size, file_size=0, offset=0)
-
-
 def _read_image(data: Data, fat: FatBinary) -> FatImage:
     try:
         library = read_fat_image(data, fat)
@@ -90,7 +86,14 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
         raise NotSplittableError.because(e) from e
     except SignedFileError as e:
         raise NotSplittableError(Place(fat.name), e.found, expected=e.expected, remedy=e.remedy) from e
-    _require_room(library)
+    header = library.image.header
+    if not has_room_for_section(library.image):
+        end = header.sections_offset + header.section_count * SECTION_LAYOUT.size
+        raise NotSplittableError(
+            Place(fat.name, end),
+            f"no room for one more section header behind the {header.section_count} that end at {end:#x}",
+            expected=f"{SECTION_LAYOUT.size} free bytes before {header.headers_size:#x}, where the headers end",
+        )
     known = {wrapper.pointer.stored_at for wrapper in fat.wrappers}
     for at, target in library.pointers:
         if at not in known:
@@ -100,17 +103,6 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
                 expected="pointers to device code in wrappers only",
             )
     return library
-
-
-def _require_room(library: FatImage) -> None:
-    header = library.image.header
-    if not has_room_for_section(library.image):
-        end = header.sections_offset + header.section_count * SECTION_LAYOUT.size
-        raise NotSplittableError(
-            Place(library.name, end),
-            f"no room for one more section header behind the {header.section_count} that end at {end:#x}",
-            expected=f"{SECTION_LAYOUT.size} free bytes before {header.headers_size:#x}, where the headers end",
-        )
 
 
 def _marker(image: Image, size: int) -> PeSection:
@@ -160,7 +152,10 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
     fat = _find_code(data, name)
     if fat is None:
         return FilePatch(len(data))
-    _check_links(fat, markers, links)
+    indices_fit = all(0 <= link.index <= _LARGEST_INDEX and 0 <= link.marker < len(markers) for link in links)
+    if len(links) != len(fat.wrappers) or not indices_fit:
+        msg = f"{fat.name}: {len(links)} links for {len(fat.wrappers)} wrappers and {len(markers)} markers"
+        raise ValueError(msg)
     if is_pe64(data):
         content, starts = encode_markers(markers)
         return plan_host_image(data, fat, content, [(starts[link.marker], link.index) for link in links])
@@ -182,8 +177,16 @@ def _plan_library(
         )
     ]
     _require_alone(library, writes)
-    tables = ElfTables(library.header, library.segments, library.sections)
-    return rewrite_file(source, tables, _rewrite(library, layout, content, tuple(writes)))
+    padded = content.ljust(layout.marker_room, b"\0")
+    rewrite = Rewrite(
+        segments=layout.segments,
+        sections=((library.section, layout.fat),),
+        added=(layout.marker,),
+        changes=layout.changes,
+        content=(Replacement(library.start, layout.zeros_to),),
+        writes=(*writes, Replacement.of(layout.marker.offset, padded)),
+    )
+    return rewrite_file(source, ElfTables(library.header, library.segments, library.sections), rewrite)
 
 
 def _find_code(data: Data, name: str) -> FatBinary | None:
@@ -209,13 +212,6 @@ def _section_names(data: Data, name: str) -> list[str] | None:
     source = ElfBytes(data, name)
     header = read_header(source)
     return None if header.type == ET_REL else [section.name for section in read_section_table(source, header)]
-
-
-def _check_links(fat: FatBinary, markers: Sequence[Marker], links: Sequence[UnitLink]) -> None:
-    indices_fit = all(0 <= link.index <= _LARGEST_INDEX and 0 <= link.marker < len(markers) for link in links)
-    if len(links) != len(fat.wrappers) or not indices_fit:
-        msg = f"{fat.name}: {len(links)} links for {len(fat.wrappers)} wrappers and {len(markers)} markers"
-        raise ValueError(msg)
 
 
 def _read(data: Data, fat: FatBinary) -> FatLibrary:
@@ -244,16 +240,3 @@ def _require_alone(library: FatLibrary, writes: Sequence[Replacement]) -> None:
                 f"a pointer to address {pointer.target:#x}, inside the device code",
                 expected="pointers to device code in wrappers only",
             )
-
-
-def _rewrite(library: FatLibrary, layout: HostLayout, content: bytes, writes: tuple[Replacement, ...]) -> Rewrite:
-    """Return what becomes of the file: the code is gone, or zeros, and the marker stands behind it."""
-    marker, padded = layout.marker, content.ljust(layout.marker_room, b"\0")
-    return Rewrite(
-        segments=layout.segments,
-        sections=((library.section, layout.fat),),
-        added=(marker,),
-        changes=layout.changes,
-        content=(Replacement(library.start, layout.zeros_to),),
-        writes=(*writes, Replacement.of(marker.offset, padded)),
-    )

@@ -42,7 +42,7 @@ from rocwheel.binary.elf.header import (
 from rocwheel.binary.elf.patch import SectionTable, order_sections, patch_of_writes, require_plain_numbers
 from rocwheel.binary.elf.relocations import INFO_AT, pack_relative
 from rocwheel.binary.kpack.markers import MARKER_SECTION
-from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.core.patch import FilePatch, Replacement, fill_gaps
 from rocwheel.device.trim_space import PAGE, SPARES_OF_LIBRARY, SPARES_OF_PROGRAM, cut_segment
 
 if TYPE_CHECKING:
@@ -149,12 +149,12 @@ def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, nam
         found = f"program headers at {headers.offset:#x} that are not loaded by a last segment of their own"
         remedy = "Join the file that was there before it was split."
         raise NotJoinableError(Place(name, headers.offset), found, expected="them where they can move", remedy=remedy)
-    return tuple(_moved(segment, inserted) if segment in {headers, holder} else segment for segment in segments)
-
-
-def _moved(segment: Segment, by: int) -> Segment:
-    address, physical = segment.address + by, segment.physical_address + by
-    return msgspec.structs.replace(segment, address=address, physical_address=physical)
+    return tuple(
+        msgspec.structs.replace(s, address=s.address + inserted, physical_address=s.physical_address + inserted)
+        if s in {headers, holder}
+        else s
+        for s in segments
+    )
 
 
 _MARKER_ALIGNMENT = 16
@@ -245,15 +245,15 @@ def _without_code(library: FatLibrary, marker: Section, gain: int, *, is_program
     tables, holder = (library.segments, [*sections, marker]), library.holder
     # The segment goes on behind the code that leaves: with the marker, if with nothing else.
     cut = cut_segment(tables, holder, (library.start, marker.offset), name=library.fat.name, spares=spares)
-    segments = tuple(_with_memory(segment, holder, marker) for segment in cut.segments)
+    # What is left of the segment has memory up to the marker.
+    segments = tuple(
+        msgspec.structs.replace(segment, memory_size=marker.address - holder.address)
+        if segment.address == holder.address and segment in load_segments([segment])
+        else segment
+        for segment in cut.segments
+    )
     changes = ((marker.offset, -gain), (cut.padded_at, cut.padding))
     return HostLayout(segments, fat, marker, marker.offset - gain, library.stop - marker.offset, changes)
-
-
-def _with_memory(segment: Segment, holder: Segment, marker: Section) -> Segment:
-    """Return what is left of ``holder`` with memory up to the marker; other program headers as they are."""
-    is_left = segment in load_segments([segment]) and segment.address == holder.address
-    return msgspec.structs.replace(segment, memory_size=marker.address - holder.address) if is_left else segment
 
 
 _OFFSET: Final = Struct("<Q")
@@ -306,19 +306,10 @@ def rewrite_file(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> FileP
     require_plain_numbers(source, tables.sections)
     tail = _plan_tail(source, tables, rewrite)
     edits = patch_of_writes(_iter_edits(source, tables, rewrite, tail), tail.size, name=source.name)
-    moved = _without_gaps(tuple(tail.moves.iter_moved(source.size)))
-    pieces = sorted([*rewrite.content, *moved], key=lambda piece: piece.start)
+    moved = tuple(tail.moves.iter_moved(source.size))
+    filled = fill_gaps(moved, moved[0].start if moved else 0)
+    pieces = sorted([*rewrite.content, *filled], key=lambda piece: piece.start)
     return FilePatch(tail.moves.offset(source.size), tuple(pieces)).then(edits)
-
-
-def _without_gaps(pieces: Sequence[Replacement]) -> Iterator[Replacement]:
-    """Yield ``pieces`` in their rising order, with zeros in between."""
-    position = pieces[0].start if pieces else 0
-    for piece in pieces:
-        if position < piece.start:
-            yield Replacement(position, piece.start)
-        yield piece
-        position = piece.stop
 
 
 def _plan_tail(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> _Tail:
@@ -345,7 +336,10 @@ def _growths(tables: ElfTables, names_size: int, count: int, loaded_end: int) ->
     """Yield by how many bytes the tables grow that nothing loaded follows: they do so in their place."""
     header, names = tables.header, tables.sections[tables.header.section_names_index]
     if names.offset >= loaded_end:
-        yield names.offset + names.size, _aligned(names_size - names.size, _alignment_behind(tables, names))
+        # As far as it is of any use, what is behind them stays aligned.
+        behind = (s.alignment for s in tables.sections if s.type != SHT_NULL and s.offset > names.offset)
+        alignment = min(max([_TABLE_ALIGNMENT, *behind]), _LARGEST_ALIGNMENT)
+        yield names.offset + names.size, _aligned(names_size - names.size, alignment)
     if header.sections_offset >= loaded_end:
         stop = header.sections_offset + header.section_count * SECTION_LAYOUT.size
         yield stop, (count - len(tables.sections)) * SECTION_LAYOUT.size
@@ -355,23 +349,12 @@ def _name_sections(added: Sequence[Section], names: bytes) -> tuple[list[Section
     """Return new sections with the place of their names, and the section names with theirs."""
     named = []
     for section in added:
-        names, at = _with_name(names, section.name.encode())
+        name = section.name.encode() + b"\0"
+        at = names.find(b"\0" + name) + 1
+        if not at:
+            names, at = names + name, len(names)
         named.append(msgspec.structs.replace(section, name_offset=at))
     return named, names
-
-
-def _with_name(names: bytes, name: bytes) -> tuple[bytes, int]:
-    """Return the section names with one more, unless it is there, and where it begins."""
-    found = names.find(b"\0" + name + b"\0")
-    if found >= 0:
-        return names, found + 1
-    return names + name + b"\0", len(names)
-
-
-def _alignment_behind(tables: ElfTables, names: Section) -> int:
-    """Return what the sections behind the section names ask of their file offsets, as far as that is of any use."""
-    behind = (s.alignment for s in tables.sections if s.type != SHT_NULL and s.offset > names.offset)
-    return min(max([_TABLE_ALIGNMENT, *behind]), _LARGEST_ALIGNMENT)
 
 
 def _aligned(size: int, alignment: int) -> int:
@@ -415,13 +398,11 @@ def _pack_sections(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: 
         new = changed.get(section) or section
         if section == names:
             sections.append(msgspec.structs.replace(new, offset=tail.names_at, size=len(tail.names)))
-        elif section in changed or _is_empty(section):
+        # What is loaded and takes no bytes of the file stays with what is before it.
+        elif section in changed or (
+            section.type == SHT_NOBITS and section.flags & SHF_ALLOC and not section.flags & SHF_TLS
+        ):
             sections.append(msgspec.structs.replace(new, offset=tail.moves.end(min(new.offset, source.size))))
         else:
             sections.append(msgspec.structs.replace(new, offset=_moved_place(new.offset, source, tail)))
     return msgspec.structs.replace(tail.table, sections=tuple(sections)).pack()
-
-
-def _is_empty(section: Section) -> bool:
-    """Return whether a section is loaded, but takes no bytes of the file: it stays with what is before it."""
-    return section.type == SHT_NOBITS and bool(section.flags & SHF_ALLOC) and not section.flags & SHF_TLS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,8 @@ from rocwheel.core.patch import write_patch
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, have_same_bytes
 from rocwheel.core.workers import attempt_all, map_collecting, raise_all
-from rocwheel.core.writing import new_folder, safe_mode
-from rocwheel.device.edit_tree import copy_file
+from rocwheel.core.writing import new_folder
+from rocwheel.device.edit_tree import copy_file, copy_status
 from rocwheel.device.split.joining import JoinPlan, JoinStorage, plan_join, plan_joins
 from rocwheel.device.split.split_tree import Listing, list_source
 from rocwheel.device.split.splitting import NamedFile
@@ -205,12 +204,11 @@ def _write_file(file: NamedFile, plan: _Plan, made: Path, progress: Progress) ->
         return
     with (
         file.content.view() as data,
-        plan_join(data, join.units, join.links, plan.storage, name=file.path) as patch,
+        plan_join(data, join, plan.storage, name=file.path) as patch,
         new.open("xb") as output,
     ):
         write_patch(output, data, patch)
-    shutil.copystat(old, new)
-    new.chmod(safe_mode(old.stat().st_mode))
+    copy_status(old, new)
     progress.advance(join.code_size)
 
 
@@ -221,6 +219,4 @@ def _finish_folders(plan: _Plan, made: Path) -> None:
         if folder in emptied and not any((made / folder).iterdir()):
             (made / folder).rmdir()
             continue
-        old = plan.overlay.root_of[folder] / folder
-        shutil.copystat(old, made / folder)
-        (made / folder).chmod(safe_mode(old.stat().st_mode))
+        copy_status(plan.overlay.root_of[folder] / folder, made / folder)

@@ -173,7 +173,7 @@ class _Joining:
         content = self._code[member.name]
         with ExitStack() as stack:
             data = stack.enter_context(content.view())
-            patch = stack.enter_context(plan_join(data, plan.units, plan.links, self._storage, name=member.source))
+            patch = stack.enter_context(plan_join(data, plan, self._storage, name=member.source))
             wheel.add(member.name, safe_mode(member.mode), PatchedContent(content, patch))
             # The bundles go with the block.
             packer.drain()

@@ -14,11 +14,10 @@ from rocwheel.binary.bundles.compressed import write_compressed_bundle
 from rocwheel.binary.bundles.plain import BUNDLE_ALIGNMENT, lay_out_bundle, spell_host
 from rocwheel.binary.bundles.runtimes import choose_version, last_stopping_release
 from rocwheel.binary.bundles.storage import announce_level, stronger_level
-from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.code_objects import BundleEntryId, DeviceCodeError, Place, TargetId, parse_target_id
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KERNEL_LIMIT, KpackArchive, KpackEntry, iter_kernel, read_archive, split_key
-from rocwheel.binary.kpack.markers import SplitLibrary, check_sizes, leads_to, read_split_library
+from rocwheel.binary.kpack.markers import SplitLibrary, check_sizes, find_split_library, leads_to
 from rocwheel.binary.kpack.write import FileSink, Storing, recompress_archive, select_entries
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
@@ -55,6 +54,10 @@ class ArchiveFile(msgspec.Struct, frozen=True):
     path: str
     content: FileRange
     archive: KpackArchive
+
+    def holds_only(self, binaries: Collection[str]) -> bool:
+        """Return whether all of its code is of ``binaries``, given by their kernel names."""
+        return all(entry.binary in binaries for entry in self.archive.entries)
 
 
 class FoundCode(msgspec.Struct, frozen=True):
@@ -175,21 +178,6 @@ class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[UnitFault, ...]
     renumbered: dict[tuple[str, int], int]
     """By the archive's path and index in it, the unit that a code object belongs to, where that is another."""
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.faults
-
-    @property
-    def doubtful(self) -> tuple[str, ...]:
-        """The archives that lack units, and whose code objects can't be told apart: indices may be wrong, too."""
-        return tuple(fault.archive for fault in self.faults if not fault.is_clear)
-
-    @property
-    def can_be_mended(self) -> bool:
-        """Whether it is known which unit each code object belongs to."""
-        return not self.doubtful
 
     def texts(self) -> tuple[str, ...]:
         """Return what is wrong, a text for each archive."""
@@ -321,12 +309,8 @@ class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def plan_join(
-    data: Data, units: Sequence[UnitCode], links: Sequence[int], storage: JoinStorage | None = None, *, name: str
-) -> Iterator[FilePatch]:
-    """Yield the patch that puts the code of ``units`` into the host file ``data``.
-
-    ``links`` says which of them each wrapper points to.
+def plan_join(data: Data, join: JoinPlan, storage: JoinStorage | None = None, *, name: str) -> Iterator[FilePatch]:
+    """Yield the patch that puts the code of a plan into the host file ``data``.
 
     Bundles wait in a nameless file while the block lasts, so that memory holds a few megabytes of one, whatever their
     number and size. Where they have no room in the file, all are compressed, with the lowest level by which they fit.
@@ -334,21 +318,19 @@ def plan_join(
     there is no space for the nameless file.
     """
     with ExitStack() as stack:
-        yield _fit(data, units, links, storage or JoinStorage(), name, stack)
+        yield _fit(data, join, storage or JoinStorage(), name, stack)
 
 
-def _fit(
-    data: Data, units: Sequence[UnitCode], links: Sequence[int], storage: JoinStorage, name: str, stack: ExitStack
-) -> FilePatch:
-    level, packed = storage.level, [storage.compress or unit.was_compressed for unit in units]
-    plain = _spool_plain(units, packed, name, stack)
+def _fit(data: Data, join: JoinPlan, storage: JoinStorage, name: str, stack: ExitStack) -> FilePatch:
+    level, packed = storage.level, [storage.compress or unit.was_compressed for unit in join.units]
+    plain = _spool_plain(join.units, packed, name, stack)
     while True:
-        found = _plan(data, _spool_packed(plain, packed, level, name, stack), links, name)
+        found = _plan(data, _spool_packed(plain, packed, level, name, stack), join.links, name)
         if isinstance(found, FilePatch):
             return found
         if not all(packed):
-            packed = [True] * len(units)
-            plain = _spool_plain(units, packed, name, stack)
+            packed = [True] * len(join.units)
+            plain = _spool_plain(join.units, packed, name, stack)
             continue
         raw_size = sum(map(len, plain))
         stronger = stronger_level(level, raw_size, found.size, found.room)
@@ -448,7 +430,7 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
 
     def plan_file(file: NamedFile) -> None:
         with file.content.view() as data:
-            library = read_split_library(data, name=file.name) if is_host_file(data) else None
+            library = find_split_library(data, name=file.name)
         if library is not None:
             names.update(unit.marker.kernel_name for unit in library.units)
             read.update(found.path for unit in library.units for found in archives_of(file.path, unit, archives))
@@ -460,7 +442,7 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
     if not joins and not problems:
         problems.append(InputError(subject, "no library whose code is in archives", remedy=remedy))
     raise_all(subject, problems)
-    used = (f.path for f in archives if f.path in read and {entry.binary for entry in f.archive.entries} <= names)
+    used = (file.path for file in archives if file.path in read and file.holds_only(names))
     return Joins(joins, frozenset(used), tuple(warnings))
 
 
@@ -490,12 +472,6 @@ class CheckedFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The libraries that were mended, by their paths."""
 
 
-class _Fault(msgspec.Struct, frozen=True):
-    file: NamedFile
-    library: SplitLibrary
-    check: IndexCheck
-
-
 @contextmanager
 def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> Iterator[CheckedFiles]:
     """Yield ``files`` and what is wrong with the libraries among them that are split already.
@@ -508,17 +484,19 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
     archives = [archive for found in map_collecting(subject, read_archive_file, files) for archive in found]
     libraries = [found for libraries in map_collecting(subject, _read_library, files) for found in libraries]
     lost = tuple(text for file, library in libraries for text in _lost_archives(file, library, archives))
-    found = map_collecting(subject, lambda pair: _find_fault(*pair, archives), libraries)
-    faults = [fault for fault in found if not fault.check.is_sound]
+    checks = map_collecting(
+        subject, lambda one: check_indices(one[0].path, one[1], archives, name=one[0].name), libraries
+    )
+    faults = [(*one, check) for one, check in zip(libraries, checks, strict=True) if check.faults]
     if not mend:
-        texts = (text for fault in faults for text in fault.check.texts())
+        texts = (text for _, _, check in faults for text in check.texts())
         yield CheckedFiles(files=tuple(files), warnings=(*lost, *texts))
         return
     with ExitStack() as stack:
-        joined = map_collecting(subject, lambda fault: _joined(fault, archives, stack), faults)
-        names = {unit.marker.kernel_name for fault in faults for unit in fault.library.units}
+        joined = map_collecting(subject, lambda fault: _joined(*fault, archives, stack), faults)
+        names = {unit.marker.kernel_name for _, library, _ in faults for unit in library.units}
         replaced = {file.path: file for file in joined}
-        gone = {file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names}
+        gone = {file.path for file in archives if file.holds_only(names)}
         others = [file for file in archives if file.path not in gone]
         parts = map_collecting(subject, lambda file: _without(file, names, stack), others)
         replaced |= {file.path: file for found in parts for file in found}
@@ -528,25 +506,33 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
 
 def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> list[NamedFile]:
     """Return an archive without code of the libraries ``names``, in a nameless file; none if it has none of it."""
+    name = file.archive.name
     part = select_entries(file.archive, [entry for entry in file.archive.entries if entry.binary not in names])
     if len(part.entries) == len(file.archive.entries):
         return []
-    storing = Storing(part.scheme)
+    with file.content.view() as data, open_workers(1) as executor:
+
+        def write(made: IO[bytes]) -> None:
+            recompress_archive(data, part, FileSink(made), Storing(part.scheme), executor)
+
+        return [NamedFile(file.path, _nameless(write, stack, name, "what is left of it"), name)]
+
+
+def _nameless(write: Callable[[IO[bytes]], None], stack: ExitStack, name: str, what: str) -> FileRange:
+    """Return what ``write`` writes to a nameless file that ``stack`` closes; raise `WorkError` if it has no room."""
     try:
         made = stack.enter_context(open_temporary(buffering=-1))
-        with file.content.view() as data, open_workers(1) as executor:
-            recompress_archive(data, part, FileSink(made), storing, executor)
+        write(made)
         made.flush()
-        size = made.seek(0, 2)
+        return FileRange(path_of(made), 0, made.seek(0, 2))
     except OSError as e:
-        raise no_room(file.archive.name, "what is left of it", e) from e
-    return [NamedFile(file.path, FileRange(path_of(made), 0, size), file.archive.name)]
+        raise no_room(name, what, e) from e
 
 
 def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
     with file.content.view() as data:
         require_sound_image(data, name=file.name)
-        library = read_split_library(data, name=file.name) if is_host_file(data) else None
+        library = find_split_library(data, name=file.name)
     return [] if library is None else [(file, library)]
 
 
@@ -558,23 +544,16 @@ def _lost_archives(file: NamedFile, library: SplitLibrary, archives: Sequence[Ar
         yield f"{file.name}: was split before, and none of these archives of its code is there: {', '.join(paths)}"
 
 
-def _find_fault(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> _Fault:
-    return _Fault(file, library, check_indices(file.path, library, archives, name=file.name))
-
-
-def _joined(fault: _Fault, archives: Sequence[ArchiveFile], stack: ExitStack) -> NamedFile:
+def _joined(
+    file: NamedFile, library: SplitLibrary, check: IndexCheck, archives: Sequence[ArchiveFile], stack: ExitStack
+) -> NamedFile:
     """Return the library with its code, in a nameless file that ``stack`` closes."""
-    path, name = fault.file.path, fault.file.name
-    if not fault.check.can_be_mended:
-        found = f"units are missing from {', '.join(fault.check.doubtful)}, and indices in it may be wrong"
+    # Of archives that lack units, kernels may not tell which unit each code object is of.
+    if doubtful := [fault.archive for fault in check.faults if not fault.is_clear]:
+        found = f"units are missing from {', '.join(doubtful)}, and indices in it may be wrong"
         expected = "an archive with all units, and kernels of different names in each"
-        raise InputError(name, found, expected=expected, remedy="Leave out --mend, or split the original again.")
-    join = plan_library_join(path, fault.library, archives, renumbered=fault.check.renumbered)
-    with fault.file.content.view() as data, plan_join(data, join.units, join.links, name=name) as patch:
-        try:
-            made = stack.enter_context(open_temporary(buffering=-1))
-            write_patch(made, data, patch)
-            made.flush()
-        except OSError as e:
-            raise no_room(name, "the library with its code", e) from e
-    return NamedFile(path, FileRange(path_of(made), 0, patch.size), fault.file.name)
+        raise InputError(file.name, found, expected=expected, remedy="Leave out --mend, or split the original again.")
+    join = plan_library_join(file.path, library, archives, renumbered=check.renumbered)
+    with file.content.view() as data, plan_join(data, join, name=file.name) as patch:
+        made = _nameless(lambda new: write_patch(new, data, patch), stack, file.name, "the library with its code")
+    return NamedFile(file.path, made, file.name)

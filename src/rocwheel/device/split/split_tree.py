@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,12 +19,20 @@ from rocwheel.core.patch import FilePatch, write_patch
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, iter_pieces, unchanged
 from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
-from rocwheel.core.writing import new_folder, safe_mode
+from rocwheel.core.writing import new_folder
 from rocwheel.device.edit_file import is_signed_image
-from rocwheel.device.edit_tree import copy_file, list_tree, require_regular
+from rocwheel.device.edit_tree import copy_file, copy_status, list_tree, require_regular
 from rocwheel.device.split.host_file import plan_host_file
 from rocwheel.device.split.joining import CheckedFiles, checked_files
-from rocwheel.device.split.splitting import LackingCode, NamedFile, SplitChoice, Workers, plan_split, write_archives
+from rocwheel.device.split.splitting import (
+    LackingCode,
+    NamedFile,
+    SplitChoice,
+    StayingCode,
+    Workers,
+    plan_split,
+    write_archives,
+)
 from rocwheel.device.split.units import is_archive_folder
 from rocwheel.targets.kernel_files import classify_path
 from rocwheel.wheels.binaries import inner_wheel_warnings
@@ -118,13 +125,10 @@ def require_free(plan: SplitPlan, taken: Iterable[str]) -> None:
     """Raise `InputError`, or `ProblemsError` for several, for archives whose place is among the paths ``taken``."""
     names = {path.lower() for path in taken}
     places = dict.fromkeys(archive.path for archive in plan.iter_archives())
-    problems = [_taken(path) for path in places if path.lower() in names]
-    raise_all("archives", problems)
-
-
-def _taken(path: str) -> InputError:
     remedy = "Join first, or name another folder by --archives."
-    return InputError(path, "is in the tree, and would be made", expected="a tree without it", remedy=remedy)
+    found, expected = "is in the tree, and would be made", "a tree without it"
+    there = [path for path in places if path.lower() in names]
+    raise_all("archives", [InputError(path, found, expected=expected, remedy=remedy) for path in there])
 
 
 def _require_folder(root: Path, path: str, rest: str) -> None:
@@ -241,20 +245,14 @@ class Placer:
         with file.content.view() as data, made.open("xb") as new:
             for piece in iter_pieces(data):
                 new.write(piece)
-        shutil.copystat(old, made)
-        made.chmod(safe_mode(old.stat().st_mode))
+        copy_status(old, made)
 
     def write_patched(self, file: HostFile, path: str, patch: FilePatch) -> None:
         """Write ``file``, changed by ``patch``, under its name ``path``."""
         old, made = self._listing.root / path, self.path_of(path)
         with unchanged(old), file.content.view() as data, made.open("xb") as new:
             write_patch(new, data, patch)
-        shutil.copystat(old, made)
-        made.chmod(safe_mode(old.stat().st_mode))
-
-    def link(self, alias: str, first: str) -> None:
-        """Give the file made for ``first`` another name."""
-        self.path_of(alias).hardlink_to(self.path_of(first))
+        copy_status(old, made)
 
     def finish_folders(self) -> None:
         """Give folders the permissions and times that they have in the old tree, the deepest first."""
@@ -262,8 +260,7 @@ class Placer:
             old = self._listing.root / folder
             for made in (self._made / name / folder for name in {HOST_FOLDER, *self._placement.folder_of.values()}):
                 if made.is_dir():
-                    shutil.copystat(old, made)
-                    made.chmod(safe_mode(old.stat().st_mode))
+                    copy_status(old, made)
 
 
 class SplitLibraryReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,13 +274,6 @@ class SplitLibraryReport(msgspec.Struct, frozen=True, kw_only=True):
     archives: tuple[str, ...]
     zeros: int = 0
     """Bytes of zeros in the place of its code, which can't leave the file; 0 for less than a mebibyte."""
-
-
-class StayingCode(msgspec.Struct, frozen=True):
-    """A file of the host folder with device code in it, or what looks like it, and why that stays."""
-
-    path: str
-    reason: str
 
 
 class TargetShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -319,7 +309,18 @@ def make_report(plan: SplitPlan, sizes: Mapping[str, int] | None) -> SplitReport
     """Return the report of ``plan``; ``sizes`` are those of the archives, by their paths, if they were written."""
     return SplitReport(
         host_files=len(plan.host),
-        libraries=tuple(_report_library(file) for file in plan.host if file.library is not None),
+        libraries=tuple(
+            SplitLibraryReport(
+                path=file.path,
+                units=len(library.units),
+                code=library.code_size,
+                size_before=file.content.size,
+                size_after=file.size,
+                archives=tuple(archive.path for archive in library.archives),
+                zeros=file.zeros,
+            )
+            for file, library in plan.libraries
+        ),
         targets=tuple(_share(plan, target, sizes) for target in plan.targets),
         staying=tuple(StayingCode(file.path, file.remark) for file in plan.host if file.remark),
         left_out=plan.left_out,
@@ -327,32 +328,13 @@ def make_report(plan: SplitPlan, sizes: Mapping[str, int] | None) -> SplitReport
     )
 
 
-def _report_library(file: HostFile) -> SplitLibraryReport:
-    assert file.library is not None
-    return SplitLibraryReport(
-        path=file.path,
-        units=len(file.library.units),
-        code=file.library.code_size,
-        size_before=file.content.size,
-        size_after=file.size,
-        archives=tuple(archive.path for archive in file.library.archives),
-        zeros=file.zeros,
-    )
-
-
 def _share(plan: SplitPlan, target: str, sizes: Mapping[str, int] | None) -> TargetShare:
     archives = [archive for archive in plan.iter_archives() if archive.target == target]
     files = [file for file in plan.device if file.target == target]
-    size = _size(archives, sizes)
-    whole = None if size is None else size + sum(file.content.size for file in files)
-    return TargetShare(target=target, archives=len(archives), files=len(files), size=whole)
-
-
-def _size(archives: Sequence[PlannedArchive], sizes: Mapping[str, int] | None) -> int | None:
-    """Return the size of some archives; none where they are not written."""
-    if sizes is None:
-        return None if archives else 0
-    return sum(sizes[archive.path] for archive in archives)
+    size = None
+    if sizes is not None or not archives:
+        size = sum((sizes or {})[archive.path] for archive in archives) + sum(file.content.size for file in files)
+    return TargetShare(target=target, archives=len(archives), files=len(files), size=size)
 
 
 class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -449,16 +431,16 @@ class _Splitting:
         """Write everything; return the sizes of the archives."""
         problems: list[RocwheelError] = []
         self._placer.make_folders()
-        libraries = [file for file in self._plan.host if file.library is not None]
-        code = sum(file.library.code_size for file in libraries if file.library)
+        libraries = [file for file, _ in self._plan.libraries]
         progress = self._order.progress
-        progress.begin(f"splitting {self._listing.root.resolve().name}", code)
+        progress.begin(f"splitting {self._listing.root.resolve().name}", self._plan.code_size)
         try:
             with open_workers(self._order.jobs) as executor:
                 workers = Workers(executor, progress)
                 copies = [executor.submit(self._placer.write, file) for file in self._plan.host]
                 copies += [executor.submit(self._placer.write_device, file) for file in self._plan.device]
-                attempt_all(lambda file: self._write_archives(file, workers), libraries, problems)
+                choice = self._order.choice
+                attempt_all(lambda file: write_archives(file, choice, self._open_archive, workers), libraries, problems)
                 attempt_all(lambda copy: copy.result(), copies, problems)
         finally:
             progress.end()
@@ -466,11 +448,6 @@ class _Splitting:
         self._make_names()
         self._placer.finish_folders()
         return self._sizes
-
-    def _write_archives(self, file: HostFile, workers: Workers) -> None:
-        assert file.library is not None
-        with file.content.view() as data:
-            write_archives(data, file.library, self._order.choice, self._open_archive, workers)
 
     @contextmanager
     def _open_archive(self, archive: PlannedArchive) -> Iterator[FileSink]:
@@ -488,16 +465,9 @@ class _Splitting:
         for alias, first in self._listing.aliases.items():
             host = hosts.get(first)
             if host is None or host.library is None or host.library.markers(alias) == host.library.markers():
-                self._link(alias, first)
-            else:
-                self._write_again(host, alias)
-
-    def _link(self, alias: str, first: str) -> None:
-        if first not in self._placer.left_out:
-            self._placer.link(alias, first)
-
-    def _write_again(self, host: HostFile, alias: str) -> None:
-        assert host.library is not None
-        with host.content.view() as data:
-            patch = plan_host_file(data, host.library.markers(alias), host.library.links(), name=host.path)
-        self._placer.write_patched(host, alias, patch)
+                if first not in self._placer.left_out:
+                    self._placer.path_of(alias).hardlink_to(self._placer.path_of(first))
+                continue
+            with host.content.view() as data:
+                patch = plan_host_file(data, host.library.markers(alias), host.library.links(), name=host.path)
+            self._placer.write_patched(host, alias, patch)

@@ -12,9 +12,8 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.wrappers import is_host_file
 from rocwheel.binary.kind import is_binary, is_kpack
-from rocwheel.binary.kpack.markers import read_split_library
+from rocwheel.binary.kpack.markers import find_split_library
 from rocwheel.binary.kpack.write import FileSink
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import FileRange
@@ -22,7 +21,7 @@ from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room
 from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
 from rocwheel.core.writing import safe_mode
 from rocwheel.device.split.joining import checked_files
-from rocwheel.device.split.splitting import LackingCode, NamedFile, Workers, plan_split, write_archives
+from rocwheel.device.split.splitting import LackingCode, NamedFile, StayingCode, Workers, plan_split, write_archives
 from rocwheel.device.split.wheel_metadata import (
     DeviceNames,
     FinishedWheel,
@@ -75,13 +74,17 @@ def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], giv
         return root
     problems: list[RocwheelError] = []
     shown = wheel.shown_names
-    found = attempt_all(lambda item: _top_folder(*item, shown[item[0]]), sorted(code.items()), problems)
+    tops = attempt_all(lambda item: _top_folder(*item, shown[item[0]]), sorted(code.items()), problems)
     raise_all(wheel.source, problems)
-    roots = sorted({root for root in found if root is not None})
+    roots = sorted({root for root in tops if root is not None})
     if not roots:
         raise _no_code(wheel, code)
     if roots == [""]:
-        raise _at_the_top(wheel)
+        found = (
+            "can't be split: its device code is at its top, which is the folder of all packages once it is installed"
+        )
+        remedy = "Build it with the code in a folder of its own, over which device wheels can be laid."
+        raise InputError(wheel.source, found, expected="device code below one folder", remedy=remedy)
     if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
         listed = ", ".join(root or "the top" for root in roots)
         remedy = "Name the folder that holds the package: --overlay-root FOLDER"
@@ -89,24 +92,15 @@ def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], giv
     return roots[0]
 
 
-def _at_the_top(wheel: FinishedWheel) -> InputError:
-    found = "can't be split: its device code is at its top, which is the folder of all packages once it is installed"
-    remedy = "Build it with the code in a folder of its own, over which device wheels can be laid."
-    return InputError(wheel.source, found, expected="device code below one folder", remedy=remedy)
-
-
 def _no_code(wheel: FinishedWheel, code: Mapping[str, FileRange]) -> InputError:
     expected = "a wheel with a fat binary or kernel files"
     shown = wheel.shown_names
-    if not any(_is_split(shown[name], content) for name, content in sorted(code.items())):
-        return InputError(wheel.source, "no device code to split off", expected=expected)
-    remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
-    return InputError(wheel.source, "is split already", expected=expected, remedy=remedy)
-
-
-def _is_split(name: str, content: FileRange) -> bool:
-    with content.view() as data:
-        return is_host_file(data) and read_split_library(data, name=name) is not None
+    for name, content in sorted(code.items()):
+        with content.view() as data:
+            if find_split_library(data, name=shown[name]) is not None:
+                remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
+                return InputError(wheel.source, "is split already", expected=expected, remedy=remedy)
+    return InputError(wheel.source, "no device code to split off", expected=expected)
 
 
 def _top_folder(name: str, content: FileRange, shown: str) -> str | None:
@@ -131,13 +125,6 @@ class DeviceWheel(msgspec.Struct, frozen=True):
     size: int | None
 
 
-class StayingFile(msgspec.Struct, frozen=True):
-    """A file of the host wheel with device code in it, or what looks like it, and why that stays."""
-
-    path: str
-    reason: str
-
-
 class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel that was split: its size, the host wheel and its size, the device wheels, all in bytes.
 
@@ -157,7 +144,7 @@ class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
     zeros: dict[str, int] = {}
     """Those of them with a mebibyte or more of zeros in the place of their code, which can't leave the file."""
     devices: tuple[DeviceWheel, ...]
-    staying: tuple[StayingFile, ...]
+    staying: tuple[StayingCode, ...]
     left_out: tuple[str, ...]
     """Files for targets that were not to be kept."""
     lacking: tuple[LackingCode, ...] = ()
@@ -292,9 +279,9 @@ class SplitWheels:
         return self._dest_dir / Path(self.wheel.path).name
 
     @property
-    def staying(self) -> tuple[StayingFile, ...]:
+    def staying(self) -> tuple[StayingCode, ...]:
         """The files below the root whose device code stays in the host wheel."""
-        return tuple(StayingFile(self._member_name(file), file.remark) for file in self.plan.host if file.remark)
+        return tuple(StayingCode(self._member_name(file), file.remark) for file in self.plan.host if file.remark)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -347,9 +334,8 @@ class SplitWheels:
         for file in self.plan.device:
             member = self._members[f"{self.root}/{file.path}"]
             wheels[_package_of(file.target)].add_packed(member, safe_mode(member.mode))
-        for host in self.plan.host:
-            if host.library is not None:
-                self._add_archives(host, packer, wheels, order, workers)
+        for host, _ in self.plan.libraries:
+            self._add_archives(host, packer, wheels, order, workers)
         licenses = {f"licenses/{name}": read_member(member) for name, member in self.wheel.licenses().items()}
         for target, wheel in wheels.items():
             wheel.close({**self._device_texts(target, order), **licenses})
@@ -362,7 +348,6 @@ class SplitWheels:
         order: WheelSplitOrder,
         workers: Workers,
     ) -> None:
-        assert file.library is not None
         with ExitStack() as stack:
             made: list[tuple[PlannedArchive, IO[bytes]]] = []
 
@@ -374,8 +359,7 @@ class SplitWheels:
                 spool.flush()
 
             try:
-                with file.content.view() as data:
-                    write_archives(data, file.library, order.choice, open_sink, workers)
+                write_archives(file, order.choice, open_sink, workers)
             except OSError as e:
                 raise no_room(self._member_name(file), "its archives", e) from e
             for archive, spool in made:
@@ -491,7 +475,7 @@ def split_members(
     return _report(wheels, staying, order, checked, earlier)
 
 
-def _outside(root: str, code: Mapping[str, FileRange], shown: Mapping[str, str]) -> Iterator[StayingFile]:
+def _outside(root: str, code: Mapping[str, FileRange], shown: Mapping[str, str]) -> Iterator[StayingCode]:
     """Yield the files with device code, or for a target by their name, that are elsewhere in the wheel."""
     for name, content in sorted(code.items()):
         if name.startswith(f"{root}/"):
@@ -499,7 +483,7 @@ def _outside(root: str, code: Mapping[str, FileRange], shown: Mapping[str, str])
         is_kernels = classify_path(name) is not None or is_unknown_kernel_file(name)
         with content.view() as data:
             if is_kernels or device_targets(data, name=shown[name]):
-                yield StayingFile(name, _OUTSIDE)
+                yield StayingCode(name, _OUTSIDE)
 
 
 def _below(root: str, code: Mapping[str, FileRange], wheel: FinishedWheel) -> list[NamedFile]:
@@ -527,13 +511,13 @@ def _plan(wheel: FinishedWheel, root: str, files: Sequence[NamedFile], choice: S
 
 def _report(
     wheels: SplitWheels,
-    staying: tuple[StayingFile, ...],
+    staying: tuple[StayingCode, ...],
     order: WheelSplitOrder,
     checked: CheckedFiles,
     earlier: EarlierSplit,
 ) -> WheelSplit:
     wheel, root, plan = wheels.wheel, wheels.root, wheels.plan
-    split = [file for file in plan.host if file.library is not None]
+    split = [file for file, _ in plan.libraries]
     return WheelSplit(
         source=wheel.source,
         size=Path(wheel.path).stat().st_size,

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -121,6 +121,13 @@ class LackingCode(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
 
 
+class StayingCode(msgspec.Struct, frozen=True):
+    """A file of the host folder with device code in it, or what looks like it, and why that stays."""
+
+    path: str
+    reason: str
+
+
 class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of all files; each is in one of the lists, which are in order of paths."""
 
@@ -131,11 +138,20 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
     lacking: tuple[LackingCode, ...] = ()
     """The libraries that have no code for a target to keep, by targets; those without any such are not listed."""
 
+    @property
+    def libraries(self) -> tuple[tuple[HostFile, LibraryPlan], ...]:
+        """The files whose code goes into archives, and into which."""
+        return tuple((file, file.library) for file in self.host if file.library is not None)
+
+    @property
+    def code_size(self) -> int:
+        """Bytes of all code objects that go into archives."""
+        return sum(library.code_size for _, library in self.libraries)
+
     def iter_archives(self) -> Iterator[PlannedArchive]:
         """Yield the archives to write, library by library."""
-        for file in self.host:
-            if file.library is not None:
-                yield from file.library.archives
+        for _, library in self.libraries:
+            yield from library.archives
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -186,14 +202,16 @@ def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str)
     ordered = sorted(files, key=lambda file: file.path)
     sorted_files = attempt_all(_sort, ordered, problems)
     groups = name_groups(found.file.path for found in sorted_files if found.has_code)
-    host = attempt_all(lambda found: _plan_host(found, groups, choice), _host_files(sorted_files), problems)
-    kernels = tuple(_kernel_files(sorted_files))
+    others = [found for found in sorted_files if found.kernels is None]
+    host = attempt_all(lambda found: _plan_host(found, groups, choice), others, problems)
+    kernels = [DeviceFile(one.file.path, one.file.content, one.kernels.target) for one in sorted_files if one.kernels]
     device = tuple(file for file in kernels if _is_kept(file.target, choice.keep))
     left_out = tuple(file.path for file in kernels if file not in device)
     plan = SplitPlan(host=tuple(host), device=device, left_out=left_out, lacking=tuple(_lacking(host, choice.keep)))
     problems += _conflicts(plan)
     if not problems and choice.keep and not plan.targets and (left_out or groups):
-        problems.append(_nothing_left(subject, choice.keep))
+        expected = f"code for {', '.join(map(str, choice.keep))}"
+        problems.append(InputError(subject, "has no code for any target to keep", expected=expected))
     raise_all(subject, problems)
     return plan
 
@@ -207,16 +225,6 @@ def _sort(file: NamedFile) -> _Sorted:
             return _Sorted(file, has_code=has_code_to_split(data, name=file.name))
         except NotSplittableError as e:
             return _Sorted(file, remark=e.reason)
-
-
-def _host_files(files: Sequence[_Sorted]) -> list[_Sorted]:
-    return [found for found in files if found.kernels is None]
-
-
-def _kernel_files(files: Sequence[_Sorted]) -> Iterator[DeviceFile]:
-    for found in files:
-        if found.kernels is not None:
-            yield DeviceFile(found.file.path, found.file.content, found.kernels.target)
 
 
 def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> HostFile:
@@ -279,28 +287,13 @@ def _conflicts(plan: SplitPlan) -> list[InputError]:
         for archive in plan.iter_archives()
         if archive.path.lower() in taken
     ]
-    return _made_twice(plan) + in_the_way + there
-
-
-def _made_twice(plan: SplitPlan) -> list[InputError]:
-    """Return an error for each archive that two libraries would write."""
     users = Counter(archive.path.lower() for archive in plan.iter_archives())
-    return [
+    made_twice = [
         InputError(path, "would be made of two libraries", expected="names that differ in more than '-part2'")
         for path in dict.fromkeys(archive.path for archive in plan.iter_archives())
         if users[path.lower()] > 1
     ]
-
-
-def _nothing_left(subject: str, keep: Sequence[TargetId]) -> InputError:
-    return InputError(subject, "has no code for any target to keep", expected=f"code for {', '.join(map(str, keep))}")
-
-
-class OpenSink(Protocol):
-    """Opens the file of an archive; it is whole when the block ends well."""
-
-    def __call__(self, archive: PlannedArchive) -> AbstractContextManager[Sink]:
-        """Return the file to write the archive to."""
+    return made_twice + in_the_way + there
 
 
 class Workers(msgspec.Struct, frozen=True):
@@ -312,49 +305,50 @@ class Workers(msgspec.Struct, frozen=True):
     """How many are to work where a step has workers of its own; 0 for one per core."""
 
 
-class _Made(msgspec.Struct, frozen=True):
-    """A code object as its archive stores it, on its way there; ``size`` is that of the code."""
-
-    writer: KpackWriter
-    keys: tuple[KernelKey, ...]
-    size: int
-    stored: Data
-
-
 def write_archives(
-    data: Data, library: LibraryPlan, choice: SplitChoice, open_sink: OpenSink, workers: Workers
+    file: HostFile,
+    choice: SplitChoice,
+    open_sink: Callable[[PlannedArchive], AbstractContextManager[Sink]],
+    workers: Workers,
 ) -> None:
-    """Write all archives of ``library``, whose bytes are ``data``.
+    """Write all archives of a library to what ``open_sink`` opens, each of which is whole when its block ends well.
 
     Raises `DeviceCodeError` for damaged bundles, `KpackError` for archives that readers refuse, and what the files
     raise.
     """
-    with ExitStack() as stack:
+    library = file.library
+    assert library is not None, "it has archives"
+    with file.content.view() as data, ExitStack() as stack:
         writers: dict[tuple[str, str], KpackWriter] = {}
         for archive in library.archives:
             facts = ArchiveFacts(archive.group, archive.target, choice.scheme)
             sink = stack.enter_context(open_sink(archive))
             writers[archive.group, archive.target] = KpackWriter(sink, facts, name=archive.path)
         for made in work_in_order(workers.executor, _iter_work(data, library, writers, choice)):
-            made.writer.add(made.keys, made.stored, made.size)
-            workers.progress.advance(made.size)
-            del made  # before the next is waited for
+            writer, keys, size, stored = made
+            writer.add(keys, stored, size)
+            workers.progress.advance(size)
+            del made, stored  # before the next is waited for
         for writer in writers.values():
             writer.finish()
 
 
+_Stored: TypeAlias = "tuple[KpackWriter, tuple[KernelKey, ...], int, Data]"
+"""A code object as its archive stores it, on its way there, with its keys there and its size before."""
+
+
 def _iter_work(
     data: Data, library: LibraryPlan, writers: dict[tuple[str, str], KpackWriter], choice: SplitChoice
-) -> Iterator[tuple[int, Callable[[], _Made]]]:
+) -> Iterator[tuple[int, Callable[[], _Stored]]]:
     """Yield how many bytes each code object has, and what compresses it, in the order of the bundles."""
     group_of = library.group_of()
     view = library.fat.view(data)
     for unit in library.units:
         group = group_of[unit.index]
         places = {
-            unit.entries[found.position].offset: (writers[group.name, target], found.keys)
+            unit.entries[position].offset: (writers[group.name, target], keys)
             for target in group.targets
-            for found in group.keys_of(unit, target)
+            for position, keys in group.keys_of(unit, target).items()
         }
         for entry, code in _iter_code(view, unit):
             writer, keys = places[entry.offset]
@@ -362,8 +356,8 @@ def _iter_work(
             yield entry.size, partial(_compress, writer, kernel_keys, code, choice)
 
 
-def _compress(writer: KpackWriter, keys: tuple[KernelKey, ...], code: Data, choice: SplitChoice) -> _Made:
-    return _Made(writer, keys, len(code), compress_kernel(code, choice.scheme, choice.level))
+def _compress(writer: KpackWriter, keys: tuple[KernelKey, ...], code: Data, choice: SplitChoice) -> _Stored:
+    return writer, keys, len(code), compress_kernel(code, choice.scheme, choice.level)
 
 
 def _iter_code(view: Data, unit: Unit) -> Iterator[tuple[BundleEntry, Data]]:

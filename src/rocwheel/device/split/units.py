@@ -38,7 +38,6 @@ from rocwheel.targets.compatibility import choose, settings_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from rocwheel.binary.code_objects import Place
     from rocwheel.core.reading import Data
 
 
@@ -171,7 +170,7 @@ def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tup
     for unit in units:
         if unit.bundle.start not in starts:
             expected = "wrappers for all bundles, since archives are found through them"
-            raise _not_splittable(unit.bundle.place, "a bundle that no wrapper points to", expected)
+            raise NotSplittableError(unit.bundle.place, "a bundle that no wrapper points to", expected=expected)
     return units
 
 
@@ -197,8 +196,8 @@ def wrapper_indices(fat: FatBinary, units: Iterable[Unit]) -> tuple[int, ...]:
 
 def _unit(index: int, bundle: Bundle, keep: Sequence[TargetId]) -> Unit:
     entries = [entry for entry in bundle.plain.device_entries if entry.size]
-    for problem in _unsplittable(entries):
-        raise _not_splittable(bundle.place, *problem)
+    for found, expected in _unsplittable(entries):
+        raise NotSplittableError(bundle.place, found, expected=expected)
     needed = needed_code((entry.target for entry in entries if entry.target), keep) if keep else None
     kept = [entry for entry in entries if needed is None or entry.target in needed]
     return Unit(index, bundle, tuple(kept))
@@ -225,18 +224,6 @@ def _reached(targets: Sequence[TargetId]) -> Iterator[int]:
         yield from code_keys(targets, processor, named_features(own)).values()
 
 
-def _not_splittable(place: Place, found: str, expected: str) -> NotSplittableError:
-    return NotSplittableError(place, found, expected=expected)
-
-
-class UnitKeys(msgspec.Struct, frozen=True):
-    """The keys under which the archive for a target lists one code object of a unit."""
-
-    position: int
-    """Which of the unit's entries it is."""
-    keys: tuple[str, ...]
-
-
 class UnitGroup(msgspec.Struct, frozen=True):
     """Units that exist for the same GPUs, in the order of their indices."""
 
@@ -250,12 +237,12 @@ class UnitGroup(msgspec.Struct, frozen=True):
         """The base targets that there is an archive for."""
         return tuple(self.features)
 
-    def keys_of(self, unit: Unit, target: str) -> tuple[UnitKeys, ...]:
-        """Return the code objects of ``unit`` in the archive for ``target``, each with its keys."""
+    def keys_of(self, unit: Unit, target: str) -> dict[int, list[str]]:
+        """Return the keys of the code objects of ``unit`` in the archive for ``target``, by their numbers in it."""
         by_position: dict[int, list[str]] = defaultdict(list)
         for key, position in code_keys(unit.targets, target, self.features[target]).items():
             by_position[position].append(str(key))
-        return tuple(UnitKeys(position, tuple(keys)) for position, keys in sorted(by_position.items()))
+        return dict(sorted(by_position.items()))
 
     def listed(self, target: str) -> tuple[str, ...]:
         """Return all keys of the archive for ``target``, each once, in order of their text."""
