@@ -18,7 +18,7 @@ from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import load
 from rocwheel.device.edit_bundles import Prune, bundle_parts
-from rocwheel.device.edit_tree import FileCode, PruneAction, TreeEdit, edit_tree, file_fate, link_fate
+from rocwheel.device.edit_tree import FileCode, PruneAction, TreeEdit, edit_tree, file_action, link_action
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES
@@ -195,7 +195,7 @@ KEPT, OTHER = parse_target_id("gfx1030"), parse_target_id("gfx906")
 
 
 @pytest.mark.parametrize(
-    ("place", "code", "fate"),
+    ("place", "code", "action"),
     [
         ("lib/libx.so", FileCode(), PruneAction.COPIED),
         ("lib/libx.so", FileCode(targets=(OTHER,), has_bundles=True), PruneAction.EDITED),
@@ -208,13 +208,13 @@ KEPT, OTHER = parse_target_id("gfx1030"), parse_target_id("gfx906")
         ("share/notes_gfx906.txt", FileCode(), PruneAction.COPIED),
     ],
 )
-def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: FileCode, fate: PruneAction) -> None:
-    assert file_fate(Path(place), code, (KEPT,)) is fate
+def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: FileCode, action: PruneAction) -> None:
+    assert file_action(Path(place), code, (KEPT,)) is action
 
 
 def test_link_named_for_another_target_is_dropped() -> None:
-    assert link_fate(Path("lib/library/Kernels.so-000-gfx906.hsaco"), (KEPT,)) is PruneAction.DROPPED
-    assert link_fate(Path("lib/library/Kernels.so-000-gfx1030.hsaco"), (KEPT,)) is PruneAction.COPIED
+    assert link_action(Path("lib/library/Kernels.so-000-gfx906.hsaco"), (KEPT,)) is PruneAction.DROPPED
+    assert link_action(Path("lib/library/Kernels.so-000-gfx1030.hsaco"), (KEPT,)) is PruneAction.COPIED
 
 
 def test_a_folder_is_compressed_and_wheels_in_it_are_named(tree: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 
+from rocwheel.binary.bundles.plain import HOST_ENTRY
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import parse_target_id
@@ -20,7 +21,7 @@ from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import bundle_parts
 from rocwheel.device.extract import extract_code
-from rocwheel.device.make_bundle import HOST_ENTRY, MadeBundle, make_bundle
+from rocwheel.device.make_bundle import MadeBundle, make_bundle
 from tests.support.comgr import load_later_comgr
 from tests.support.damage import damaged
 from tests.support.example_counts import examples

@@ -19,7 +19,8 @@ from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import bundle_parts
-from rocwheel.device.runs_on import FileVerdict, SelectedCode, judge_file, judge_files
+from rocwheel.device.runs_on import FileVerdict, judge_file, judge_files
+from rocwheel.device.selection import SelectedCode
 from rocwheel.targets.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, settings_of
 from tests.support.bundles import bundle_of

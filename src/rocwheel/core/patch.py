@@ -154,13 +154,13 @@ def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacemen
     """
     position = 0
     for replacement in replacements:
-        _write(file, data[position : replacement.start])
+        write_data(file, data[position : replacement.start])
         _skip(file, replacement.start - max(position, len(data)))
         content = replacement.content(data)
-        _write(file, content)
+        write_data(file, content)
         _skip(file, replacement.stop - replacement.start - len(content))
         position = replacement.stop
-    _write(file, data[position:size])
+    write_data(file, data[position:size])
     file.truncate()
 
 
@@ -176,7 +176,8 @@ def _skip(file: IO[bytes], size: int) -> None:
         file.seek(size, os.SEEK_CUR)
 
 
-def _write(file: IO[bytes], data: Data) -> None:
+def write_data(file: IO[bytes], data: Data) -> None:
+    """Write bytes where ``file`` stands; memory holds a piece of them at a time."""
     for piece in iter_pieces(data):
         file.write(piece)
 

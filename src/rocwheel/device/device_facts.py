@@ -16,7 +16,7 @@ from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange, load, release_pages
-from rocwheel.device.kpack_code import find_doubts, open_kpack_code
+from rocwheel.device.kpack_code import find_inconsistencies, open_kpack_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -247,12 +247,12 @@ def read_kpack_facts(
             return None
         entries, problems = _Entries(look).read(code)
         is_complete = folder is not None or bool(code.archives) or not code.is_library
-        doubts = find_doubts(name, code) if is_complete else ()
+        inconsistencies = find_inconsistencies(name, code) if is_complete else ()
         return DeviceFacts(
             container="kpacked fat binary" if code.is_library else "kpack archive",
             wrappers=len(code.wrappers),
             entries=entries,
-            problems=tuple(dict.fromkeys((*code.problems, *problems, *doubts))),
+            problems=tuple(dict.fromkeys((*code.problems, *problems, *inconsistencies))),
             kpack=KpackFacts(
                 keys=tuple(dict.fromkeys(unit.key for unit in code.units)),
                 archives=tuple(map(_archive_facts, code.archives)),

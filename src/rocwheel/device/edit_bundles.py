@@ -20,7 +20,7 @@ from rocwheel.binary.bundles.compressed import (
     iter_decompressed,
 )
 from rocwheel.binary.bundles.device_code import DeviceCode, iter_ar_members, read_device_code, read_offload_images
-from rocwheel.binary.bundles.plain import BundlePart, spell_hosts, write_offload_bundle
+from rocwheel.binary.bundles.plain import CODE_ENTRY, BundlePart, spell_hosts, write_offload_bundle
 from rocwheel.binary.bundles.sequence import Bundle, require_size
 from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage, store_bundle
 from rocwheel.binary.code_objects import DeviceCodeError, NoRoomError, NotTrimmableError, TargetId
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import BundleChange, Storage
     from rocwheel.binary.code_objects import CodeObject, Place
 
-
-_ID = "hipv4-amdgcn-amd-amdhsa--"
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +133,13 @@ def _recompressed(view: Data, slot: BundleSlot, storage: Storage) -> BundleChang
 
 
 def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> list[Data] | None:
-    _refuse_ambiguous(bundle)
+    if repeated := bundle.plain.repeated:
+        raise DeviceCodeError(
+            bundle.place,
+            f"the entry {repeated[0]!r} occurs more than once",
+            expected="each once",
+            remedy="Readers differ in which of them they take; build the file again.",
+        )
     parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
     edited = edit(parts, place=bundle.place)
     if edited is parts:
@@ -171,16 +175,6 @@ def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
     return storage.accepts(bundle.compressed.version) and bundle.plain.short_host is None
 
 
-def _refuse_ambiguous(bundle: Bundle) -> None:
-    if repeated := bundle.plain.repeated:
-        raise DeviceCodeError(
-            bundle.place,
-            f"the entry {repeated[0]!r} occurs more than once",
-            expected="each once",
-            remedy="Readers differ in which of them they take; build the file again.",
-        )
-
-
 def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: Place) -> tuple[Data, ...] | None:
     """Return, as buffers, the code object that ``edit`` adds, which takes the place of ``data``; none if it adds none.
 
@@ -189,13 +183,13 @@ def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: P
     if code.target is None:
         found = f"a code object whose flags {code.flags:#x} name no processor"
         raise DeviceCodeError(place, found, expected="one for a processor that compilers know")
-    old = BundlePart(f"{_ID}{code.target}", (data,))
+    old = BundlePart(f"{CODE_ENTRY}{code.target}", (data,))
     edited = edit((old,), place=place)
     new = [part for part in edited if part is not old]
     if not edited:
         raise DeviceCodeError(place, "a code object that is all for other targets", remedy="Leave the file out.")
     if len(new) > 1:
-        targets = ", ".join(part.spelling.removeprefix(_ID) for part in new)
+        targets = ", ".join(part.spelling.removeprefix(CODE_ENTRY) for part in new)
         raise DeviceCodeError(
             place,
             f"a code object, which is for one target, to be for {targets}",
@@ -277,24 +271,18 @@ def device_patch(
         return None
     slots = list_slots(data, code)
     changes = tuple(iter_changes(data, code, slots, edit, storage, executor=executor, jobs=len(slots)))
-    patch = _trim(data, name, code, changes) if trim else None
+    patch = None
+    if trim and code.fat_binary is not None and not code.fat_binary.is_kpacked:
+        try:
+            patch = plan_trim(data, name=name, changes=changes)
+        except (NotTrimmableError, SignedFileError) as e:
+            logger.info("not trimmed: %s", e)
     if patch is None:
         size = patched_size(data, code, slots, changes[-1] if changes else None)
         patch = FilePatch(size, tuple(replacement for change in changes for replacement in change.replacements))
     if is_pe64(data):
         patch = edited_image(data, patch, name=name)
     return None if patch.is_identity else patch
-
-
-def _trim(data: Data, name: str, code: DeviceCode, changes: Sequence[BundleChange]) -> FilePatch | None:
-    """Return what `plan_trim` does; none for files that can't be trimmed, such as programs."""
-    if code.fat_binary is None or code.fat_binary.is_kpacked:
-        return None
-    try:
-        return plan_trim(data, name=name, changes=changes)
-    except (NotTrimmableError, SignedFileError) as e:
-        logger.info("not trimmed: %s", e)
-        return None
 
 
 class UnlinkedCodeError(InputError):
@@ -366,6 +354,11 @@ def any_variant_runs(code: TargetId, wanted: TargetId) -> bool:
     """
     agent = TargetId(wanted.processor, **(code.features | wanted.features))
     return fit(code, agent) is not Fit.NONE
+
+
+def is_any_kept(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
+    """Return whether some GPU that falls under ``keep`` runs some of ``codes``."""
+    return any(any_variant_runs(code, wanted) for code in codes for wanted in keep)
 
 
 def needed_code(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> frozenset[TargetId]:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from rocwheel.binary.bundles.compressed import find_inner_magic
-from rocwheel.binary.bundles.runtimes import find_faults, find_runtime
+from rocwheel.binary.bundles.runtimes import find_faults
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import (
     DeviceCodeError,
@@ -22,7 +22,6 @@ from rocwheel.binary.code_objects import (
     parse_target_id,
     read_code_object,
 )
-from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_pe, is_thin_archive
 from rocwheel.binary.kpack.archive import KpackArchive, Scheme, read_archive
 from rocwheel.binary.kpack.markers import find_split_library
@@ -40,12 +39,13 @@ from rocwheel.binary.pe.header import bits_of_pe, is_pe64
 from rocwheel.binary.pe.rewrite import SignedFileError, write_edited_image
 from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
-from rocwheel.core.patch import write_patched
+from rocwheel.core.patch import write_data, write_patched
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.reading import FileRange, iter_pieces
+from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import open_workers
 from rocwheel.core.writing import atomic_file, safe_mode
 from rocwheel.device.edit_bundles import BundleEdit, BundlePlaces, Prune, edit_code_object, iter_changes, list_places
+from rocwheel.device.selection import needed_runtime
 from rocwheel.device.trim import plan_trim, require_trimmable
 from rocwheel.device.trim_space import spool_changes
 from rocwheel.device.trim_static import plan_archive_trim
@@ -55,9 +55,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.runtimes import HipRuntime
-    from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
-    from rocwheel.binary.kpack.archive import KpackEntry
     from rocwheel.core.reading import Data
 
     Editing: TypeAlias = Callable[[Data, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
@@ -150,10 +148,10 @@ class KpackRewrite:
         changed = len(archive.blobs) if would_change(archive, storing) else 0
         gone = len(self._whole.blobs) - len(archive.blobs)
         if not changed and len(archive.entries) == len(self._whole.entries):
-            for piece in iter_pieces(self._data[: len(self._data) - archive.trailing]):
-                file.write(piece)
+            write_data(file, self._data[: len(self._data) - archive.trailing])
             return self._report(sum(blob.size for blob in archive.blobs), 0)
-        order.progress.begin(f"rewriting {archive.name}", sum(entry.size for entry in self._each_once()))
+        sizes = {entry.ordinal: entry.size for entry in archive.entries}
+        order.progress.begin(f"rewriting {archive.name}", sum(sizes.values()))
         try:
             with open_workers(order.jobs) as executor:
                 sink = FileSink(file)
@@ -161,9 +159,6 @@ class KpackRewrite:
         finally:
             order.progress.end()
         return self._report(stored, max(1, changed + gone), unnamed_remark(self._whole))
-
-    def _each_once(self) -> Iterable[KpackEntry]:
-        return {entry.ordinal: entry for entry in self._archive.entries}.values()
 
     def _storing(self) -> Storing:
         level = self._order.storage.archive_level
@@ -174,7 +169,10 @@ class KpackRewrite:
     def _report(self, size_after: int, changed: int, unnamed: str = "") -> RewriteReport:
         whole = self._whole
         rest = f"left out {count(whole.trailing, 'byte')} after the table of contents, which some readers refuse"
-        remarks = (rest if whole.trailing else "", unnamed, self._lower_level())
+        level, storage = LEVELS[-1], self._order.storage
+        is_lower = storage.compress and storage.archive_level is not None and storage.archive_level > level
+        lower = f"compressed with level {level}, the last for kpack archives, not {storage.archive_level}"
+        remarks = (rest if whole.trailing else "", unnamed, lower if is_lower else "")
         return RewriteReport(
             path=whole.name,
             bundles=len(whole.blobs),
@@ -184,12 +182,6 @@ class KpackRewrite:
             is_archive=True,
             warnings=tuple(f"{whole.name}: {remark}" for remark in remarks if remark),
         )
-
-    def _lower_level(self) -> str:
-        storage = self._order.storage
-        if not storage.compress or storage.archive_level is None or storage.archive_level <= LEVELS[-1]:
-            return ""
-        return f"compressed with level {LEVELS[-1]}, the last for kpack archives, not {storage.archive_level}"
 
 
 def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
@@ -224,16 +216,16 @@ class FileRewrite:
         if self._kpack is not None:
             return
         if self._is_code_object:
-            self._require_editable()
+            if order.edit is None or order.storage.compress or order.trim:
+                expected = "bundles: only these can be compressed or trimmed"
+                raise InputError(name, "a code object by itself", expected=expected)
             return
         require_sound_image(data, name=name)
         if order.trim:
             require_trimmable(data, name=name)
         self._places = list_places(data, name=name)
         if not self._places:
-            _refuse_split_library(data, name)
-            found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
-            raise InputError(name, found, expected="a fat binary or a file of bundles")
+            raise _nothing_to_edit(data, name)
 
     def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
         """Write the edited file and return what was done; where bundles move, they wait in a nameless file meanwhile.
@@ -252,7 +244,7 @@ class FileRewrite:
         order, data = self._order, self._data
         tally = _Tally(self._name, self._places, order.progress, looks_within=order.storage.check)
         with open_workers(order.jobs) as executor:
-            runtime = _runtime_of(data, self._name) if not order.storage.rocm else None
+            runtime = needed_runtime(data, name=self._name) if not order.storage.rocm else None
             edited = partial(iter_changes, edit=order.edit, storage=order.storage, executor=executor, jobs=order.jobs)
             try:
                 if order.trim:
@@ -267,12 +259,9 @@ class FileRewrite:
             finally:
                 order.progress.end()
         warnings = _warnings(self._name, runtime, tally.written_versions, is_dll=is_pe64(data))
-        return tally.report(trimmed, warnings, _faults(order.storage.rocm, runtime))
-
-    def _require_editable(self) -> None:
-        if self._order.edit is None or self._order.storage.compress or self._order.trim:
-            expected = "bundles: only these can be compressed or trimmed"
-            raise InputError(self._name, "a code object by itself", expected=expected)
+        # Of packages of the release, or of the runtime, or of any where neither is known.
+        faults = find_faults(runtime.first, runtime.last) if runtime else find_faults(order.storage.rocm)
+        return tally.report(trimmed, warnings, tuple(map(str, faults)))
 
     def _write_code_object(self, file: IO[bytes]) -> RewriteReport:
         place = Place(self._name)
@@ -280,8 +269,7 @@ class FileRewrite:
         code = read_code_object(self._data, place=place)
         edited = edit_code_object(self._data, code, self._order.edit, place=place)
         for buffer in edited or (self._data,):
-            for piece in iter_pieces(buffer):
-                file.write(piece)
+            write_data(file, buffer)
         size = len(self._data)
         changed = int(edited is not None)
         return RewriteReport(path=self._name, bundles=0, changed=changed, size_before=size, size_after=size)
@@ -321,19 +309,14 @@ class FileRewrite:
         return len(self._data) - patch.size
 
 
-def _refuse_split_library(data: Data, name: str) -> None:
-    split = find_split_library(data, name=name)
+def _nothing_to_edit(data: Data, name: str) -> InputError:
+    split, remedy = find_split_library(data, name=name), ""
+    found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
     if split is not None:
         paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
         found = f"is a split library, whose code is in {', '.join(paths)}"
         remedy = "Give such an archive, or the folder that all are in."
-        raise InputError(name, found, expected="a fat binary or a file of bundles", remedy=remedy)
-
-
-def _runtime_of(data: Data, source: str) -> HipRuntime | None:
-    if is_pe64(data):
-        return find_runtime(read_pe(data, name=source).wanted)
-    return find_runtime(read_elf(data, name=source).needed) if is_elf(data) else None
+    return InputError(name, found, expected="a fat binary or a file of bundles", remedy=remedy)
 
 
 def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], *, is_dll: bool) -> tuple[str, ...]:
@@ -343,17 +326,6 @@ def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], 
     releases = f"{runtime.first} to {runtime.last}"
     found = f"needs {name}, the HIP runtime of ROCm {releases}, which doesn't read bundles compressed like this"
     return (f"{source}: {found}; use the result only with a later runtime",)
-
-
-def _faults(rocm: str, runtime: HipRuntime | None) -> tuple[str, ...]:
-    """Return the faults of packages of ``rocm`` and later, of ``runtime``, or of any where neither is known."""
-    found = find_faults(runtime.first, runtime.last) if runtime else find_faults(rocm)
-    return tuple(map(str, found))
-
-
-def _has_inner_magic(place: BundlePlaces, bundle: Bundle) -> bool:
-    view = place.code.view(place.data)
-    return find_inner_magic(view[bundle.start : bundle.stop]) is not None
 
 
 class _Tally:
@@ -371,7 +343,8 @@ class _Tally:
             (place.base, slot.bundle.start)
             for place in places
             for slot in place.slots
-            if looks_within and slot.bundle.compressed and _has_inner_magic(place, slot.bundle)
+            if looks_within and slot.bundle.compressed
+            if find_inner_magic(place.code.view(place.data)[slot.bundle.start : slot.bundle.stop]) is not None
         }
         self.last: BundleChange | None = None
         progress.begin(f"rewriting {PurePath(source).name}", self.size_before)
@@ -397,14 +370,12 @@ class _Tally:
         """Tell of the bundles that stay as they are, too."""
         self.progress.advance(self.size_before - self.seen)
 
-    def _magic_warnings(self) -> tuple[str, ...]:
-        if not self.inner_magics:
-            return ()
-        bundles = count(len(self.inner_magics), "compressed bundle has", "compressed bundles have")
-        return (f"{self.source}: {bundles} the bytes CCOB within, where some readers begin another bundle",)
-
     def report(self, trimmed: int, warnings: tuple[str, ...], faults: tuple[str, ...]) -> RewriteReport:
         """Return the sum of what was counted, with what else there is to report; ``faults`` if any is compressed."""
+        if self.inner_magics:
+            bundles = count(len(self.inner_magics), "compressed bundle has", "compressed bundles have")
+            found = f"{self.source}: {bundles} the bytes CCOB within, where some readers begin another bundle"
+            warnings = (*warnings, found)
         return RewriteReport(
             path=self.source,
             bundles=self.bundles,
@@ -412,7 +383,7 @@ class _Tally:
             size_before=self.size_before,
             size_after=self.size_after,
             versions=tuple(sorted(set(self.versions.values()))),
-            warnings=(*warnings, *self._magic_warnings()),
+            warnings=warnings,
             faults=faults if self.versions else (),
             trimmed=trimmed,
             hosts_spelled=self.hosts_spelled,

@@ -23,7 +23,7 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, open_unchanged
 from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.core.writing import new_folder, safe_mode
-from rocwheel.device.edit_bundles import Prune, UnlinkedCodeError, any_variant_runs, list_places
+from rocwheel.device.edit_bundles import Prune, UnlinkedCodeError, is_any_kept, list_places
 from rocwheel.device.edit_file import (
     RewriteReport,
     holds_places,
@@ -132,33 +132,29 @@ def _has_bundles(data: Data, name: str) -> bool:
         return False
 
 
-def link_fate(place: PurePath, keep: Sequence[TargetId]) -> PruneAction:
+def link_action(place: PurePath, keep: Sequence[TargetId]) -> PruneAction:
     """Return what becomes of a symlink at ``place`` in the tree, by its name."""
     return (
         PruneAction.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else PruneAction.COPIED
     )
 
 
-def file_fate(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> PruneAction:
+def file_action(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> PruneAction:
     """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
     if code.targets:
         is_device_code = code.is_code_alone or code.is_archive
-        is_for_others = (is_device_code or _is_named_for_others(place, keep)) and not _is_kept(code.targets, keep)
+        is_for_others = (is_device_code or _is_named_for_others(place, keep)) and not is_any_kept(code.targets, keep)
     else:
         is_for_others = is_kernel_file(place.name) and _is_named_for_others(place, keep)
     if is_for_others:
         return PruneAction.DROPPED
-    is_mixed = code.is_archive and not all(_is_kept([target], keep) for target in code.targets)
+    is_mixed = code.is_archive and not all(is_any_kept([target], keep) for target in code.targets)
     return PruneAction.EDITED if code.has_bundles or is_mixed else PruneAction.COPIED
-
-
-def _is_kept(targets: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
-    return any(any_variant_runs(target, wanted) for target in targets for wanted in keep)
 
 
 def _is_named_for_others(place: PurePath, keep: Sequence[TargetId]) -> bool:
     targets = targets_in_path(str(place))
-    return bool(targets) and not _is_kept(targets, keep)
+    return bool(targets) and not is_any_kept(targets, keep)
 
 
 def find_emptied_libraries(path: Path, edit: Prune) -> Iterator[InputError]:
@@ -223,7 +219,7 @@ def _begins_like_a_wheel(path: Path) -> bool:
 def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
     """Return whether a member has device code to look through, or is for other targets by its name."""
     if not is_binary(member_head(member)):
-        return file_fate(PurePosixPath(member.name), FileCode(), keep) is PruneAction.DROPPED
+        return file_action(PurePosixPath(member.name), FileCode(), keep) is PruneAction.DROPPED
     with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
         return bool(read_file_code(data, member.source).targets)
 
@@ -254,18 +250,15 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
         rewrite = partial(
             rewrite_device_code, path, made, self.edit, self.storage, jobs=self.jobs, progress=self.progress
         )
-        if not self.trim or not _holds_places(path):
+        with FileRange.whole(path).view() as data:
+            is_trimmed = self.trim and holds_places(data)
+        if not is_trimmed:
             return rewrite()
         try:
             return rewrite(trim=True)
         except NotTrimmableError as e:
             report = rewrite()
             return msgspec.structs.replace(report, warnings=(*report.warnings, f"not trimmed: {e}"))
-
-
-def _holds_places(path: Path) -> bool:
-    with FileRange.whole(path).view() as data:
-        return holds_places(data)
 
 
 def edit_tree(
@@ -303,16 +296,19 @@ def _edit(job: _Job) -> TreeEdit:
         raise_all(str(job.source), problems)
     places = [path.relative_to(job.source) for path in paths]
     made = map_collecting(str(job.source), lambda place: (place, _edit_path(job, place)), places)
-    fates = dict(made)
-    signed = [fate for fate in fates.values() if isinstance(fate, SignedFileError)]
-    dropped = [str(place) for place, fate in fates.items() if fate is PruneAction.DROPPED]
+    actions = dict(made)
+    signed = [action for action in actions.values() if isinstance(action, SignedFileError)]
+    dropped = [str(place) for place, action in actions.items() if action is PruneAction.DROPPED]
     dangling = list(_drop_dangling_links(job))
-    rewritten = [fate for fate in fates.values() if isinstance(fate, RewriteReport)]
+    rewritten = [action for action in actions.values() if isinstance(action, RewriteReport)]
     same = [report for report in rewritten if not report.changed]
     return TreeEdit(
         dropped=(*dropped, *dangling),
         edited=tuple(report for report in rewritten if report.changed),
-        copied=sum(fate is PruneAction.COPIED for fate in fates.values()) - len(dangling) + len(same) + len(signed),
+        copied=sum(action is PruneAction.COPIED for action in actions.values())
+        - len(dangling)
+        + len(same)
+        + len(signed),
         warnings=(
             *(warning for report in same for warning in report.warnings),
             *map(signed_warning, signed),
@@ -325,35 +321,28 @@ def _edit_path(job: _Job, place: Path) -> PruneAction | RewriteReport | SignedFi
     """Bring one path over; return what became of it, none for a folder, and for a signed file why it is copied."""
     path, made = job.source / place, job.made / place
     if path.is_symlink():
-        fate = link_fate(place, job.edit.keep) if job.edit else PruneAction.COPIED
-        if fate is PruneAction.COPIED:
+        action = link_action(place, job.edit.keep) if job.edit else PruneAction.COPIED
+        if action is PruneAction.COPIED:
             made.symlink_to(path.readlink())
-        return fate
+        return action
     if path.is_dir():
         made.mkdir(parents=True, exist_ok=True)
         return None
-    fate = _fate(job, place, _read_code(path))
-    if fate is PruneAction.EDITED:
+    require_regular(path)
+    with FileRange.whole(path).view() as data:
+        code = read_file_code(data, str(path))
+    action = PruneAction.EDITED if code.has_bundles or code.is_archive else PruneAction.COPIED
+    if job.edit is not None:
+        action = file_action(place, code, job.edit.keep)
+    if action is PruneAction.EDITED:
         try:
             return job.rewrite(path, made)
         except SignedFileError as e:
             copy_file(path, made)
             return e
-    if fate is PruneAction.COPIED:
+    if action is PruneAction.COPIED:
         copy_file(path, made)
-    return fate
-
-
-def _fate(job: _Job, place: Path, code: FileCode) -> PruneAction:
-    if job.edit is not None:
-        return file_fate(place, code, job.edit.keep)
-    return PruneAction.EDITED if code.has_bundles or code.is_archive else PruneAction.COPIED
-
-
-def _read_code(path: Path) -> FileCode:
-    require_regular(path)
-    with FileRange.whole(path).view() as data:
-        return read_file_code(data, str(path))
+    return action
 
 
 def _drop_dangling_links(job: _Job) -> Iterator[str]:

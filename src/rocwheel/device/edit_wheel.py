@@ -19,15 +19,15 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of
 from rocwheel.core.workers import open_workers, raise_all
 from rocwheel.core.writing import safe_mode
-from rocwheel.device.edit_bundles import Prune, any_variant_runs
+from rocwheel.device.edit_bundles import Prune, is_any_kept
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder, RewriteReport, signed_warning
 from rocwheel.device.edit_tree import (
     FileCode,
     PruneAction,
-    file_fate,
+    file_action,
     file_targets,
     find_emptied_libraries,
-    link_fate,
+    link_action,
     read_file_code,
 )
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration, encode_declaration
@@ -75,13 +75,9 @@ class WheelTargets(msgspec.Struct, frozen=True):
         together with others, which was made before the edit, goes. Raises `InputError` for a malformed declaration.
         """
         old = set(decode_declaration(declaration, source=source).targets)
-        kept = {target for target in old if target in self.before or _is_kept(target, keep)}
+        kept = {target for target in old if target in self.before or keep is None or is_any_kept([target], keep)}
         new = (kept - (self.before - self.after)) | (self.after - self.before)
         return declaration if new == old else encode_declaration(new)
-
-
-def _is_kept(target: TargetId, keep: Sequence[TargetId] | None) -> bool:
-    return keep is None or any(any_variant_runs(target, wanted) for wanted in keep)
 
 
 def check_promise(wheel: Path, dist_info: str, members: Mapping[str, ZipMember], keep: Sequence[TargetId]) -> None:
@@ -118,7 +114,7 @@ class WheelRewriteReport(msgspec.Struct, frozen=True, kw_only=True):
 def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: SourceDate) -> WheelRewriteReport:
     """Write the wheel ``source`` to ``output`` with the bundles of its files edited, and a RECORD that is right.
 
-    What becomes of a member is decided as in a folder (`file_fate`): pruning leaves out files for other targets alone.
+    What becomes of a member is decided as in a folder (`file_action`): pruning leaves out files for other targets.
     Code objects by themselves stay as they are, as does code that isn't linked yet, with a warning. With
     ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
     longer hold, are left out. Permissions stay as far as they are safe (`safe_mode`).
@@ -165,7 +161,9 @@ class _Job:
         self._bring_all(members, wheel)
         raise_all(str(self.source), self.problems)
         if not self.targets.before and not self.dropped:
-            raise self._no_code()
+            remedy = "Give these, each by itself." if self.is_host else ""
+            found = "is a host wheel, whose device code is in device wheels" if self.is_host else "no device code"
+            raise InputError(self.source, found, expected="a wheel with device code", remedy=remedy)
         if isinstance(self.order.edit, Prune) and not self.order.edit.allow_empty:
             self.targets.require_any(self.source, self.order.edit.keep)
             raise_all(str(self.source), list(find_emptied_libraries(self.source, self.order.edit)))
@@ -178,13 +176,6 @@ class _Job:
             copied=self.copied,
             warnings=tuple(self.warnings),
         )
-
-    def _no_code(self) -> InputError:
-        found, remedy = "no device code", ""
-        if self.is_host:
-            found = "is a host wheel, whose device code is in device wheels"
-            remedy = "Give these, each by itself."
-        return InputError(self.source, found, expected="a wheel with device code", remedy=remedy)
 
     def _bring_all(self, members: Sequence[ZipMember], wheel: OpenWheel) -> None:
         """Bring over all but the metadata, which is written anew."""
@@ -200,33 +191,33 @@ class _Job:
     def _bring(self, member: ZipMember, wheel: OpenWheel) -> None:
         place = PurePosixPath(member.name)
         if stat.S_ISLNK(member.mode):
-            fate = link_fate(place, self.keep) if self.keep is not None else PruneAction.COPIED
-            self._keep_or_drop(member, wheel, fate)
+            action = link_action(place, self.keep) if self.keep is not None else PruneAction.COPIED
+            self._keep_or_drop(member, wheel, action)
         elif not is_binary(member_head(member)):
-            self._keep_or_drop(member, wheel, self._fate(place, FileCode()))
+            self._keep_or_drop(member, wheel, self._action(place, FileCode()))
         else:
             with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
                 code = read_file_code(data, member.source)
                 self.targets.before.update(code.targets)
                 self.is_host |= find_split_library(data, name=member.source) is not None
-                fate = self._fate(place, code)
-                if fate is PruneAction.EDITED:
+                action = self._action(place, code)
+                if action is PruneAction.EDITED:
                     self.targets.after.update(self._edit(member, wheel, data))
                 else:
-                    self.targets.after.update(code.targets if fate is PruneAction.COPIED else ())
-                    self._keep_or_drop(member, wheel, fate)
+                    self.targets.after.update(code.targets if action is PruneAction.COPIED else ())
+                    self._keep_or_drop(member, wheel, action)
 
-    def _fate(self, place: PurePosixPath, code: FileCode) -> PruneAction:
+    def _action(self, place: PurePosixPath, code: FileCode) -> PruneAction:
         if self.keep is not None:
-            return file_fate(place, code, self.keep)
+            return file_action(place, code, self.keep)
         if self.order.edit is None:
             return PruneAction.EDITED if code.has_bundles or code.is_archive else PruneAction.COPIED
         # Code for another target would not be looked for under the name of this one.
         is_named = bool(processors_of_name(place.as_posix()))
         return PruneAction.EDITED if code.has_bundles and not is_named else PruneAction.COPIED
 
-    def _keep_or_drop(self, member: ZipMember, wheel: OpenWheel, fate: PruneAction) -> None:
-        if fate is PruneAction.DROPPED:
+    def _keep_or_drop(self, member: ZipMember, wheel: OpenWheel, action: PruneAction) -> None:
+        if action is PruneAction.DROPPED:
             self.dropped.append(member.name)
             return
         self.copied += 1
@@ -271,15 +262,12 @@ class _Job:
         if declaration := by_name.get(f"{self.dist_info}/{DECLARATION_NAME}"):
             old = read_member(declaration)
             metadata[DECLARATION_NAME] = self.targets.redeclare(old, self.keep, source=declaration.source)
-        return {**metadata, **changed_bill(members, self.dist_info, self._notes())}
-
-    def _notes(self) -> str:
-        """Return what the bill of materials says was done, and to which files."""
         edit = self.order.edit
         command = "compress" if edit is None else "prune" if isinstance(edit, Prune) else "retarget"
         changed = [report.path for report in self.edited]
         done = {"changed the device code of": changed, "left out": self.dropped}
-        return change_notes(f"rocwheel device {command}", done)
+        notes = change_notes(f"rocwheel device {command}", done)
+        return {**metadata, **changed_bill(members, self.dist_info, notes)}
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import release_pages
 from rocwheel.device.device_facts import iter_payloads
-from rocwheel.device.kpack_code import CodeUnit, each_once, find_doubts, open_kpack_code
+from rocwheel.device.kpack_code import CodeUnit, each_once, find_inconsistencies, open_kpack_code
 from rocwheel.wheels.binaries import Binary, find_all_binaries, read_found, tracked_binaries
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Lister:
         folder = None if found.place or not self.is_single else found.folder
         with open_kpack_code(data, name=found.name, folder=folder) as kpack:
             if kpack is not None:
-                self.problems += find_doubts(found.name, kpack) if folder else ()
+                self.problems += find_inconsistencies(found.name, kpack) if folder else ()
                 for number, unit in enumerate(kpack.units):
                     self._add_unit(number, unit)
                 return

@@ -241,26 +241,18 @@ class StoredCode(NamedTuple):
         return read_kernel(self.data, self.archive, self.entry, limit=min(limit, KERNEL_LIMIT))
 
 
-class Way(NamedTuple):
-    """How a marker leads to an archive: by which of its paths, and with which target in the placeholder, if any."""
-
-    archive: str
-    path: int
-    target: str
-
-
 class CodeUnit(NamedTuple):
     """What is looked up by one key: the code for each target, the most specific targets first.
 
     For a library, ``wrapper`` is the first wrapper that asks for it. ``archives`` are those archives that its marker
-    names and that exist, and ``ways`` say how the marker leads to each.
+    names and that exist, and ``searched`` say how the marker leads to each.
     """
 
     key: str
     codes: tuple[StoredCode, ...]
     archives: tuple[str, ...]
     wrapper: SplitUnit | None = None
-    ways: tuple[Way, ...] = ()
+    searched: tuple[SearchedArchive, ...] = ()
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -340,7 +332,11 @@ class _Opener:
         found = [(number, file) for number, path in enumerate(marker.search_paths) for file in self._find(path)]
         files = {file.name: file for _, (file, _) in found}
         archives = [opened for opened in map(self._open, files.values()) if opened]
-        ways = [Way(opened[1].name, n, target) for n, (file, target) in found if (opened := self._open(file))]
+        searched = [
+            SearchedArchive(opened[1], number, target)
+            for number, (file, target) in found
+            if (opened := self._open(file))
+        ]
         key = f"{marker.kernel_name}#{wrapper.index}"
         codes = [
             StoredCode(data, archive, entry)
@@ -349,7 +345,7 @@ class _Opener:
             if (entry := archive.find(marker.kernel_name, wrapper.index, target))
         ]
         names = tuple(archive.name for _, archive in archives)
-        return CodeUnit(key, _in_order(codes), names, wrapper, tuple(ways))
+        return CodeUnit(key, _in_order(codes), names, wrapper, tuple(searched))
 
     def _find(self, search_path: str) -> tuple[tuple[Binary, str], ...]:
         """Return the archives that a search path leads to, each with its target: those installed, then those given."""
@@ -450,7 +446,7 @@ def _kernels(named: NamedArchive, entries: Mapping[str, KpackEntry]) -> dict[str
     return {key: names for key, names in kernels.items() if names}
 
 
-def find_doubts(name: str, code: KpackCode) -> tuple[str, ...]:
+def find_inconsistencies(name: str, code: KpackCode) -> tuple[str, ...]:
     """Return what a runtime would stumble over in the archives of the library ``name``, or in one archive.
 
     Code objects are decompressed only where some targets lack units.
@@ -467,11 +463,11 @@ def _missing_archives(name: str, code: KpackCode) -> Iterator[str]:
 
 def _misnamed_archives(code: KpackCode) -> Iterator[str]:
     """Yield the archives that runtimes open for a GPU and find nothing in for it, and open for no other."""
-    processors = {archive.name: archive.processors for archive in code.archives}
-    for way in dict.fromkeys(way for unit in code.units for way in unit.ways if way.target):
-        if processor_of(way.target) not in processors[way.archive]:
-            listed = ", ".join(sorted(processors[way.archive]))
-            yield f"{way.archive}: is for {way.target} by its name, and lists {listed}: no runtime finds code in it"
+    named = {(s.archive.name, s.path, s.target): s.archive for unit in code.units for s in unit.searched if s.target}
+    for (name, _, target), archive in named.items():
+        if processor_of(target) not in archive.processors:
+            listed = ", ".join(sorted(archive.processors))
+            yield f"{name}: is for {target} by its name, and lists {listed}: no runtime finds code in it"
 
 
 def _missing_code(name: str, code: KpackCode) -> Iterator[str]:

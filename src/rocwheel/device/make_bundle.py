@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.compressed import compress_bundle
-from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT, BundlePart, ambiguous_targets, write_offload_bundle
+from rocwheel.binary.bundles.plain import (
+    CODE_ENTRY,
+    HOST_ENTRY,
+    RUNTIME_HEADER_LIMIT,
+    BundlePart,
+    ambiguous_targets,
+    write_offload_bundle,
+)
 from rocwheel.binary.bundles.runtimes import choose_version
 from rocwheel.binary.code_objects import Place, TargetId, is_code_object, read_code_object
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, ElfBytes, read_header, read_segments
@@ -26,10 +33,6 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.storage import Storage
 
-HOST_ENTRY = "host-x86_64-unknown-linux--"
-"""The empty entry for the host, spelled as clang 17 to 19 do, which all bundlers from LLVM 15 on read."""
-
-_ENTRY = "hipv4-amdgcn-amd-amdhsa--"
 _OLDEST_VERSION = 4
 """Older code objects don't say whether a feature is off or left open, and so not for which target they are."""
 _EXPECTED = "a linked code object: a 64-bit, little-endian ELF file for AMDGPU and HSA"
@@ -59,7 +62,7 @@ class _Code(msgspec.Struct, frozen=True):
     @property
     def part(self) -> BundlePart:
         """What goes into the bundle."""
-        return BundlePart(f"{_ENTRY}{self.target}", (self.data,))
+        return BundlePart(f"{CODE_ENTRY}{self.target}", (self.data,))
 
 
 def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBundle:
@@ -81,7 +84,12 @@ def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBu
         content: Sequence[Data] = raw
         if version:
             content = [memoryview(compress_bundle(raw, version=version, level=storage.level))]
-        _write(content, output)
+        with atomic_file(output) as target:
+            try:
+                for piece in (piece for buffer in content for piece in iter_pieces(buffer)):
+                    target.write(piece)
+            except OSError as e:
+                raise write_error(output, e) from e
     return MadeBundle(
         path=str(output),
         targets=tuple(str(part.target) for part in parts[1:]),
@@ -165,13 +173,3 @@ def _version(raw: Sequence[Data], raw_size: int, output: Path, storage: Storage)
         expected = f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle"
         raise InputError(output, found, expected=expected, remedy="Compress it (--compress).")
     return 0
-
-
-def _write(content: Sequence[Data], output: Path) -> None:
-    with atomic_file(output) as target:
-        try:
-            for buffer in content:
-                for piece in iter_pieces(buffer):
-                    target.write(piece)
-        except OSError as e:
-            raise write_error(output, e) from e

@@ -31,6 +31,7 @@ from rocwheel.binary.kernel_metadata import rename_target
 from rocwheel.binary.kind import is_bundle
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
+from rocwheel.core.patch import write_data
 from rocwheel.core.reading import FileRange, iter_pieces, join_data, load
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder
 from rocwheel.targets.kernel_files import Difference, processors_of_name
@@ -39,7 +40,7 @@ from rocwheel.wheels.binaries import is_wheel, read_binaries
 from rocwheel.wheels.zip_directory import read_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rocwheel.core.reading import Data
@@ -109,17 +110,14 @@ class Retarget(msgspec.Struct, frozen=True):
                         place, f"its code for {agent} differs from that for {target}", expected="the same instructions"
                     )
                 if not present:
-                    result = _insert(result, _copy_for(part, target, agent, place), place)
+                    spelling = str(BundleEntryId.parse(part.spelling).retargeted(agent))
+                    code = retarget_code_object(_joined(part), target, agent, place=place)
+                    result = _insert(result, BundlePart(spelling, code), place)
         return parts if len(result) == len(parts) else tuple(result)
 
 
 def _joined(part: BundlePart) -> Data:
     return part.payload[0] if len(part.payload) == 1 else memoryview(join_data(part.payload))
-
-
-def _copy_for(part: BundlePart, old: TargetId, new: TargetId, place: Place) -> BundlePart:
-    spelling = str(BundleEntryId.parse(part.spelling).retargeted(new))
-    return BundlePart(spelling, retarget_code_object(_joined(part), old, new, place=place))
 
 
 def _insert(parts: list[BundlePart], new: BundlePart, place: Place) -> list[BundlePart]:
@@ -241,8 +239,7 @@ def unknown_file(path: str, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, 
     for pair in pairs:
         agent = pair.agent.processor
         if pair.code.processor in named and agent not in named:
-            reason = "no rule says how its library looks for it"
-            yield agent, InputError(path, f"not offered to {agent}: {reason}")
+            yield agent, InputError(path, f"not offered to {agent}: no rule says how its library looks for it")
 
 
 def shared_file(path: str, data: Data, row: Shared, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, InputError]]:
@@ -279,13 +276,11 @@ def find_named_members(wheel: Path, pairs: Sequence[TargetPair]) -> tuple[str, .
     for member in read_directory(wheel):
         for target in processors_of_name(member.name) & processors:
             found[posixpath.dirname(member.name), target] += 1
-    return tuple(_line(wheel, folder, target, number) for (folder, target), number in sorted(found.items()))
-
-
-def _line(wheel: Path, folder: str, target: str, number: int) -> str:
-    files = f"{count(number, 'file')} for {target} {'is' if number == 1 else 'are'} offered to no other GPU"
-    remedy = "Retarget the folder that the wheel is built from."
-    return f"{wheel}: {folder}: {files}: libraries look them up by name. {remedy}"
+    return tuple(
+        f"{wheel}: {folder}: {count(number, 'file')} for {target} {'is' if number == 1 else 'are'} offered to no other "
+        "GPU: libraries look them up by name. Retarget the folder that the wheel is built from."
+        for (folder, target), number in sorted(found.items())
+    )
 
 
 _TABLE, _PACKED = ".dat", ".dat.zlib"
@@ -313,25 +308,37 @@ def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: 
     `retarget_code_object` and `FileRewrite` do.
     """
     if is_code_object(data):
-        _write(file, _relabel(data, names.pair, Place(name)))
+        for buffer in relabel_code_object(data, names.pair, Place(name)):
+            write_data(file, buffer)
     elif is_bundle(data):
         order = RewriteOrder(edit=_Relabel(names.pair), storage=Storage())
         FileRewrite(data, name, order).write(file)
     elif name.endswith(_PACKED):
-        _write(file, (memoryview(zlib.compress(_rename(_unpacked(data, name), names, name))),))
+        file.write(zlib.compress(_rename(_unpacked(data, name), names, name)))
     elif name.endswith(_TABLE):
-        _write(file, (memoryview(_rename(bytes(load(data)), names, name)),))
+        file.write(_rename(bytes(load(data)), names, name))
     else:
         raise NotRelabeledError(name, "is no code object, bundle or table", expected="a file that Tensile writes")
 
 
-def _relabel(data: Data, pair: TargetPair, place: Place) -> tuple[Data, ...]:
+def relabel_code_object(
+    data: Data, pair: TargetPair, place: Place, *, name: str = "", listed: str = ""
+) -> tuple[Data, ...]:
+    """Return a code object for the agent of ``pair`` as buffers.
+
+    Messages call what it is in ``name``, or by its place; ``listed`` is the target under which that lists it. Raises
+    `NotRelabeledError` for code that the pair is not about, and `DeviceCodeError` as `retarget_code_object` does.
+    """
     old = read_code_object(data, place=place).target
     new = pair.agent_of(old) if old else None
     if old is None or new is None:
-        expected = f"code that {pair.agent} runs as {pair.code}"
-        raise NotRelabeledError(str(place), f"has code for {old}", expected=expected)
+        raise not_relabeled(name or str(place), str(old or listed or None), pair)
     return retarget_code_object(data, old, new, place=place)
+
+
+def not_relabeled(name: str, target: str, pair: TargetPair) -> NotRelabeledError:
+    """Return the error for code that a pair is not about."""
+    return NotRelabeledError(name, f"has code for {target}", expected=f"code that {pair.agent} runs as {pair.code}")
 
 
 class _Relabel(msgspec.Struct, frozen=True):
@@ -368,7 +375,8 @@ def _rename(table: bytes, names: KernelNames, name: str) -> bytes:
     """Return a table of Tensile with other names; each is a whole text in it, so that its length may change."""
     _require_table(table, name)
     for old, new in names.changes.items():
-        table = table.replace(_text(old), _text(new))
+        # Tensile's writer encodes a text in MessagePack's shortest form, as this one does.
+        table = table.replace(msgspec.msgpack.encode(old), msgspec.msgpack.encode(new))
     _require_table(table, name)
     return table
 
@@ -378,14 +386,3 @@ def _require_table(table: bytes, name: str) -> None:
         msgspec.msgpack.decode(table)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise NotRelabeledError(name, f"can't be read ({e})", expected="a table in MessagePack") from e
-
-
-def _text(text: str) -> bytes:
-    """Return a text as Tensile's writer encodes it: MessagePack's shortest form."""
-    return msgspec.msgpack.encode(text)
-
-
-def _write(file: IO[bytes], buffers: Iterable[Data]) -> None:
-    for buffer in buffers:
-        for piece in iter_pieces(buffer):
-            file.write(piece)

@@ -17,7 +17,6 @@ from rocwheel.binary.code_objects import (
     Place,
     is_code_object,
     parse_target_id,
-    read_code_object,
 )
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import KernelKey, KpackError, read_archive, read_kernel
@@ -39,8 +38,9 @@ from rocwheel.device.retarget import (
     Retarget,
     RetargetedTree,
     bundles_without,
+    not_relabeled,
+    relabel_code_object,
     renamed,
-    retarget_code_object,
     shared_file,
     unknown_file,
     write_kernel_file,
@@ -76,7 +76,10 @@ def retarget_archive(data: Data, file: Sink, pair: TargetPair, *, name: str) -> 
     family = archive.family.replace(pair.code.processor, pair.agent.processor)
     writer = KpackWriter(file, ArchiveFacts(archive.group, family, archive.scheme), name=name)
     for entries in _by_ordinal(archive, pair).values():
-        code = memoryview(_relabeled(data, archive, entries[0], pair))
+        first = entries[0]
+        place = Place(name, first.offset)
+        whole = read_kernel(data, archive, first)
+        code = memoryview(join_data(relabel_code_object(whole, pair, place, name=name, listed=first.target)))
         writer.add(_keys(entries, pair, name), compress_kernel(code, archive.scheme), len(code))
     writer.finish()
 
@@ -99,22 +102,8 @@ def _keys(entries: list[KpackEntry], pair: TargetPair, name: str) -> list[Kernel
         if agent is not None:
             keys[KernelKey(entry.binary, entry.index, str(agent))] = None
     if not keys:
-        raise _unfit(name, entries[0].target, pair)
+        raise not_relabeled(name, entries[0].target, pair)
     return list(keys)
-
-
-def _relabeled(data: Data, archive: KpackArchive, entry: KpackEntry, pair: TargetPair) -> bytes:
-    place = Place(archive.name, entry.offset)
-    code = read_kernel(data, archive, entry)
-    old = read_code_object(code, place=place).target
-    new = pair.agent_of(old) if old else None
-    if old is None or new is None:
-        raise _unfit(archive.name, str(old or entry.target), pair)
-    return join_data(retarget_code_object(code, old, new, place=place))
-
-
-def _unfit(name: str, target: str, pair: TargetPair) -> NotRelabeledError:
-    return NotRelabeledError(name, f"has code for {target}", expected=f"code that {pair.agent} runs as {pair.code}")
 
 
 class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,19 +233,17 @@ class _Run:
             if kernels is None or kernels.target != processor or new == path:
                 found = f"is an archive with code for {processor}, which its name does not say"
                 self._refuse(InputError(path, found), [agent])
-            elif not self._is_taken(path, new, agent):
+            elif new in self._taken:
+                self._refuse(InputError(path, f"{agent} has code of its own, {new}"), ())
+            else:
                 self._add(path, new, pair, data)
-
-    def _is_taken(self, path: str, new: str, agent: str) -> bool:
-        if new in self._taken:
-            self._refuse(InputError(path, f"{agent} has code of its own, {new}"), ())
-        return new in self._taken
 
     def kernel_folders(self) -> None:
         """Copy the kernel files of each library for the new targets, unless they have some."""
         for (folder, kernels), paths in sorted(self._kernels.items(), key=lambda item: (item[0][0], item[1][0])):
             for pair in self._pairs_of(kernels.target):
-                own, fixed = self._own_files(paths, pair), fixed_reason(kernels)
+                taken, fixed = {_new_path(path, pair) for path in paths} & self._taken, fixed_reason(kernels)
+                own = f"there are files for it, such as {min(taken)}" if taken else ""
                 if own or fixed:
                     subject = paths[0] if len(paths) == 1 else f"{folder}: {count(len(paths), 'file')}"
                     refusal = InputError(subject, f"not offered to {pair.agent}: {own or fixed}")
@@ -264,15 +251,12 @@ class _Run:
                 else:
                     self._copy_kernels(paths, pair)
 
-    def _own_files(self, paths: list[str], pair: TargetPair) -> str:
-        own = sorted({_new_path(path, pair) for path in paths} & self._taken)
-        return f"there are files for it, such as {own[0]}" if own else ""
-
     def _copy_kernels(self, paths: list[str], pair: TargetPair) -> None:
         """Copy all files or, when one can't be, none: its table would name what is missing."""
         added, refused = len(self._added), len(self._refused)
         names = [posixpath.basename(path) for path in paths]
-        known = KernelNames(pair, tuple(sorted({*names, *(_stem(name) for name in names)})))
+        stems = {name.removesuffix(".zlib").rpartition(".")[0] for name in names}
+        known = KernelNames(pair, tuple(sorted({*names, *stems})))
         for path in paths:
             with self._files[path].view() as data:
                 self._add(path, _new_path(path, pair), pair, data, known)
@@ -313,10 +297,6 @@ def _library_folder(path: str, kernels: KernelFile) -> str:
     parts = folder.split("/")
     named = [number for number, part in enumerate(parts) if kernels.target in part]
     return "/".join(parts[: named[0]]) if named else folder
-
-
-def _stem(name: str) -> str:
-    return name.removesuffix(".zlib").rpartition(".")[0]
 
 
 def _rewrite(data: Data, path: str, order: RewriteOrder, made: Path) -> RewriteReport:

@@ -17,7 +17,6 @@ from rocwheel.binary.bundles.runtimes import (
     Archives,
     HipRuntime,
     find_faults,
-    find_runtime,
     other_readers,
     release_of,
     releases,
@@ -32,18 +31,15 @@ from rocwheel.binary.code_objects import (
     read_code_object,
     read_loaded_header,
 )
-from rocwheel.binary.elf.facts import read_elf, read_soname
+from rocwheel.binary.elf.facts import read_soname
 from rocwheel.binary.elf.header import HEADER_SIZE
-from rocwheel.binary.kind import is_elf
 from rocwheel.binary.kpack.archive import KpackError
-from rocwheel.binary.pe.facts import read_pe
-from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import temporary_folder
 from rocwheel.core.workers import map_skipping, raise_all
-from rocwheel.device.kpack_code import GivenArchives, Lookup, SearchedArchive, open_kpack_code
-from rocwheel.device.selection import BundleCode, EntryCode, SelectedCode, load_use, look_up_use
+from rocwheel.device.kpack_code import GivenArchives, Lookup, open_kpack_code
+from rocwheel.device.selection import BundleCode, EntryCode, SelectedCode, needed_runtime, select_loaded, select_stored
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files import Without, is_kernel_file, targets_in_path, without_targets
@@ -63,15 +59,6 @@ if TYPE_CHECKING:
     from rocwheel.device.kpack_code import CodeUnit, KpackCode
     from rocwheel.device.surroundings import GivenDeb
     from rocwheel.targets.kernel_files import Opener
-
-__all__ = [
-    "FileVerdict",
-    "FolderLack",
-    "SelectedCode",
-    "judge_file",
-    "judge_files",
-    "opened_verdicts",
-]
 
 
 class FolderLack(msgspec.Struct, frozen=True):
@@ -157,7 +144,11 @@ def judge_files(
     with TemporaryDirectory(dir=temporary_folder()) as scratch:
         debs = map_skipping("packages", lambda deb: unpack_deb(deb, scratch), find_debs(paths), problems)
         others = [path for path in paths if path.suffix != ".deb" or path.is_dir()]
-        binaries = [found for found in find_all_binaries(others) if not _is_deb(found)]
+        binaries = [
+            found
+            for found in find_all_binaries(others)
+            if isinstance(found, InputError) or found.member is not None or not found.name.endswith(".deb")
+        ]
         binaries += [binary for deb in debs for binary in deb.binaries]
         archives = GivenArchives(binaries)
         given = tracked_binaries(binaries, "reading device code", progress)
@@ -171,10 +162,6 @@ def judge_files(
     files = [(found, code) for found, code, _ in kept if code is not None]
     settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
     return tuple(verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, rocm))
-
-
-def _is_deb(found: Binary | InputError) -> bool:
-    return isinstance(found, Binary) and found.member is None and found.name.endswith(".deb")
 
 
 _Read: TypeAlias = "tuple[Binary, _Code | None, Opener | None]"
@@ -302,9 +289,9 @@ class _Code(NamedTuple):
         self, gpu: TargetId, runtime: Runtime, release: Release, beside: Sequence[TargetId]
     ) -> tuple[SelectedCode, ...]:
         """Return what a release uses of each bundle."""
-        own = (load_use(bundle, gpu, runtime, release) for bundle in self.loaded)
-        found = (look_up_use(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
-        return _counted((*own, *found))
+        own = (select_loaded(bundle, gpu, runtime, release) for bundle in self.loaded)
+        found = (select_stored(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
+        return tuple(msgspec.structs.replace(use, bundles=count) for use, count in Counter((*own, *found)).items())
 
     def is_read_by(self, release: Release) -> bool:
         """Return whether a release reads all of the code, whichever GPU asks."""
@@ -334,13 +321,14 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
             problems = zip(kpack.unreadable, kpack.problems, strict=True)
             raise_all(found.name, [InputError(found.name, text) for name, text in problems if not given.holds(name)])
             headers = _stored_headers(kpack, given)
-            return _Code(lookups=tuple(_look_up(kpack)), headers=headers, hip=_hip_of(data, found.name))
+            lookups = tuple(Lookup(unit.wrapper, unit.searched) for unit in kpack.units if unit.wrapper is not None)
+            return _Code(lookups=lookups, headers=headers, hip=needed_runtime(data, name=found.name))
         if kpack is not None:
             headers = _stored_headers(kpack)
             loaded = tuple(_archived(_unit_entries(unit, headers, found.name)) for unit in kpack.units)
             return _Code(loaded, keys=tuple(unit.key for unit in kpack.units))
     loaded = tuple(_loaded(data, found.name))
-    return _Code(loaded, hip=_hip_of(data, found.name)) if loaded else None
+    return _Code(loaded, hip=needed_runtime(data, name=found.name)) if loaded else None
 
 
 def _stored_headers(kpack: KpackCode, given: GivenArchives | None = None) -> dict[tuple[str, int], LoadedHeader]:
@@ -354,20 +342,6 @@ def _stored_headers(kpack: KpackCode, given: GivenArchives | None = None) -> dic
                 if given is None or not given.holds(stored.archive.name):
                     raise
     return {identity: header for identity, header in found.items() if header is not None}
-
-
-def _hip_of(data: Data, name: str) -> HipRuntime | None:
-    if is_pe64(data):
-        return find_runtime(read_pe(data, name=name).wanted)
-    return find_runtime(read_elf(data, name=name).needed) if is_elf(data) and not is_code_object(data) else None
-
-
-def _look_up(kpack: KpackCode) -> Iterator[Lookup]:
-    archives = {archive.name: archive for archive in kpack.archives}
-    for unit in kpack.units:
-        if unit.wrapper is not None:
-            ways = (SearchedArchive(archives[way.archive], way.path, way.target) for way in unit.ways)
-            yield Lookup(unit.wrapper, tuple(ways))
 
 
 def _unit_entries(unit: CodeUnit, headers: Mapping[tuple[str, int], LoadedHeader], name: str) -> Iterator[EntryCode]:
@@ -414,11 +388,6 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
     return not named or any(fit(target, verdict.gpu, runtime) is not Fit.NONE for target in named)
 
 
-def _counted(uses: Iterable[SelectedCode]) -> tuple[SelectedCode, ...]:
-    counts = Counter(uses)
-    return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
-
-
 def _verdicts_by_release(
     verdict: FileVerdict, code: _Code, beside: Sequence[TargetId], rocm: str
 ) -> Iterator[FileVerdict]:
@@ -447,7 +416,7 @@ def _faults(verdict: FileVerdict, code: _Code, rows: Iterable[Release], rocm: st
 def _loads_compressed(verdict: FileVerdict, code: _Code, row: Release) -> bool:
     """Return whether packages of a release load code from a compressed bundle; some read more than AMD's."""
     read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
-    return any(load_use(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
+    return any(select_loaded(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
 
 
 def _loaded(data: Data, name: str) -> Iterator[BundleCode]:

@@ -9,21 +9,34 @@ import msgspec
 from rocwheel.binary.bundles.runtimes import (
     Archives,
     Generics,
+    find_runtime,
     first_reader,
     first_with_archives,
     other_readers,
     releases,
 )
-from rocwheel.binary.code_objects import TargetId
+from rocwheel.binary.code_objects import TargetId, is_code_object
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.kind import is_elf
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import is_pe64
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rocwheel.binary.bundles.runtimes import Release
+    from rocwheel.binary.bundles.runtimes import HipRuntime, Release
     from rocwheel.binary.code_objects import LoadedHeader
+    from rocwheel.core.reading import Data
     from rocwheel.device.kpack_code import Found, Lookup
+
+
+def needed_runtime(data: Data, *, name: str) -> HipRuntime | None:
+    """Return the HIP runtime that the file ``name`` needs by its name; none for what needs none, or is no host file."""
+    if is_pe64(data):
+        return find_runtime(read_pe(data, name=name).wanted)
+    return find_runtime(read_elf(data, name=name).needed) if is_elf(data) and not is_code_object(data) else None
 
 
 class SelectedCode(msgspec.Struct, frozen=True):
@@ -68,7 +81,7 @@ class BundleCode(NamedTuple):
         return is_opened and all(entry.loads_with(release) for entry in self.entries)
 
 
-def load_use(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Release) -> SelectedCode:
+def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Release) -> SelectedCode:
     """Return what a release of HIP loads from a bundle: the entry that it finds, if it loads the code object there."""
     if bundle.compressed is not None and bundle.compressed not in release.compressed:
         return _nothing(_unread_bundle(bundle.compressed))
@@ -109,7 +122,8 @@ def _why_passed(entry: EntryCode, agent: TargetId, release: Release, *, is_looke
     if not entry.target.is_generic or entry.target.processor == agent.processor:
         return ""
     if release.generics is Generics.NONE:
-        return f"generic code, which ROCm {_first_with_generics()} and later load"
+        since = next(row.since for row in releases() if row.generics is not Generics.NONE)
+        return f"generic code, which ROCm {since} and later load"
     if release.generics is Generics.ANY or not is_looked_up:
         return ""
     lacking = sorted(_features(agent) - _features(entry.target))
@@ -120,10 +134,6 @@ def _why_passed(entry: EntryCode, agent: TargetId, release: Release, *, is_looke
 def _features(target: TargetId) -> set[str]:
     row = load_catalog().processors.get(target.processor)
     return set(row.features) if row else set(target.features)
-
-
-def _first_with_generics() -> str:
-    return next(row.since for row in releases() if row.generics is not Generics.NONE)
 
 
 def _unread_bundle(version: int) -> str:
@@ -142,7 +152,7 @@ def _unread_code_object(version: int) -> str:
     return f"a code object of version {version}, which {who}"
 
 
-def look_up_use(
+def select_stored(
     lookup: Lookup,
     gpu: TargetId,
     release: Release,
@@ -193,15 +203,11 @@ def _why_nothing(lookup: Lookup, gpu: TargetId) -> str:
     if not lookup.archives:
         return f"no archive at {', '.join(lookup.wrapper.marker.search_paths)}"
     lead = "its archives have none for this GPU"
-    reasons = "; ".join(f"{target}: {_explain(target, gpu)}" for target in lookup.targets)
-    return f"{lead}: {reasons}" if reasons else lead
-
-
-def _explain(target: TargetId, gpu: TargetId) -> str:
-    """Return why code for ``target`` in some archive is not for ``gpu``."""
-    if fit(target, gpu) is not Fit.NONE:
-        return "in an archive that is named for another GPU"
-    return explain(target, gpu)
+    elsewhere = "in an archive that is named for another GPU"
+    reasons = (
+        f"{target}: {explain(target, gpu) if fit(target, gpu) is Fit.NONE else elsewhere}" for target in lookup.targets
+    )
+    return f"{lead}: {'; '.join(reasons)}" if lookup.targets else lead
 
 
 def _nothing(reason: str) -> SelectedCode:

@@ -192,6 +192,10 @@ def is_short_host(spelling: str) -> bool:
     return spelling.startswith("host-") and spelling.count("-") < _TRIPLE_DASHES
 
 
+HOST_ENTRY = "host-x86_64-unknown-linux--"
+"""The empty entry for the host, spelled as clang 17 to 19 do, which all bundlers from LLVM 15 on read."""
+CODE_ENTRY = "hipv4-amdgcn-amd-amdhsa--"
+"""What the id of an entry with code for HIP begins with; its target follows."""
 BUNDLE_ALIGNMENT = 4096
 """Alignment of payloads in a bundle; the runtime maps code objects in place, so they start on a page."""
 

@@ -426,7 +426,7 @@ def read_archive(data: Data, *, name: str) -> KpackArchive:
         blobs,
         entries,
         toc_offset,
-        tuple(_find_doubts(len(data), toc, entries, place)),
+        tuple(_find_inconsistencies(len(data), toc, entries, place)),
         len(data) - toc_offset - toc.size,
     )
 
@@ -478,7 +478,7 @@ def _entry(key: str, target: str, entry: TocEntry, blob: Blob) -> KpackEntry:
     return KpackEntry(binary, index, target, entry.ordinal, entry.original_size, blob.offset, blob.size)
 
 
-def _find_doubts(size: int, toc: Toc, entries: Sequence[KpackEntry], place: Place) -> Iterator[str]:
+def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], place: Place) -> Iterator[str]:
     """Yield what some reader refuses or never finds, though this one reads it."""
     if rest := size - place.offset - toc.size:
         yield f"{place}: {count(rest, 'byte')} after the table of contents, which some readers refuse"

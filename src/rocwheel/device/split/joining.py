@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.compressed import write_compressed_bundle
-from rocwheel.binary.bundles.plain import BUNDLE_ALIGNMENT, lay_out_bundle, spell_host
+from rocwheel.binary.bundles.plain import BUNDLE_ALIGNMENT, CODE_ENTRY, HOST_ENTRY, lay_out_bundle, spell_host
 from rocwheel.binary.bundles.runtimes import choose_version, last_stopping_release
 from rocwheel.binary.bundles.storage import announce_level, stronger_level
 from rocwheel.binary.code_objects import BundleEntryId, DeviceCodeError, Place, TargetId, parse_target_id
@@ -28,7 +28,6 @@ from rocwheel.core.scratch import no_room, open_temporary, path_of
 from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
 from rocwheel.device.edit_file import require_sound_image
 from rocwheel.device.kpack_code import NamedArchive, UnitFault, find_unit_faults
-from rocwheel.device.make_bundle import HOST_ENTRY
 from rocwheel.device.split.fat_file import plan_fat_file
 from rocwheel.device.split.host_layout import NoRoomForCodeError
 from rocwheel.device.split.splitting import NamedFile
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
 
 NOTHING_RENUMBERED: Mapping[tuple[str, int], int] = MappingProxyType({})
 """All indices in archives are right."""
-
-_ENTRY = "hipv4-amdgcn-amd-amdhsa--"
 
 
 class ArchiveFile(msgspec.Struct, frozen=True):
@@ -132,7 +129,7 @@ def _by_targets(
             if renumbered.get((file.path, entry.index), entry.index) == unit.index:
                 key = (file.path, entry.ordinal)
                 found[key] = min(found.get(key, (file, entry)), (file, entry), key=lambda pair: len(pair[1].target))
-    entries = (FoundCode(f"{_ENTRY}{entry.target}", file, entry) for file, entry in found.values())
+    entries = (FoundCode(f"{CODE_ENTRY}{entry.target}", file, entry) for file, entry in found.values())
     return sorted(entries, key=lambda code: code.spelling)
 
 

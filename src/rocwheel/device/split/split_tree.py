@@ -15,9 +15,9 @@ from rocwheel.binary.kpack.write import FileSink
 from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
-from rocwheel.core.patch import FilePatch, write_patch
+from rocwheel.core.patch import FilePatch, write_data, write_patch
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.reading import FileRange, iter_pieces, unchanged
+from rocwheel.core.reading import FileRange, unchanged
 from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
 from rocwheel.core.writing import new_folder
 from rocwheel.device.edit_file import is_signed_image
@@ -165,15 +165,8 @@ HOST_FOLDER = "host"
 """The folder with all that is not for one target."""
 
 
-class Placement(msgspec.Struct, frozen=True):
-    """The folder that each path goes to; paths for targets that are not kept are in ``left_out`` instead."""
-
-    folder_of: dict[str, str]
-    left_out: tuple[str, ...]
-
-
-def place_files(listing: Listing, plan: SplitPlan) -> Placement:
-    """Return where everything of a tree goes.
+def place_files(listing: Listing, plan: SplitPlan) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the folder that each path of a tree goes to, and the paths for targets that are not kept.
 
     A link goes where its name says, or with the file that it leads to; further names of a file go with the first.
     """
@@ -186,7 +179,7 @@ def place_files(listing: Listing, plan: SplitPlan) -> Placement:
             left_out.append(link)
         else:
             folder_of[link] = folder
-    return Placement(folder_of, tuple(sorted(left_out)))
+    return folder_of, tuple(sorted(left_out))
 
 
 def _folder_of_link(listing: Listing, link: str, folder_of: Mapping[str, str], targets: set[str]) -> str | None:
@@ -203,27 +196,28 @@ def _folder_of_link(listing: Listing, link: str, folder_of: Mapping[str, str], t
 class Placer:
     """Makes the files of new trees below ``made``, one folder for the host and one for each target."""
 
-    def __init__(self, listing: Listing, placement: Placement, made: Path) -> None:
-        self._listing, self._placement, self._made = listing, placement, made
-        self.left_out = frozenset(placement.left_out)
+    def __init__(self, listing: Listing, plan: SplitPlan, made: Path) -> None:
+        self._listing, self._made = listing, made
+        self._folder_of, left_out = place_files(listing, plan)
+        self.left_out = frozenset(left_out)
 
     def make_folders(self) -> None:
         """Make the host's folders, and those of targets as far as they hold something."""
         (self._made / HOST_FOLDER).mkdir(parents=True)
         for folder in self._listing.folders:
             (self._made / HOST_FOLDER / folder).mkdir()
-        for path, folder in self._placement.folder_of.items():
+        for path, folder in self._folder_of.items():
             (self._made / folder / path).parent.mkdir(parents=True, exist_ok=True)
 
     def make_links(self) -> None:
         """Make symlinks with the texts that they have, and further names of files."""
         for link in self._listing.links:
-            if link in self._placement.folder_of:
+            if link in self._folder_of:
                 self.path_of(link).symlink_to((self._listing.root / link).readlink())
 
     def path_of(self, path: str) -> Path:
         """Return where a file is made."""
-        return self._made / self._placement.folder_of[path] / path
+        return self._made / self._folder_of[path] / path
 
     def copy(self, path: str) -> None:
         """Copy a file as it is."""
@@ -243,8 +237,7 @@ class Placer:
             self.copy(file.path)
             return
         with file.content.view() as data, made.open("xb") as new:
-            for piece in iter_pieces(data):
-                new.write(piece)
+            write_data(new, data)
         copy_status(old, made)
 
     def write_patched(self, file: HostFile, path: str, patch: FilePatch) -> None:
@@ -258,7 +251,7 @@ class Placer:
         """Give folders the permissions and times that they have in the old tree, the deepest first."""
         for folder in sorted(self._listing.folders, reverse=True):
             old = self._listing.root / folder
-            for made in (self._made / name / folder for name in {HOST_FOLDER, *self._placement.folder_of.values()}):
+            for made in (self._made / name / folder for name in {HOST_FOLDER, *self._folder_of.values()}):
                 if made.is_dir():
                     copy_status(old, made)
 
@@ -382,7 +375,7 @@ def _plan(source: Path, listing: Listing, choice: SplitChoice) -> SplitPlan:
             raise
         return plan  # without archives, nothing is in their way
     plan = plan_split(listing.files, msgspec.structs.replace(choice, archives=place), subject=str(source))
-    require_free(plan, (*listing.folders, *place_files(listing, plan).folder_of))
+    require_free(plan, (*listing.folders, *place_files(listing, plan)[0]))
     return plan
 
 
@@ -412,8 +405,7 @@ def _require_binary(source: Path, data: Data) -> None:
 
 
 def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int] | None, checked: CheckedFiles) -> SplitReport:
-    left_out = place_files(listing, plan).left_out
-    report = make_report(msgspec.structs.replace(plan, left_out=left_out), sizes)
+    report = make_report(msgspec.structs.replace(plan, left_out=place_files(listing, plan)[1]), sizes)
     wheels = inner_wheel_warnings(listing.root / file.path for file in plan.host)
     return msgspec.structs.replace(report, warnings=(*checked.warnings, *wheels), mended=checked.mended)
 
@@ -424,7 +416,7 @@ class _Splitting:
     def __init__(self, listing: Listing, plan: SplitPlan, made: Path, order: SplitOrder) -> None:
         self._listing, self._plan, self._order = listing, plan, order
         self._made = made
-        self._placer = Placer(listing, place_files(listing, plan), made)
+        self._placer = Placer(listing, plan, made)
         self._sizes: dict[str, int] = {}
 
     def run(self) -> dict[str, int]:

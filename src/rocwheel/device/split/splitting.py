@@ -29,7 +29,7 @@ from rocwheel.core.patch import FilePatch
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import Data, FileRange
 from rocwheel.core.workers import attempt_all, raise_all, work_in_order
-from rocwheel.device.edit_bundles import any_variant_runs
+from rocwheel.device.edit_bundles import is_any_kept
 from rocwheel.device.split.host_file import has_code_to_split, plan_host_file
 from rocwheel.device.split.host_layout import NotSplittableError
 from rocwheel.device.split.units import ARCHIVE_FOLDER, LibraryPlan, name_groups, plan_library
@@ -259,14 +259,14 @@ def _is_kept(target: str, keep: Sequence[TargetId]) -> bool:
     """Return whether a file for ``target``, which may be a family, serves one of the targets to keep."""
     family = find_family(target)
     members = family.targets if family else (target,)
-    return not keep or any(any_variant_runs(TargetId(member), wanted) for member in members for wanted in keep)
+    return not keep or is_any_kept(map(TargetId, members), keep)
 
 
 def _lacking(host: Sequence[HostFile], keep: Sequence[TargetId]) -> Iterator[LackingCode]:
     """Yield the targets to keep that some library has no code for."""
     targets = {file.path: {t for unit in file.library.units for t in unit.targets} for file in host if file.library}
     for wanted in keep:
-        paths = tuple(path for path, found in targets.items() if not any(any_variant_runs(t, wanted) for t in found))
+        paths = tuple(path for path, found in targets.items() if not is_any_kept(found, [wanted]))
         if paths:
             yield LackingCode(str(wanted), paths)
 
