@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rocwheel.binary.bundles.plain import read_offload_bundle
 from rocwheel.binary.code_objects import (
     BundleEntryId,
+    CodePlace,
     DeviceCodeError,
-    Place,
     TargetId,
     encode_flags,
     machine_of,
@@ -137,7 +137,7 @@ def test_the_id_of_code_for_another_target_has_its_processor_everywhere(entry: s
     assert str(BundleEntryId.parse(entry).retargeted(parse_target_id(new))) == renamed
 
 
-PLACE = Place("x.co")
+PLACE = CodePlace("x.co")
 
 
 def code_of(data: memoryview, target: str) -> memoryview:

@@ -10,7 +10,7 @@ import pytest
 from rocwheel.binary.bundles.compressed import compress_bundle
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects import Place, parse_target_id, read_code_object
+from rocwheel.binary.code_objects import CodePlace, parse_target_id, read_code_object
 from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.kind import COMPRESSED_MAGIC
 from rocwheel.core.reading import join_data
@@ -144,10 +144,10 @@ def test_target_and_kernels_of_code_objects_are_read_as_comgr_reads_them(
     comgr = load_later_comgr()
     found = set()
     for data in code_of(fixture(name))[1].values():
-        code = read_code_object(memoryview(data), place=Place(name))
+        code = read_code_object(memoryview(data), place=CodePlace(name))
         found.add(code.version)
         assert comgr.isa_name(data) == f"{ISA}{code.target}"
-        assert comgr.kernels(data) == count_kernels(memoryview(data), code, place=Place(name))
+        assert comgr.kernels(data) == count_kernels(memoryview(data), code, place=CodePlace(name))
     assert found == versions
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.sequence import iter_entry
-from rocwheel.binary.code_objects import DeviceCodeError, Place, parse_target_id, read_code_object
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, parse_target_id, read_code_object
 from rocwheel.binary.elf.header import ElfError
 from rocwheel.binary.kernel_metadata import (
+    CodeMetadata,
     KernelArgument,
-    Metadata,
     count_kernels,
     decode_note,
     read_metadata,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.support.tools import RunTool
 
 
-PLACE = Place("x.co")
+PLACE = CodePlace("x.co")
 
 
 def code_of(data: memoryview, target: str) -> memoryview:
@@ -42,7 +42,7 @@ def code_of(data: memoryview, target: str) -> memoryview:
     return memoryview(join_data(iter_entry(code.view(data), bundle, entry)))
 
 
-def metadata_of(data: memoryview) -> tuple[Metadata, ...]:
+def metadata_of(data: memoryview) -> tuple[CodeMetadata, ...]:
     return read_metadata(data, read_code_object(data, place=PLACE), place=PLACE)
 
 
@@ -89,7 +89,7 @@ def test_damaged_note_is_refused(fixture: Fixture, offset: int, new: bytes, mess
         metadata_of(memoryview(data))
 
 
-@pytest.mark.parametrize("shape", [Metadata, dict[str, msgspec.Raw]], ids=["all", "top level"])
+@pytest.mark.parametrize("shape", [CodeMetadata, dict[str, msgspec.Raw]], ids=["all", "top level"])
 def test_note_that_is_nested_without_end_is_refused(shape: type) -> None:
     note = memoryview(b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0")
     with pytest.raises(DeviceCodeError, match=r"^x.co: offset 0x0: a metadata note that is not MessagePack of"):
@@ -120,7 +120,7 @@ def code_of_of_target_note(data: memoryview, target: str) -> memoryview:
     return load(part.payload[0])
 
 
-def metadata_of_of_target_note(data: bytes) -> tuple[Metadata, ...]:
+def metadata_of_of_target_note(data: bytes) -> tuple[CodeMetadata, ...]:
     view = memoryview(data)
     return read_metadata(view, read_code_object(view, place=PLACE), place=PLACE)
 

@@ -16,7 +16,7 @@ from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.bundles.plain import BundlePart
 from rocwheel.binary.bundles.storage import BundleSlot, Storage
 from rocwheel.binary.bundles.wrappers import read_fat_binary
-from rocwheel.binary.code_objects import DeviceCodeError, Place, TargetId, parse_target_id
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import (
@@ -291,7 +291,7 @@ def test_bundle_that_outgrows_its_place_is_refused(fixture: Fixture) -> None:
 class AddMany(msgspec.Struct, frozen=True):
     """Adds 90 entries."""
 
-    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
         """Return the entries and 90 more."""
         assert place.bundle == 0
         return (*parts, *(BundlePart(f"hip-amdgcn-amd-amdhsa--gfx{n}", (memoryview(b"x"),)) for n in range(1000, 1090)))
@@ -388,5 +388,5 @@ def test_gpus_to_keep_lose_nothing(codes: set[TargetId], keep: set[TargetId]) ->
 
 def test_empty_code_does_not_stand_in_for_generic_code() -> None:
     parts = (BundlePart(HIP + "gfx9-4-generic", CODE), BundlePart(HIP + "gfx942"))
-    kept = Prune((parse_target_id("gfx942"),))(parts, place=Place("x"))
+    kept = Prune((parse_target_id("gfx942"),))(parts, place=CodePlace("x"))
     assert [part.spelling for part in kept] == [HIP + "gfx9-4-generic"]

@@ -18,7 +18,7 @@ from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import load
 from rocwheel.device.edit_bundles import Prune, bundle_parts
-from rocwheel.device.edit_tree import FileCode, PruneAction, TreeEdit, edit_tree, file_action, link_action
+from rocwheel.device.edit_tree import EditableCode, PruneAction, TreeEdit, edit_tree, file_action, link_action
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES
@@ -197,18 +197,18 @@ KEPT, OTHER = parse_target_id("gfx1030"), parse_target_id("gfx906")
 @pytest.mark.parametrize(
     ("place", "code", "action"),
     [
-        ("lib/libx.so", FileCode(), PruneAction.COPIED),
-        ("lib/libx.so", FileCode(targets=(OTHER,), has_bundles=True), PruneAction.EDITED),
-        ("lib/gfx906/libx.so", FileCode(targets=(OTHER,), has_bundles=True), PruneAction.DROPPED),
-        ("lib/x.co", FileCode(targets=(OTHER,), is_code_alone=True), PruneAction.DROPPED),
-        ("lib/x.co", FileCode(targets=(KEPT,), is_code_alone=True), PruneAction.COPIED),
-        ("lib/x.hipfb", FileCode(targets=(OTHER, KEPT), is_code_alone=True, has_bundles=True), PruneAction.EDITED),
-        ("lib/library/TensileLibrary_gfx906.dat", FileCode(), PruneAction.DROPPED),
-        ("lib/library/TensileLibrary_gfx1030.dat", FileCode(), PruneAction.COPIED),
-        ("share/notes_gfx906.txt", FileCode(), PruneAction.COPIED),
+        ("lib/libx.so", EditableCode(), PruneAction.COPIED),
+        ("lib/libx.so", EditableCode(targets=(OTHER,), has_bundles=True), PruneAction.EDITED),
+        ("lib/gfx906/libx.so", EditableCode(targets=(OTHER,), has_bundles=True), PruneAction.DROPPED),
+        ("lib/x.co", EditableCode(targets=(OTHER,), is_code_alone=True), PruneAction.DROPPED),
+        ("lib/x.co", EditableCode(targets=(KEPT,), is_code_alone=True), PruneAction.COPIED),
+        ("lib/x.hipfb", EditableCode(targets=(OTHER, KEPT), is_code_alone=True, has_bundles=True), PruneAction.EDITED),
+        ("lib/library/TensileLibrary_gfx906.dat", EditableCode(), PruneAction.DROPPED),
+        ("lib/library/TensileLibrary_gfx1030.dat", EditableCode(), PruneAction.COPIED),
+        ("share/notes_gfx906.txt", EditableCode(), PruneAction.COPIED),
     ],
 )
-def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: FileCode, action: PruneAction) -> None:
+def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: EditableCode, action: PruneAction) -> None:
     assert file_action(Path(place), code, (KEPT,)) is action
 
 

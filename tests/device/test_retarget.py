@@ -12,7 +12,7 @@ from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.plain import read_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import BundleSlot, Storage
-from rocwheel.binary.code_objects import DeviceCodeError, Place, parse_target_id
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import bundle_parts, device_patch, edit_bundle
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.plain import BundlePart
     from tests.support.device_files import Fixture
 
-PLACE = Place("x.hipfb", 0, 0)
+PLACE = CodePlace("x.hipfb", 0, 0)
 
 
 def pair(code: str, agent: str) -> TargetPair:

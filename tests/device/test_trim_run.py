@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rocwheel.binary.bundles.plain import BundlePart
-    from rocwheel.binary.code_objects import Place
+    from rocwheel.binary.code_objects import CodePlace
     from tests.support.device_files import Fixture
     from tests.support.tools import RunTool
 
@@ -272,7 +272,7 @@ def test_trimming_twice_changes_nothing_more(fixture_path: Callable[[str], Path]
     assert hashlib.sha256(once.read_bytes()).digest() == hashlib.sha256(twice.read_bytes()).digest()
 
 
-def _never(parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+def _never(parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
     raise AssertionError(place)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.kpack.archive import KernelKey, Scheme
 from rocwheel.binary.kpack.markers import Marker, encode_markers
-from rocwheel.binary.kpack.write import ArchiveFacts, KpackWriter, compress_kernel
+from rocwheel.binary.kpack.write import ArchiveSettings, KpackWriter, compress_kernel
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def make_kpack(
 ) -> bytes:
     """Return an archive by our writer; code under several targets is given with ``|`` between them."""
     file = Memory()
-    writer = KpackWriter(file, ArchiveFacts(group, "gfx906", scheme), name="x.kpack")
+    writer = KpackWriter(file, ArchiveSettings(group, "gfx906", scheme), name="x.kpack")
     for (binary, index, targets), code in kernels.items():
         keys = [KernelKey(binary, index, target) for target in targets.split("|")]
         writer.add(keys, compress_kernel(memoryview(code), scheme, level), len(code))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.sequence import iter_bundles
-from rocwheel.binary.code_objects import Place, machine_of, parse_target_id
+from rocwheel.binary.code_objects import CodePlace, machine_of, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.device.edit_bundles import bundle_parts
 from rocwheel.device.retarget import same_code
@@ -33,7 +33,7 @@ def test_compiler_makes_the_same_code_for_every_pair_of_a_rule(name: str) -> Non
     pairs = [(p.code.processor, p.agent.processor) for code in parts for p in extended_pairs(parse_target_id(code))]
     assert len(pairs) >= 2
     for code, agent in pairs:
-        assert same_code(parts[code], parts[agent], place=Place(f"{code}={agent}"))
+        assert same_code(parts[code], parts[agent], place=CodePlace(f"{code}={agent}"))
 
 
 def _features(run_clang: RunClang, processor: str) -> set[str]:

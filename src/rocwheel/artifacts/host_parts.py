@@ -33,7 +33,7 @@ from rocwheel.binary.elf.header import (
     SHT_PROGBITS,
     SHT_RELA,
     ElfBytes,
-    Section,
+    ElfSection,
     read_header,
     read_section_table,
 )
@@ -45,7 +45,7 @@ from rocwheel.core.reading import have_same_bytes, iter_pieces, load
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.binary.elf.header import Header, Section
+    from rocwheel.binary.elf.header import ElfSection, Header
     from rocwheel.core.reading import Data
 
 
@@ -61,7 +61,7 @@ class _Region(NamedTuple):
 class Moves:
     """The moves of the ``pairs`` of sections, and of single ``points``: pairs of addresses, old and new."""
 
-    def __init__(self, pairs: Sequence[tuple[Section, Section]], points: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, pairs: Sequence[tuple[ElfSection, ElfSection]], points: Iterable[tuple[int, int]]) -> None:
         loaded = [(a, b) for a, b in pairs if _has_address(a)]
         self._regions = list(_regions([(a, b) for a, b in loaded if a.size == b.size]))
         ends = ((a.address + a.size, b.address + b.size) for a, b in loaded)
@@ -83,12 +83,12 @@ class Moves:
         )
 
 
-def _has_address(section: Section) -> bool:
+def _has_address(section: ElfSection) -> bool:
     """Return whether a section takes addresses of its own: zeros of threads have those of what follows."""
     return bool(section.flags & SHF_ALLOC) and not (section.flags & SHF_TLS and section.type == SHT_NOBITS)
 
 
-def _regions(pairs: Sequence[tuple[Section, Section]]) -> Iterator[_Region]:
+def _regions(pairs: Sequence[tuple[ElfSection, ElfSection]]) -> Iterator[_Region]:
     ordered = sorted(pairs, key=lambda pair: pair[0].address)
     kinds = groupby(ordered, lambda pair: (pair[1].address - pair[0].address, bool(pair[0].flags & SHF_EXECINSTR)))
     for (step, is_code), group in kinds:
@@ -170,12 +170,14 @@ class HowLoaded(msgspec.Struct, frozen=True):
     """The addresses of its pointers that the loader relocates."""
 
 
-def how_loaded(source: ElfBytes, header: Header, sections: Sequence[Section]) -> HowLoaded:
+def how_loaded(source: ElfBytes, header: Header, sections: Sequence[ElfSection]) -> HowLoaded:
     """Return how the library is loaded; raise `ElfError` for damaged relocations."""
     return HowLoaded(header.type == ET_EXEC, frozenset(iter_relocated(source, sections)))
 
 
-def are_same_but_moved(one: Data, other: Data, pair: tuple[Section, Section], moves: Moves, loaded: HowLoaded) -> bool:
+def are_same_but_moved(
+    one: Data, other: Data, pair: tuple[ElfSection, ElfSection], moves: Moves, loaded: HowLoaded
+) -> bool:
     """Return whether a section, in the files ``one`` and ``other``, differs in nothing but addresses of ``moves``."""
     mine, theirs = (data[s.offset : s.offset + s.size] for data, s in zip((one, other), pair, strict=True))
     words = _Words(mine, theirs, pair, moves, loaded)
@@ -185,7 +187,9 @@ def are_same_but_moved(one: Data, other: Data, pair: tuple[Section, Section], mo
 class _Words:
     """The words of a section that may differ; offsets are in the section."""
 
-    def __init__(self, one: Data, other: Data, pair: tuple[Section, Section], moves: Moves, loaded: HowLoaded) -> None:
+    def __init__(
+        self, one: Data, other: Data, pair: tuple[ElfSection, ElfSection], moves: Moves, loaded: HowLoaded
+    ) -> None:
         self._one, self._other = one, other
         self._old, self._new = pair[0].address, pair[1].address
         self._section, self._moves, self._loaded = pair[0], moves, loaded
@@ -293,7 +297,9 @@ def compare_host_parts(one: Data, other: Data, *, name: str) -> HostDifference:
     return _compare_sections(one, other, list(zip(mine, theirs, strict=True)), name)
 
 
-def _compare_sections(one: Data, other: Data, pairs: Sequence[tuple[Section, Section]], name: str) -> HostDifference:
+def _compare_sections(
+    one: Data, other: Data, pairs: Sequence[tuple[ElfSection, ElfSection]], name: str
+) -> HostDifference:
     """Compare files whose sections lie elsewhere."""
     fat, other_fat = read_fat_binary(one, name=name), read_fat_binary(other, name=name)
     if fat is None or other_fat is None or len(fat.wrappers) != len(other_fat.wrappers):
@@ -313,12 +319,12 @@ def _units(data: Data, name: str) -> list[tuple[int, str, tuple[str, ...]]]:
     return [(unit.index, unit.marker.kernel_name, unit.marker.search_paths) for unit in units]
 
 
-def _sections(data: Data, name: str) -> tuple[Section, ...]:
+def _sections(data: Data, name: str) -> tuple[ElfSection, ...]:
     source = ElfBytes(data, name)
     return read_section_table(source, read_header(source))
 
 
-def _shape(sections: Sequence[Section]) -> list[tuple[object, ...]]:
+def _shape(sections: Sequence[ElfSection]) -> list[tuple[object, ...]]:
     """Return what of each section doesn't depend on the size of device code."""
     return [
         (section.name, section.type, section.flags, section.link, section.size if _has_size(section) else 0)
@@ -326,16 +332,16 @@ def _shape(sections: Sequence[Section]) -> list[tuple[object, ...]]:
     ]
 
 
-def _has_size(section: Section) -> bool:
+def _has_size(section: ElfSection) -> bool:
     """Return whether the size of a section is that of the program: tables for debuggers name temporary files, too."""
     return bool(section.flags & SHF_ALLOC) and section.name not in _ANY_SIZE
 
 
-def _layout(sections: Sequence[Section]) -> list[tuple[int, ...]]:
+def _layout(sections: Sequence[ElfSection]) -> list[tuple[int, ...]]:
     return [(section.address, section.offset, section.size) for section in sections]
 
 
-def _compare_bytes(one: Data, other: Data, sections: Sequence[Section]) -> HostDifference:
+def _compare_bytes(one: Data, other: Data, sections: Sequence[ElfSection]) -> HostDifference:
     """Compare files of one layout: everything, with what may hold any bytes left out where it lies."""
     if len(one) != len(other):
         return HostDifference.HOST
@@ -358,5 +364,5 @@ def _pointers(one: FatBinary, other: FatBinary) -> list[tuple[int, int]]:
     return [(a.pointer.target, b.pointer.target) for a, b in zip(one.wrappers, other.wrappers, strict=True)]
 
 
-def _is_compared(section: Section) -> bool:
+def _is_compared(section: ElfSection) -> bool:
     return bool(section.flags & SHF_ALLOC) and section.name not in _ANY_BYTES and section.has_bytes

@@ -110,7 +110,7 @@ class BoundedBytes:
             raise self.error(self.name, found, expected="names that don't share long strings")
 
 
-class Moves(msgspec.Struct, frozen=True):
+class OffsetMoves(msgspec.Struct, frozen=True):
     """What moves: from which old file offset on, in rising order, and how much further back it then is.
 
     A step counts for all that follows, up to the next step. Where a step leads closer to the file's start than the one
@@ -120,7 +120,7 @@ class Moves(msgspec.Struct, frozen=True):
     steps: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, changes: Iterable[tuple[int, int]]) -> Moves:
+    def of(cls, changes: Iterable[tuple[int, int]]) -> OffsetMoves:
         """Return the moves by ``changes``: how many bytes are put in (or, negative, taken out) before which offset."""
         steps: list[tuple[int, int]] = []
         distance = 0

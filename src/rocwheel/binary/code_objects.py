@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import Data
 
 
-class Place(msgspec.Struct, frozen=True):
+class CodePlace(msgspec.Struct, frozen=True):
     """A position in a file: ``offset`` in bytes, and the number of the bundle there, counted from 0."""
 
     name: str
@@ -61,7 +61,7 @@ class Place(msgspec.Struct, frozen=True):
 class DeviceCodeError(InputError):
     """Device code that can't be used; ``place`` says where it is."""
 
-    def __init__(self, place: Place, found: str, *, expected: str = "", remedy: str = "") -> None:
+    def __init__(self, place: CodePlace, found: str, *, expected: str = "", remedy: str = "") -> None:
         self.place = place
         super().__init__(str(place), found, expected=expected, remedy=remedy)
 
@@ -78,7 +78,7 @@ class NoRoomError(DeviceCodeError):
 class NotTrimmableError(DeviceCodeError):
     """A file that is sound, but whose free space among device code can't be taken out."""
 
-    def __init__(self, place: Place, found: str, *, expected: str) -> None:
+    def __init__(self, place: CodePlace, found: str, *, expected: str) -> None:
         remedy = "The free space can't be taken out of it; in a wheel it costs next to nothing."
         super().__init__(place, found, expected=expected, remedy=remedy)
 
@@ -319,7 +319,7 @@ def is_code_object(data: Data) -> bool:
     )
 
 
-def read_code_object(data: Data, *, place: Place) -> CodeObject:
+def read_code_object(data: Data, *, place: CodePlace) -> CodeObject:
     """Read the ELF header and find the notes of the code object that ``data`` holds.
 
     Raises `DeviceCodeError` for other files, and `ElfError` for headers and notes past the end or within one another.
@@ -382,7 +382,7 @@ def _decode_flags(flags: int, abi_version: int) -> TargetId | None:
     return TargetId(machine.processor, sramecc=True if flags & 0x200 else None, xnack=True if flags & 0x100 else None)
 
 
-def encode_flags(target: TargetId, *, place: Place) -> int:
+def encode_flags(target: TargetId, *, place: CodePlace) -> int:
     """Return the ``e_flags`` that a compiler writes for ``target``, from code object version 4 on.
 
     Raises `DeviceCodeError` for an unknown processor and for a feature that it doesn't have.

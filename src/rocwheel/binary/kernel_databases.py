@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects import DeviceCodeError, Place, header_processor, known_processors
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, header_processor, known_processors
 from rocwheel.binary.elf.header import HEADER_SIZE
 from rocwheel.core.compression import MOST_EXPANDED, open_xz
 from rocwheel.core.messages import quoted
@@ -105,9 +105,9 @@ def _read(path: Path, name: str) -> set[str]:
         # Of a record whose size is a lie SQLite says so before it allocates anything; values that are read are stored
         # in the file, and so no larger than it.
         why = "a database that can't be read (SQLite asks for more memory than any such database needs)"
-        raise DeviceCodeError(Place(name), why, expected="SQLite 3") from None
+        raise DeviceCodeError(CodePlace(name), why, expected="SQLite 3") from None
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as e:
-        raise DeviceCodeError(Place(name), f"a database that can't be read ({e})", expected="SQLite 3") from e
+        raise DeviceCodeError(CodePlace(name), f"a database that can't be read ({e})", expected="SQLite 3") from e
 
 
 def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: str) -> None:
@@ -119,7 +119,7 @@ def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: s
         hidden = [row[1] for row in database.execute(f"PRAGMA table_xinfo({table})") if row[6]]
         if hidden:
             why = f"a table {table} whose column {quoted(str(hidden[0]))} is generated or hidden"
-            raise DeviceCodeError(Place(name), why, expected="columns that are stored")
+            raise DeviceCodeError(CodePlace(name), why, expected="columns that are stored")
 
 
 def _rocfft(database: sqlite3.Connection) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _decompressed_head(blob: bytes, name: str) -> bytes:
     try:
         return bz2.BZ2Decompressor().decompress(blob, HEADER_SIZE)
     except (OSError, EOFError, ValueError) as e:
-        raise DeviceCodeError(Place(name), f"a kernel that can't be decompressed ({e})", expected="bzip2") from e
+        raise DeviceCodeError(CodePlace(name), f"a kernel that can't be decompressed ({e})", expected="bzip2") from e
 
 
 _AKS2_MAGIC = b"AKS2"
@@ -174,7 +174,7 @@ def image_processors(data: Data, *, name: str) -> tuple[str, ...]:
 
     Raises `DeviceCodeError` for an image that AOTriton would refuse.
     """
-    place = Place(name)
+    place = CodePlace(name)
     header = _read_header(data, place)
     content = open_xz(io.BufferedReader(_Reader(data[_HEADER.size :]), _CHUNK))
     try:
@@ -186,7 +186,7 @@ def image_processors(data: Data, *, name: str) -> tuple[str, ...]:
         raise DeviceCodeError(place, found, expected=f"{header.size} bytes in xz") from e
 
 
-def _read_header(data: Data, place: Place) -> _Header:
+def _read_header(data: Data, place: CodePlace) -> _Header:
     head = bytes(data[: _HEADER.size])
     if len(head) < _HEADER.size or not head.startswith(_AKS2_MAGIC):
         raise DeviceCodeError(place, "no header of an image", expected="AKS2 and three numbers")
@@ -201,7 +201,7 @@ def _read_header(data: Data, place: Place) -> _Header:
     return header
 
 
-def _offsets(directory: bytes, header: _Header, place: Place) -> Iterator[int]:
+def _offsets(directory: bytes, header: _Header, place: CodePlace) -> Iterator[int]:
     """Yield where code objects begin, counted from the directory's end."""
     room = header.size - header.directory_size
     at = 0
@@ -217,7 +217,7 @@ def _offsets(directory: bytes, header: _Header, place: Place) -> Iterator[int]:
             yield offset
 
 
-def _processors(content: IO[bytes], offsets: list[int], place: Place) -> set[str]:
+def _processors(content: IO[bytes], offsets: list[int], place: CodePlace) -> set[str]:
     found = set()
     head, end = b"", 0
     for offset in dict.fromkeys(offsets):
@@ -230,7 +230,7 @@ def _processors(content: IO[bytes], offsets: list[int], place: Place) -> set[str
     return found
 
 
-def _skip(content: IO[bytes], size: int, place: Place) -> None:
+def _skip(content: IO[bytes], size: int, place: CodePlace) -> None:
     while size > 0:
         piece = content.read(min(size, _CHUNK))
         if not piece:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.binary.code_objects import DeviceCodeError, Place, is_code_object, read_code_object, retargeted_triple
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, is_code_object, read_code_object, retargeted_triple
 from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.facts import iter_notes
 from rocwheel.binary.elf.header import ElfBytes, read_header, read_segments
@@ -68,7 +68,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     uses_dynamic_stack: bool = msgspec.field(name=".uses_dynamic_stack", default=False)
 
 
-class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+class CodeMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """The content of one metadata note. Version 3 code objects, and assembled ones, may have no target."""
 
     version: tuple[int, int] = msgspec.field(name=VERSION_KEY)
@@ -80,11 +80,11 @@ class _KernelCount(msgspec.Struct):
     kernels: list[msgspec.Raw] = msgspec.field(name="amdhsa.kernels", default_factory=list)
 
 
-_METADATA = msgspec.msgpack.Decoder(Metadata)
+_METADATA = msgspec.msgpack.Decoder(CodeMetadata)
 _COUNT = msgspec.msgpack.Decoder(_KernelCount)
 
 
-def read_metadata(data: Data, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
+def read_metadata(data: Data, code: CodeObject, *, place: CodePlace) -> tuple[CodeMetadata, ...]:
     """Return every metadata note of the code object ``code``, whose bytes are ``data``.
 
     Raises `ElfError` for notes that run past their segment and `DeviceCodeError` for notes that are not MessagePack of
@@ -95,7 +95,7 @@ def read_metadata(data: Data, code: CodeObject, *, place: Place) -> tuple[Metada
     )
 
 
-def count_kernels(data: Data, code: CodeObject, *, place: Place) -> int | None:
+def count_kernels(data: Data, code: CodeObject, *, place: CodePlace) -> int | None:
     """Return the number of kernels that the notes list; in code object version 2, of the symbols that are kernels.
 
     None for one of version 2 that isn't linked. Raises `DeviceCodeError` as `read_metadata` does.
@@ -107,7 +107,7 @@ def count_kernels(data: Data, code: CodeObject, *, place: Place) -> int | None:
     return sum(len(decode_note(_COUNT, data[start:stop], place).kernels) for start, stop in notes)
 
 
-def kernel_symbols(data: Data, *, place: Place) -> tuple[str, ...] | None:
+def kernel_symbols(data: Data, *, place: CodePlace) -> tuple[str, ...] | None:
     """Return the names of the kernels that the loader of code object version 2 finds; none for one that isn't linked.
 
     The notes of that version are YAML, of another owner and kind. Raises `ElfError` for damaged files.
@@ -122,7 +122,7 @@ def kernel_symbols(data: Data, *, place: Place) -> tuple[str, ...] | None:
     return tuple(names.at(name).decode("utf-8", "backslashreplace") for name in kernels)
 
 
-def kernel_names(data: Data, *, place: Place) -> frozenset[str]:
+def kernel_names(data: Data, *, place: CodePlace) -> frozenset[str]:
     """Return the names of the kernels in the code object ``data``, of any version; none in bytes of another kind.
 
     Raises `DeviceCodeError` and `ElfError` as `read_metadata` does.
@@ -135,7 +135,7 @@ def kernel_names(data: Data, *, place: Place) -> frozenset[str]:
     return frozenset(kernel.name for note in read_metadata(data, code, place=place) for kernel in note.kernels)
 
 
-def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: Place) -> Any:
+def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: CodePlace) -> Any:
     """Decode the description of a metadata note; raises `DeviceCodeError` when it is not what ``decoder`` is for.
 
     That includes notes that are nested more deeply than Python recurses.
@@ -146,7 +146,7 @@ def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: Place)
         raise DeviceCodeError(place, f"a metadata note that is not MessagePack of a code object ({e})") from e
 
 
-def iter_metadata_notes(data: Data, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
+def iter_metadata_notes(data: Data, code: CodeObject, place: CodePlace) -> Iterator[tuple[int, int]]:
     """Yield start and end of the description of every metadata note, in bytes of the code object.
 
     Raises `ElfError` for notes that run past their segment.
@@ -165,7 +165,7 @@ _NUMBER_TYPES = ((1, 0xCC), (2, 0xCD), (4, 0xCE), (8, 0xCF))
 
 
 def rename_target(
-    data: Data, code: CodeObject, old: TargetId, new: TargetId, *, place: Place
+    data: Data, code: CodeObject, old: TargetId, new: TargetId, *, place: CodePlace
 ) -> list[tuple[int, bytes]]:
     """Return the offsets and bytes that make every metadata note name ``new`` instead of ``old``; nothing moves.
 
@@ -181,7 +181,7 @@ def rename_target(
     return edits
 
 
-def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: TargetId, place: Place) -> bytes:
+def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: TargetId, place: CodePlace) -> bytes:
     header = note[: {_MAP_16: 3, _MAP_32: 5}.get(note[0], 1)]
     if _join(header, entries) != note:
         raise DeviceCodeError(place, "a metadata note in another encoding than that of LLVM")
@@ -198,7 +198,7 @@ def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: Ta
     raise DeviceCodeError(place, f"a metadata note that has no room for {str(new)!r} where it has {str(old)!r}")
 
 
-def _read_version(entries: dict[str, msgspec.Raw], place: Place) -> list[int]:
+def _read_version(entries: dict[str, msgspec.Raw], place: CodePlace) -> list[int]:
     if VERSION_KEY not in entries:
         return []
     version: list[int] = decode_note(msgspec.msgpack.Decoder(list[int]), memoryview(entries[VERSION_KEY]), place)

@@ -55,8 +55,8 @@ from rocwheel.binary.elf.header import (
     SHT_SYMTAB,
     ElfBytes,
     ElfError,
+    ElfSection,
     Header,
-    Section,
     Segment,
     is_detached_debug,
     load_segments,
@@ -79,12 +79,12 @@ _MOST_OF_A_KIND = 4
 _LOADERS = ("ld-linux", "ld64.so", "ld.so")
 
 
-class Image(msgspec.Struct, frozen=True):
+class ElfImage(msgspec.Struct, frozen=True):
     """The tables of one dynamically linked ELF file."""
 
     header: Header
     segments: tuple[Segment, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[ElfSection, ...]
     dynamic: DynamicTable
     strings: StringTable
     strings_section: int | None
@@ -115,7 +115,7 @@ class Image(msgspec.Struct, frozen=True):
         return any(segment.type == PT_INTERP for segment in self.segments)
 
 
-def read_image(source: ElfBytes) -> Image:
+def read_image(source: ElfBytes) -> ElfImage:
     """Read and check the tables; raise `ElfError` for a file that can't have a run path, or that contradicts itself."""
     header = read_header(source)
     segments = read_segments(source, header)
@@ -126,7 +126,7 @@ def read_image(source: ElfBytes) -> Image:
     dynamic = _read_dynamic(source, segments)
     strings = read_string_table(source, segments, dynamic)
     _check_loader(source, dynamic, strings)
-    image = Image(header, segments, sections, dynamic, strings, _find_strings_section(sections, strings))
+    image = ElfImage(header, segments, sections, dynamic, strings, _find_strings_section(sections, strings))
     if (image.run_path_offset or 0) >= strings.size:
         raise ElfError(source.name, "a run path that begins outside the dynamic string table")
     _check_apart(source, image)
@@ -141,7 +141,7 @@ def _read_dynamic(source: ElfBytes, segments: tuple[Segment, ...]) -> DynamicTab
     return dynamic
 
 
-def _check_apart(source: ElfBytes, image: Image) -> None:
+def _check_apart(source: ElfBytes, image: ElfImage) -> None:
     """Refuse tables that lie in each other: changing one would damage the other."""
     header, entries = image.header, image.dynamic.entries
     ranges = [
@@ -154,7 +154,7 @@ def _check_apart(source: ElfBytes, image: Image) -> None:
     require_apart(sorted((offset, offset + size) for offset, size in ranges if size), name=source.name)
 
 
-def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[Section]) -> None:
+def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[ElfSection]) -> None:
     if header.machine == EM_AMDGPU:
         raise ElfError(source.name, "an AMD GPU code object, which no run path applies to", remedy="Leave it as it is.")
     if header.machine == EM_MIPS:
@@ -169,7 +169,7 @@ def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], s
         raise ElfError(source.name, "debug information split off a program", expected="the program itself")
 
 
-def _check_tables(source: ElfBytes, sections: Sequence[Section]) -> None:
+def _check_tables(source: ElfBytes, sections: Sequence[ElfSection]) -> None:
     """Refuse many sections of a kind of which the gABI allows one: all symbols are searched for each dynamic one."""
     for kind, what in _SINGLE.items():
         if (number := sum(section.type == kind for section in sections)) > _MOST_OF_A_KIND:
@@ -194,7 +194,7 @@ def _no_dynamic_section(source: ElfBytes) -> ElfError:
     )
 
 
-def _find_strings_section(sections: Sequence[Section], strings: StringTable) -> int | None:
+def _find_strings_section(sections: Sequence[ElfSection], strings: StringTable) -> int | None:
     for index, section in enumerate(sections):
         is_loaded = section.type == SHT_STRTAB and section.flags & SHF_ALLOC
         if is_loaded and (section.address, section.offset) == (strings.address, strings.offset):
@@ -208,7 +208,7 @@ _SYMBOL_SHIFT = 32
 _DT_PLTRELSZ, _DT_RELA, _DT_RELASZ, _DT_JMPREL, _DT_RELACOUNT = 2, 7, 8, 23, 0x6FFFFFF9
 
 
-def find_relocation_reach(source: ElfBytes, image: Image) -> int:
+def find_relocation_reach(source: ElfBytes, image: ElfImage) -> int:
     """Return the highest sum of a relocation's address and its symbol's size, or 0.
 
     eu-elflint takes those bytes for the ones that the relocation changes, though a slot of the GOT has only eight. A
@@ -221,7 +221,7 @@ def find_relocation_reach(source: ElfBytes, image: Image) -> int:
     )
 
 
-def _relocations(source: ElfBytes, image: Image) -> Iterator[tuple[int, int]]:
+def _relocations(source: ElfBytes, image: ElfImage) -> Iterator[tuple[int, int]]:
     """Yield address and symbol of the relocations that have a symbol; relative ones, which come first, have none."""
     dynamic = image.dynamic
     relative = (dynamic.value(_DT_RELACOUNT) or 0) * _RELOCATION.size
@@ -272,7 +272,7 @@ class Room(msgspec.Struct, frozen=True):
     """File offset of the program headers."""
 
 
-def find_growing_segment(source: ElfBytes, image: Image) -> Segment | None:
+def find_growing_segment(source: ElfBytes, image: ElfImage) -> Segment | None:
     """Return the segment that ends both the file and the memory image, and so can grow, if there is one.
 
     The segment of an earlier edit is one, so that a second edit adds none. One with code isn't taken.
@@ -282,7 +282,7 @@ def find_growing_segment(source: ElfBytes, image: Image) -> Segment | None:
     return last if ends_file and not last.flags & PF_X else None
 
 
-def make_room(source: ElfBytes, image: Image, size: int, *, writable: bool) -> Room:
+def make_room(source: ElfBytes, image: ElfImage, size: int, *, writable: bool) -> Room:
     """Make room for ``size`` bytes of tables: in the growing segment if it will do, else in a new one."""
     last = find_growing_segment(source, image)
     if last is not None and (last.flags & PF_W or not writable):
@@ -298,7 +298,7 @@ def grow_segment(segments: tuple[Segment, ...], last: Segment, size: int) -> tup
     return tuple(grown if segment is last else segment for segment in segments)
 
 
-def _add_segment(source: ElfBytes, image: Image, size: int, flags: int) -> Room:
+def _add_segment(source: ElfBytes, image: ElfImage, size: int, flags: int) -> Room:
     """Add a segment that begins with the program headers, for which their old place has no more room."""
     count = len(image.segments) + 1
     if count > _MOST_SEGMENTS:
@@ -323,7 +323,7 @@ def _inserted(segments: tuple[Segment, ...], added: Segment, table: Position) ->
     return (*moved[:position], added, *moved[position:])
 
 
-def _choose_place(source: ElfBytes, image: Image, page: int) -> Position:
+def _choose_place(source: ElfBytes, image: ElfImage, page: int) -> Position:
     """Return the place of the new segment, and of the program headers at its start, on a page boundary.
 
     On pages of its own in the file too: the dynamic loader takes the first segment of whose pages ``e_phoff`` is on
@@ -353,13 +353,13 @@ def _choose_place(source: ElfBytes, image: Image, page: int) -> Position:
     return Position(free_offset, free_address)
 
 
-def _find_free_address(source: ElfBytes, image: Image) -> int:
+def _find_free_address(source: ElfBytes, image: ElfImage) -> int:
     end = max(segment.memory_end for segment in load_segments(image.segments))
     reach = find_relocation_reach(source, image)
     return reach + 1 if end <= reach <= end + _LARGEST_GAP else end
 
 
-def _page_size(image: Image) -> int:
+def _page_size(image: ElfImage) -> int:
     """Return the largest page that the file was linked for, as far as machines have such pages."""
     alignment = max(segment.alignment for segment in load_segments(image.segments))
     page = _SMALLEST_PAGE
@@ -387,7 +387,7 @@ class StringPlace(msgspec.Struct, frozen=True):
     """What the table's size has to be, at the least; more than it is when the text doesn't fit."""
 
 
-def place_string(source: ElfBytes, image: Image, text: bytes) -> StringPlace:
+def place_string(source: ElfBytes, image: ElfImage, text: bytes) -> StringPlace:
     """Choose a place for ``text`` that changes no other string.
 
     1. Where it stands already, alone or as the end of another string.
@@ -412,7 +412,7 @@ def place_string(source: ElfBytes, image: Image, text: bytes) -> StringPlace:
     return _place_new(source, image, table, wanted)
 
 
-def _place_new(source: ElfBytes, image: Image, table: bytes, wanted: bytes) -> StringPlace:
+def _place_new(source: ElfBytes, image: ElfImage, table: bytes, wanted: bytes) -> StringPlace:
     present = image.run_path_offset
     free = len(table.rstrip(b"\0")) + 1
     if present is not None:
@@ -426,7 +426,7 @@ def _place_new(source: ElfBytes, image: Image, table: bytes, wanted: bytes) -> S
     return StringPlace(start, wanted, max(len(table), start + len(wanted)))
 
 
-def _is_shared(source: ElfBytes, image: Image, table: bytes, start: int, end: int) -> bool:
+def _is_shared(source: ElfBytes, image: ElfImage, table: bytes, start: int, end: int) -> bool:
     """Return whether anything but the run path uses the bytes of the table from ``start`` to ``end``."""
     if start >= end:
         return False
@@ -435,7 +435,7 @@ def _is_shared(source: ElfBytes, image: Image, table: bytes, start: int, end: in
     return any(start <= offset < end for offset in _string_offsets(source, image))
 
 
-def _has_unknown_users(image: Image) -> bool:
+def _has_unknown_users(image: ElfImage) -> bool:
     index = image.strings_section
     if index is None:
         return False
@@ -443,7 +443,7 @@ def _has_unknown_users(image: Image) -> bool:
     return index == image.header.section_names_index or any(kind not in _KNOWN_USERS for kind in linked)
 
 
-def _string_offsets(source: ElfBytes, image: Image) -> Iterator[int]:
+def _string_offsets(source: ElfBytes, image: ElfImage) -> Iterator[int]:
     """Return where in the table every name of the file begins, except its run path."""
     file = image.dynamic_file(source)
     versions = VersionReader(file)
@@ -473,7 +473,7 @@ class Tables(msgspec.Struct, frozen=True):
     segments_offset: int
 
 
-def choose_tables(source: ElfBytes, image: Image, strings_size: int, entry_count: int) -> Tables:
+def choose_tables(source: ElfBytes, image: ElfImage, strings_size: int, entry_count: int) -> Tables:
     """Leave in place what fits there, and move only what doesn't.
 
     The string table goes last, with some slack, so that the next longer run path finds room there.
@@ -493,7 +493,7 @@ def choose_tables(source: ElfBytes, image: Image, strings_size: int, entry_count
     )
 
 
-def _present_tables(image: Image) -> Tables:
+def _present_tables(image: ElfImage) -> Tables:
     return Tables(
         strings=Position(image.strings.offset, image.strings.address),
         strings_size=image.strings.size,
@@ -504,7 +504,7 @@ def _present_tables(image: Image) -> Tables:
     )
 
 
-def _entries_fit(source: ElfBytes, image: Image, count: int) -> bool:
+def _entries_fit(source: ElfBytes, image: ElfImage, count: int) -> bool:
     """Return whether the dynamic section has that many entries, or a spare one behind its end for one more."""
     if count <= len(image.dynamic.entries):
         return True
@@ -516,7 +516,7 @@ def _entries_fit(source: ElfBytes, image: Image, count: int) -> bool:
     return not any(spare)
 
 
-def _grow_strings(source: ElfBytes, image: Image, present: Tables, size: int) -> Tables | None:
+def _grow_strings(source: ElfBytes, image: ElfImage, present: Tables, size: int) -> Tables | None:
     """Let the string table grow where it stands, if it is the last thing in file and memory."""
     last = find_growing_segment(source, image)
     if last is None or present.strings.offset + present.strings_size != last.end:
@@ -525,7 +525,7 @@ def _grow_strings(source: ElfBytes, image: Image, present: Tables, size: int) ->
     return msgspec.structs.replace(present, strings_size=size, segments=segments)
 
 
-def _move(source: ElfBytes, image: Image, *, dynamic_size: int, strings_size: int) -> Tables:
+def _move(source: ElfBytes, image: ElfImage, *, dynamic_size: int, strings_size: int) -> Tables:
     room = make_room(source, image, dynamic_size + strings_size, writable=bool(dynamic_size))
     tables = msgspec.structs.replace(
         _present_tables(image), segments=room.segments, segments_offset=room.segments_offset
@@ -546,7 +546,7 @@ def _move(source: ElfBytes, image: Image, *, dynamic_size: int, strings_size: in
 def write_tables(
     writer: PatchWriter,
     source: ElfBytes,
-    image: Image,
+    image: ElfImage,
     tables: Tables,
     entries: Sequence[tuple[int, int]],
 ) -> None:
@@ -556,7 +556,9 @@ def write_tables(
     _write_sections(writer, source, image, tables)
 
 
-def write_string(writer: PatchWriter, source: ElfBytes, image: Image, tables: Tables, placement: StringPlace) -> None:
+def write_string(
+    writer: PatchWriter, source: ElfBytes, image: ElfImage, tables: Tables, placement: StringPlace
+) -> None:
     """Write the run path, and the whole string table if it has moved."""
     if tables.strings.offset == image.strings.offset:
         text = placement.text
@@ -571,7 +573,7 @@ def write_string(writer: PatchWriter, source: ElfBytes, image: Image, tables: Ta
     writer.write(tables.strings.offset, bytes(table))
 
 
-def _write_entries(writer: PatchWriter, image: Image, tables: Tables, entries: Sequence[tuple[int, int]]) -> None:
+def _write_entries(writer: PatchWriter, image: ElfImage, tables: Tables, entries: Sequence[tuple[int, int]]) -> None:
     """Write the entries, and zeros behind them."""
     moved = {DT_STRTAB: tables.strings.address, DT_STRSZ: tables.strings_size}
     rows = [ENTRY_LAYOUT.pack(tag, moved.get(tag, value)) for tag, value in entries]
@@ -581,7 +583,7 @@ def _write_entries(writer: PatchWriter, image: Image, tables: Tables, entries: S
     writer.write_rows(tables.dynamic.offset, b"".join(rows), ENTRY_LAYOUT.size)
 
 
-def _write_segments(writer: PatchWriter, image: Image, tables: Tables) -> None:
+def _write_segments(writer: PatchWriter, image: ElfImage, tables: Tables) -> None:
     rows = b"".join(segment.pack() for segment in tables.segments)
     writer.write_rows(tables.segments_offset, rows, SEGMENT_LAYOUT.size)
     if tables.segments_offset != image.header.segments_offset:
@@ -589,7 +591,7 @@ def _write_segments(writer: PatchWriter, image: Image, tables: Tables) -> None:
         writer.write(E_PHNUM, _COUNT.pack(len(tables.segments)))
 
 
-def _write_sections(writer: PatchWriter, source: ElfBytes, image: Image, tables: Tables) -> None:
+def _write_sections(writer: PatchWriter, source: ElfBytes, image: ElfImage, tables: Tables) -> None:
     """Write the headers of the sections that have changed, and the symbols that stand for those that have moved."""
     for index, section in enumerate(image.sections):
         if index == image.strings_section:
@@ -605,7 +607,7 @@ def _write_sections(writer: PatchWriter, source: ElfBytes, image: Image, tables:
                 writer.write(offset, _OFFSET.pack(place.address))
 
 
-def _section_symbol_values(source: ElfBytes, image: Image, index: int) -> Iterator[int]:
+def _section_symbol_values(source: ElfBytes, image: ElfImage, index: int) -> Iterator[int]:
     """Yield the file offset of the value of each symbol that is the address of the section ``index``."""
     address = _OFFSET.pack(image.sections[index].address)
     for table in image.sections:
@@ -638,7 +640,7 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
         return _plan(source, image, text, tag)
 
 
-def _realigned(image: Image) -> Image:
+def _realigned(image: ElfImage) -> ElfImage:
     """Return the image with segments that every glibc maps, as far as that is possible and glibc maps them."""
     is_program = is_program_only(image.header.type, image.segments, image.dynamic)
     return msgspec.structs.replace(image, segments=realigned(image.segments, is_program=is_program))
@@ -663,7 +665,7 @@ def _static(name: str) -> ElfError:
     )
 
 
-def _is_set(source: ElfBytes, image: Image, value: str, tag: RunpathTag) -> bool:
+def _is_set(source: ElfBytes, image: ElfImage, value: str, tag: RunpathTag) -> bool:
     present = [(other, offset) for other, offset in image.dynamic.entries if other in RUN_PATH_TAGS.values()]
     if not value or len(present) != 1:
         return not value and not present
@@ -671,7 +673,7 @@ def _is_set(source: ElfBytes, image: Image, value: str, tag: RunpathTag) -> bool
     return other == RUN_PATH_TAGS[tag] and image.strings.path(source, offset, "the run path") == value
 
 
-def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FilePatch:
+def _plan(source: ElfBytes, image: ElfImage, text: bytes, tag: RunpathTag) -> FilePatch:
     writer = PatchWriter(source)
     if not text:
         return _with_entries(writer, source, image, _without_run_path(image.dynamic.entries))
@@ -683,7 +685,9 @@ def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FileP
     return writer.patch()
 
 
-def _with_entries(writer: PatchWriter, source: ElfBytes, image: Image, entries: Sequence[tuple[int, int]]) -> FilePatch:
+def _with_entries(
+    writer: PatchWriter, source: ElfBytes, image: ElfImage, entries: Sequence[tuple[int, int]]
+) -> FilePatch:
     """Return the patch for a dynamic section with ``entries``, no more than it has."""
     write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
     return writer.patch()

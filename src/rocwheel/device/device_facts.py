@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError, find_inner_magic, measure_entries
 from rocwheel.binary.bundles.device_code import DeviceCode, iter_ar_members, read_device_code, read_offload_images
 from rocwheel.binary.bundles.sequence import iter_entries
-from rocwheel.binary.code_objects import Place, find_illegal, is_code_object, processor_of, read_code_object
+from rocwheel.binary.code_objects import CodePlace, find_illegal, is_code_object, processor_of, read_code_object
 from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.kind import COMPRESSED_MAGIC, is_ar_archive, is_thin_archive
 from rocwheel.binary.kpack.archive import Scheme
@@ -213,7 +213,9 @@ def iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Dat
                 held = bytearray()
 
 
-def _read_or_report(payload: Data, entry: BundleEntry, place: Place, *, strict: bool) -> tuple[int | None, str | None]:
+def _read_or_report(
+    payload: Data, entry: BundleEntry, place: CodePlace, *, strict: bool
+) -> tuple[int | None, str | None]:
     try:
         return _read_payload(payload, entry, place)
     except InputError as e:
@@ -222,7 +224,7 @@ def _read_or_report(payload: Data, entry: BundleEntry, place: Place, *, strict: 
         return None, str(e)
 
 
-def _read_payload(payload: Data, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:
+def _read_payload(payload: Data, entry: BundleEntry, place: CodePlace) -> tuple[int | None, str | None]:
     """Return the number of kernels, none in bitcode and SPIR-V, and the problem of a payload for another target."""
     if not is_code_object(payload):
         return None, None
@@ -300,7 +302,7 @@ class _Entries:
     def _count(self, unit: CodeUnit, stored: StoredCode) -> int | None:
         if stored.archive.scheme is not Scheme.NONE and not self.look.deep:
             return None
-        place = Place(stored.archive.name, stored.entry.offset)
+        place = CodePlace(stored.archive.name, stored.entry.offset)
         try:
             payload = stored.read(self.look.limit)
             if not is_code_object(payload):
@@ -338,11 +340,11 @@ def read_device_facts(
     if code is None:
         return _read_images(data, name)
     if code.code_object is not None:
-        return _read_code_object(data, code.code_object, Place(name), look)
+        return _read_code_object(data, code.code_object, CodePlace(name), look)
     return _read_bundles(data, code, look)
 
 
-def _read_code_object(data: Data, code: CodeObject, place: Place, look: Look) -> DeviceFacts:
+def _read_code_object(data: Data, code: CodeObject, place: CodePlace, look: Look) -> DeviceFacts:
     kernels = None
     unknown = f"{place}: a code object whose flags {code.flags:#x} name no processor"
     problems: tuple[str, ...] = () if code.target else (unknown,)
@@ -409,7 +411,7 @@ def _read_images(data: Data, name: str) -> DeviceFacts | None:
         EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size) for image in images
     )
     problems = tuple(
-        f"{Place(name, image.offset)}: an image that is not for a valid target: {reason}"
+        f"{CodePlace(name, image.offset)}: an image that is not for a valid target: {reason}"
         for image in images
         if image.target and (reason := find_illegal(image.target))
     )
@@ -441,7 +443,7 @@ def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[
     """Yield what is wrong with bytes after the last bundle of a file, if there are any."""
     rest = len(data) - last.offset - last.size
     if rest and last.version:
-        place = Place(code.name, last.offset + last.size, last.number)
+        place = CodePlace(code.name, last.offset + last.size, last.number)
         refusal = ", which LLVM's bundler refuses" if last.method == "zstd" else ""
         yield f"{place}: {count(rest, 'byte')} after the compressed bundle{refusal}"
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from rocwheel.binary.bundles.storage import BundleChange, Storage
-    from rocwheel.binary.code_objects import CodeObject, Place
+    from rocwheel.binary.code_objects import CodeObject, CodePlace
 
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 class BundleEdit(Protocol):
     """A change of one bundle's entries; implementations are values, which several threads apply at the same time."""
 
-    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
         """Return the new entries; the same tuple when nothing changes."""
 
 
@@ -175,7 +175,7 @@ def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
     return storage.accepts(bundle.compressed.version) and bundle.plain.short_host is None
 
 
-def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: Place) -> tuple[Data, ...] | None:
+def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: CodePlace) -> tuple[Data, ...] | None:
     """Return, as buffers, the code object that ``edit`` adds, which takes the place of ``data``; none if it adds none.
 
     Raises `DeviceCodeError` when it takes ``data`` away or adds more than one, and for code of an unknown processor.
@@ -389,7 +389,7 @@ class Prune(msgspec.Struct, frozen=True):
     keep: tuple[TargetId, ...]
     allow_empty: bool = False
 
-    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
         """Return the entries that stay."""
         targets = [part.target for part in parts]
         needed = needed_code((t for t, part in zip(targets, parts, strict=True) if t and part.size), self.keep)
@@ -412,7 +412,7 @@ class Prune(msgspec.Struct, frozen=True):
         """
         return frozenset(target for targets in units for target in needed_code(targets, self.keep))
 
-    def nothing_left(self, targets: Iterable[TargetId], place: Place) -> DeviceCodeError:
+    def nothing_left(self, targets: Iterable[TargetId], place: CodePlace) -> DeviceCodeError:
         """Return the error for what has code for ``targets`` and none of those to keep."""
         offered = ", ".join(map(str, targets))
         return DeviceCodeError(

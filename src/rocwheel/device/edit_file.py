@@ -14,9 +14,9 @@ from rocwheel.binary.bundles.compressed import find_inner_magic
 from rocwheel.binary.bundles.runtimes import find_faults
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import (
+    CodePlace,
     DeviceCodeError,
     NoRoomError,
-    Place,
     TargetId,
     is_code_object,
     parse_target_id,
@@ -134,7 +134,7 @@ class KpackRewrite:
         if not (order.storage.compress if edit is None else isinstance(edit, Prune)):
             expected = "bundles: this edit is one of these"
             remedy = "Archives by themselves are changed by device compress, prune and retarget."
-            raise DeviceCodeError(Place(name), "a kpack archive", expected=expected, remedy=remedy)
+            raise DeviceCodeError(CodePlace(name), "a kpack archive", expected=expected, remedy=remedy)
         self._data, self._order = data, order
         self._whole = read_archive(data, name=name)
         self._archive = _pruned(self._whole, edit) if isinstance(edit, Prune) else self._whole
@@ -192,7 +192,7 @@ def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
         units[entry.key].append(targets[entry.target])
     needed = edit.needed(units.values())
     if not needed:
-        raise edit.nothing_left(sorted(targets.values(), key=str), Place(archive.name))
+        raise edit.nothing_left(sorted(targets.values(), key=str), CodePlace(archive.name))
     return select_entries(archive, (entry for entry in archive.entries if targets[entry.target] in needed))
 
 
@@ -264,7 +264,7 @@ class FileRewrite:
         return tally.report(trimmed, warnings, tuple(map(str, faults)))
 
     def _write_code_object(self, file: IO[bytes]) -> RewriteReport:
-        place = Place(self._name)
+        place = CodePlace(self._name)
         assert self._order.edit is not None
         code = read_code_object(self._data, place=place)
         edited = edit_code_object(self._data, code, self._order.edit, place=place)

@@ -14,7 +14,7 @@ import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects import NotTrimmableError, Place, TargetId, is_code_object, parse_target_id
+from rocwheel.binary.code_objects import CodePlace, NotTrimmableError, TargetId, is_code_object, parse_target_id
 from rocwheel.binary.kind import is_binary, is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.pe.rewrite import SignedFileError
@@ -80,7 +80,7 @@ def copy_status(path: Path, made: Path) -> None:
 logger = logging.getLogger(__name__)
 
 
-class FileCode(msgspec.Struct, frozen=True, kw_only=True):
+class EditableCode(msgspec.Struct, frozen=True, kw_only=True):
     """The device code of a file, as far as it decides what becomes of the file."""
 
     targets: tuple[TargetId, ...] = ()
@@ -100,13 +100,13 @@ class PruneAction(enum.Enum):
     COPIED = "copied"
 
 
-def read_file_code(data: Data, name: str) -> FileCode:
+def read_file_code(data: Data, name: str) -> EditableCode:
     """Read the device code of the file ``name``; what isn't linked yet can't be edited, and is warned of in the log.
 
     Raises `InputError` for damaged files, DLLs and programs without device code among them.
     """
     require_sound_image(data, name=name)
-    return FileCode(
+    return EditableCode(
         targets=file_targets(data, name),
         is_code_alone=is_code_object(data) or is_bundle(data),
         has_bundles=_has_bundles(data, name),
@@ -139,7 +139,7 @@ def link_action(place: PurePath, keep: Sequence[TargetId]) -> PruneAction:
     )
 
 
-def file_action(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> PruneAction:
+def file_action(place: PurePath, code: EditableCode, keep: Sequence[TargetId]) -> PruneAction:
     """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
     if code.targets:
         is_device_code = code.is_code_alone or code.is_archive
@@ -185,7 +185,7 @@ def _emptied(unit: CodeUnit, name: str, edit: Prune) -> InputError | None:
     targets = sorted((parse_target_id(target, source=name) for target in unit.targets), key=str)
     if not targets or edit.needed([targets]):
         return None
-    return edit.nothing_left(targets, Place(name, unit.wrapper.offset if unit.wrapper else 0))
+    return edit.nothing_left(targets, CodePlace(name, unit.wrapper.offset if unit.wrapper else 0))
 
 
 _MEMBER_MAGIC = b"PK\x03\x04"
@@ -219,7 +219,7 @@ def _begins_like_a_wheel(path: Path) -> bool:
 def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
     """Return whether a member has device code to look through, or is for other targets by its name."""
     if not is_binary(member_head(member)):
-        return file_action(PurePosixPath(member.name), FileCode(), keep) is PruneAction.DROPPED
+        return file_action(PurePosixPath(member.name), EditableCode(), keep) is PruneAction.DROPPED
     with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
         return bool(read_file_code(data, member.source).targets)
 

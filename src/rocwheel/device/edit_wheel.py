@@ -22,7 +22,7 @@ from rocwheel.core.writing import safe_mode
 from rocwheel.device.edit_bundles import Prune, is_any_kept
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder, RewriteReport, signed_warning
 from rocwheel.device.edit_tree import (
-    FileCode,
+    EditableCode,
     PruneAction,
     file_action,
     file_targets,
@@ -194,7 +194,7 @@ class _Job:
             action = link_action(place, self.keep) if self.keep is not None else PruneAction.COPIED
             self._keep_or_drop(member, wheel, action)
         elif not is_binary(member_head(member)):
-            self._keep_or_drop(member, wheel, self._action(place, FileCode()))
+            self._keep_or_drop(member, wheel, self._action(place, EditableCode()))
         else:
             with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
                 code = read_file_code(data, member.source)
@@ -207,7 +207,7 @@ class _Job:
                     self.targets.after.update(code.targets if action is PruneAction.COPIED else ())
                     self._keep_or_drop(member, wheel, action)
 
-    def _action(self, place: PurePosixPath, code: FileCode) -> PruneAction:
+    def _action(self, place: PurePosixPath, code: EditableCode) -> PruneAction:
         if self.keep is not None:
             return file_action(place, code, self.keep)
         if self.order.edit is None:

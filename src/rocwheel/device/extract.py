@@ -15,8 +15,8 @@ from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.sequence import iter_entries, require_size
 from rocwheel.binary.code_objects import (
+    CodePlace,
     DeviceCodeError,
-    Place,
     TargetId,
     is_code_object,
     parse_target_id,
@@ -161,7 +161,7 @@ def _target(stored: StoredCode) -> TargetId:
 
 
 def _missing_stored(name: str, unit: CodeUnit, target: TargetId, rule: MatchRule) -> DeviceCodeError:
-    place = Place(name, unit.wrapper.offset if unit.wrapper else 0)
+    place = CodePlace(name, unit.wrapper.offset if unit.wrapper else 0)
     found = f"has no code for {target} under {unit.key} by the rule '{rule.value}'"
     expected = f"one of its targets {', '.join(unit.targets)}" if unit.targets else ""
     return DeviceCodeError(place, found, expected=expected)
@@ -177,7 +177,7 @@ def write_stored(stem: Path, number: int, stored: StoredCode, *, limit: int) -> 
     if entry.size > limit:
         found = f"{entry.key} for {entry.target} has {entry.size} bytes"
         remedy = "Allow more with --limit."
-        raise DeviceCodeError(Place(name, entry.offset), found, expected=f"at most {limit}", remedy=remedy)
+        raise DeviceCodeError(CodePlace(name, entry.offset), found, expected=f"at most {limit}", remedy=remedy)
     path = stem.with_name(f"{stem.name}.{number}.{file_name_spelling(_target(stored))}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -186,7 +186,7 @@ def write_stored(stem: Path, number: int, stored: StoredCode, *, limit: int) -> 
             file = file or stack.enter_context(atomic_file(path.with_name(path.name + suffix_of(piece))))
             file.write(load(piece))
         if file is None:
-            raise DeviceCodeError(Place(name, entry.offset), f"{entry.key} for {entry.target} is empty")
+            raise DeviceCodeError(CodePlace(name, entry.offset), f"{entry.key} for {entry.target} is empty")
     return ExtractedCode(str(file.path), number, entry.target, entry.size, name)
 
 
@@ -300,7 +300,7 @@ def _no_code(source: Path) -> InputError:
         return InputError(source, "no device code for AMD GPUs", expected=f"{kinds} in it")
     with FileRange.whole(source).view() as data:
         if is_code_object(data):
-            flags = read_code_object(data, place=Place(str(source))).flags
+            flags = read_code_object(data, place=CodePlace(str(source))).flags
             found = f"a code object whose flags {flags:#x} name no processor"
             return InputError(source, found, expected="one for a processor that is known")
         found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"

@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.sequence import require_size
-from rocwheel.binary.code_objects import Place, is_code_object, read_code_object
+from rocwheel.binary.code_objects import CodePlace, is_code_object, read_code_object
 from rocwheel.binary.kernel_metadata import kernel_symbols, read_metadata
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
@@ -117,7 +117,7 @@ class _Lister:
         """Add the code objects of a key of an archive, or of a wrapper of a split library."""
         self.seen += 1
         for stored in each_once(unit.codes):
-            place = Place(stored.archive.name, stored.entry.offset, number)
+            place = CodePlace(stored.archive.name, stored.entry.offset, number)
             try:
                 payload = stored.read(self.limit)
                 if is_code_object(payload):
@@ -138,7 +138,7 @@ class _Lister:
         except InputError as e:
             self.problems.append(str(e))
 
-    def _add_code(self, target: str, payload: Data, place: Place) -> None:
+    def _add_code(self, target: str, payload: Data, place: CodePlace) -> None:
         try:
             code = read_code_object(payload, place=place)
             kernels = tuple(_read_kernels(payload, code, place))
@@ -152,7 +152,7 @@ class _Lister:
         )
 
 
-def _read_kernels(data: Data, code: CodeObject, place: Place) -> Iterator[KernelFacts]:
+def _read_kernels(data: Data, code: CodeObject, place: CodePlace) -> Iterator[KernelFacts]:
     if code.version == _VERSION_OF_YAML:
         for name in kernel_symbols(data, place=place) or ():
             yield KernelFacts(name=name, symbol=name)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.code_objects import Place, TargetId, parse_target_id, processor_of
+from rocwheel.binary.code_objects import CodePlace, TargetId, parse_target_id, processor_of
 from rocwheel.binary.kernel_metadata import kernel_names
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import (
@@ -128,7 +128,7 @@ class SearchedArchive(NamedTuple):
     target: str
 
 
-class Found(NamedTuple):
+class LookupResult(NamedTuple):
     """What a GPU gets: code for ``target``; or an archive that lists ``target`` and lacks the unit; or neither.
 
     A runtime that gets nothing passes the GPU over. At an archive that lacks the unit, it gives up on all GPUs.
@@ -145,7 +145,7 @@ class Found(NamedTuple):
         return self.target if self.lacking is None else None
 
 
-class Lookup(NamedTuple):
+class UnitLookup(NamedTuple):
     """A wrapper, and the archives that there are of the ones that its marker names."""
 
     wrapper: SplitUnit
@@ -171,22 +171,22 @@ class Lookup(NamedTuple):
         """The targets that the archives list or are named for, whether they have code for this wrapper or not."""
         return _read_targets((t, s) for s in self.archives for t in (*s.archive.targets, s.target) if t)
 
-    def find(self, gpu: TargetId, *, stops: bool = False) -> Found:
+    def find(self, gpu: TargetId, *, stops: bool = False) -> LookupResult:
         """Return what a runtime finds for ``gpu``, all of whose features are set as far as they matter.
 
         With ``stops``, it ends at the first archive that lists a target.
         """
         asked = tuple(_asked(gpu))
         opened = self._opened(asked)
-        lacking = Found()
+        lacking = LookupResult()
         for target in asked:
             for archive in opened:
                 if str(target) not in archive.targets:
                     continue
                 entry = self._entry(archive, str(target))
                 if entry is not None:
-                    return Found(target, stored=(archive.name, entry.ordinal))
-                lacking = lacking if lacking.lacking else Found(target, archive)
+                    return LookupResult(target, stored=(archive.name, entry.ordinal))
+                lacking = lacking if lacking.lacking else LookupResult(target, archive)
                 if stops:
                     return lacking
         return lacking
@@ -440,7 +440,9 @@ def _by_key(archive: KpackArchive, binaries: frozenset[str]) -> dict[str, KpackE
 def _kernels(named: NamedArchive, entries: Mapping[str, KpackEntry]) -> dict[str, frozenset[str]]:
     """Return the names of the kernels in each code object; none for what has none."""
     kernels = {
-        key: kernel_names(read_kernel(named.data, named.archive, entry), place=Place(named.archive.name, entry.offset))
+        key: kernel_names(
+            read_kernel(named.data, named.archive, entry), place=CodePlace(named.archive.name, entry.offset)
+        )
         for key, entry in entries.items()
     }
     return {key: names for key, names in kernels.items() if names}

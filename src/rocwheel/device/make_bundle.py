@@ -18,7 +18,7 @@ from rocwheel.binary.bundles.plain import (
     write_offload_bundle,
 )
 from rocwheel.binary.bundles.runtimes import choose_version
-from rocwheel.binary.code_objects import Place, TargetId, is_code_object, read_code_object
+from rocwheel.binary.code_objects import CodePlace, TargetId, is_code_object, read_code_object
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, ElfBytes, read_header, read_segments
 from rocwheel.binary.kind import is_bundle, is_elf64, is_kpack
 from rocwheel.core.errors import InputError, write_error
@@ -115,7 +115,7 @@ def _read(path: Path, stack: ExitStack) -> _Code:
     data = stack.enter_context(FileRange.whole(path).view())
     if not is_code_object(data):
         raise _no_code_object(path, data)
-    place = Place(str(path))
+    place = CodePlace(str(path))
     code = read_code_object(data, place=place)
     if code.version < _OLDEST_VERSION:
         found = f"a code object of version {code.version}, which doesn't say what it leaves open"

@@ -19,8 +19,8 @@ from rocwheel.binary.bundles.plain import BundlePart
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import (
     BundleEntryId,
+    CodePlace,
     DeviceCodeError,
-    Place,
     TargetId,
     encode_flags,
     is_code_object,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _OLDEST_VERSION = 4
 
 
-def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: Place) -> tuple[Data, ...]:
+def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: CodePlace) -> tuple[Data, ...]:
     """Return a code object for ``new`` as buffers: ``data``, but for ``e_flags`` and the target in every metadata note.
 
     Raises `DeviceCodeError` when the code object isn't for ``old``, is older than code object version 4, or can't hold
@@ -74,7 +74,7 @@ def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: Pla
     return (*buffers, data[position:])
 
 
-def same_code(one: BundlePart, other: BundlePart, *, place: Place) -> bool:
+def same_code(one: BundlePart, other: BundlePart, *, place: CodePlace) -> bool:
     """Return whether two entries hold the same code: equal bytes once the first is relabeled for the second's target.
 
     Raises `DeviceCodeError` as `retarget_code_object` does.
@@ -95,7 +95,7 @@ class Retarget(msgspec.Struct, frozen=True):
     pairs: tuple[TargetPair, ...]
     verify: bool = False
 
-    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
         """Return the entries with the new ones in their places."""
         result = list(parts)
         for pair in self.pairs:
@@ -120,7 +120,7 @@ def _joined(part: BundlePart) -> Data:
     return part.payload[0] if len(part.payload) == 1 else memoryview(join_data(part.payload))
 
 
-def _insert(parts: list[BundlePart], new: BundlePart, place: Place) -> list[BundlePart]:
+def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[BundlePart]:
     """Insert where a sorted bundle has it, else at the end; readers take the first entry that fits.
 
     So nothing may fit a GPU of the new target before: a feature is named in all entries of a processor, or in none.
@@ -203,7 +203,7 @@ class NotRelabeledError(InputError):
     """A file whose code can't be offered to another GPU, though nothing is wrong with it."""
 
 
-class AddedFile(msgspec.Struct, frozen=True):
+class RelabeledFile(msgspec.Struct, frozen=True):
     """A new file for a target: relabeled code, or what names it."""
 
     path: str
@@ -220,7 +220,7 @@ class RetargetedTree(msgspec.Struct, frozen=True):
     """What was made: new contents by path, new files, and why code in other files isn't offered."""
 
     edited: dict[str, FileRange]
-    added: tuple[AddedFile, ...]
+    added: tuple[RelabeledFile, ...]
     refused: tuple[InputError, ...]
     lacking: dict[str, tuple[str, ...]] = {}
     """By processor, the files that leave it without code: theirs could not be offered to it."""
@@ -308,7 +308,7 @@ def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: 
     `retarget_code_object` and `FileRewrite` do.
     """
     if is_code_object(data):
-        for buffer in relabel_code_object(data, names.pair, Place(name)):
+        for buffer in relabel_code_object(data, names.pair, CodePlace(name)):
             write_data(file, buffer)
     elif is_bundle(data):
         order = RewriteOrder(edit=_Relabel(names.pair), storage=Storage())
@@ -322,7 +322,7 @@ def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: 
 
 
 def relabel_code_object(
-    data: Data, pair: TargetPair, place: Place, *, name: str = "", listed: str = ""
+    data: Data, pair: TargetPair, place: CodePlace, *, name: str = "", listed: str = ""
 ) -> tuple[Data, ...]:
     """Return a code object for the agent of ``pair`` as buffers.
 
@@ -346,11 +346,11 @@ class _Relabel(msgspec.Struct, frozen=True):
 
     pair: TargetPair
 
-    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
         """Return the entries of the new bundle."""
         return tuple(self._relabeled(part, place) for part in parts)
 
-    def _relabeled(self, part: BundlePart, place: Place) -> BundlePart:
+    def _relabeled(self, part: BundlePart, place: CodePlace) -> BundlePart:
         agent = self.pair.agent_of(part.target) if part.target else None
         if part.target is None or agent is None or not part.size:
             return part

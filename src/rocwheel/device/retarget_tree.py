@@ -12,15 +12,15 @@ import msgspec
 from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import (
+    CodePlace,
     DeviceCodeError,
     NotTrimmableError,
-    Place,
     is_code_object,
     parse_target_id,
 )
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import KernelKey, KpackError, read_archive, read_kernel
-from rocwheel.binary.kpack.write import ArchiveFacts, KpackWriter, compress_kernel
+from rocwheel.binary.kpack.write import ArchiveSettings, KpackWriter, compress_kernel
 from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
@@ -32,9 +32,9 @@ from rocwheel.device.edit_bundles import UnlinkedCodeError
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder, RewriteReport, holds_places, require_sound_image
 from rocwheel.device.edit_tree import copy_file, list_tree, require_regular
 from rocwheel.device.retarget import (
-    AddedFile,
     KernelNames,
     NotRelabeledError,
+    RelabeledFile,
     Retarget,
     RetargetedTree,
     bundles_without,
@@ -60,12 +60,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
-    from rocwheel.binary.kpack.write import Sink
+    from rocwheel.binary.kpack.write import ArchiveSink
     from rocwheel.core.reading import Data
     from rocwheel.targets.kernel_files import KernelFile
 
 
-def retarget_archive(data: Data, file: Sink, pair: TargetPair, *, name: str) -> None:
+def retarget_archive(data: Data, file: ArchiveSink, pair: TargetPair, *, name: str) -> None:
     """Write the archive ``data`` for the GPUs of ``pair.agent``; one code object is in memory at a time.
 
     All or nothing: a runtime gives up on every GPU when an archive for one lacks a unit.
@@ -74,10 +74,10 @@ def retarget_archive(data: Data, file: Sink, pair: TargetPair, *, name: str) -> 
     """
     archive = read_archive(data, name=name)
     family = archive.family.replace(pair.code.processor, pair.agent.processor)
-    writer = KpackWriter(file, ArchiveFacts(archive.group, family, archive.scheme), name=name)
+    writer = KpackWriter(file, ArchiveSettings(archive.group, family, archive.scheme), name=name)
     for entries in _by_ordinal(archive, pair).values():
         first = entries[0]
-        place = Place(name, first.offset)
+        place = CodePlace(name, first.offset)
         whole = read_kernel(data, archive, first)
         code = memoryview(join_data(relabel_code_object(whole, pair, place, name=name, listed=first.target)))
         writer.add(_keys(entries, pair, name), compress_kernel(code, archive.scheme), len(code))
@@ -143,7 +143,7 @@ class _Run:
     ) -> None:
         self._files, self._order, self._folder, self._taken = files, order, folder, taken
         self._edited: dict[str, FileRange] = {}
-        self._added: list[AddedFile] = []
+        self._added: list[RelabeledFile] = []
         self._refused: list[InputError] = []
         self._warnings: list[str] = []
         self._lacking: dict[str, list[str]] = defaultdict(list)
@@ -277,7 +277,7 @@ class _Run:
             self._refuse(_refusal(path, e), [pair.agent.processor])
         else:
             content = FileRange.whole(made)
-            self._added.append(AddedFile(new, path, pair.code.processor, pair.agent.processor, content))
+            self._added.append(RelabeledFile(new, path, pair.code.processor, pair.agent.processor, content))
 
 
 def _renamed_archive(path: str, processor: str, agent: str) -> str:

@@ -24,7 +24,7 @@ from rocwheel.binary.bundles.runtimes import (
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects import (
     FIRST_WITH_OPEN_FEATURES,
-    Place,
+    CodePlace,
     TargetId,
     is_code_object,
     parse_target_id,
@@ -38,7 +38,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import temporary_folder
 from rocwheel.core.workers import map_skipping, raise_all
-from rocwheel.device.kpack_code import GivenArchives, Lookup, open_kpack_code
+from rocwheel.device.kpack_code import GivenArchives, UnitLookup, open_kpack_code
 from rocwheel.device.selection import BundleCode, EntryCode, SelectedCode, needed_runtime, select_loaded, select_stored
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.binary.bundles.plain import BundleEntry
-    from rocwheel.binary.bundles.runtimes import Release
+    from rocwheel.binary.bundles.runtimes import HipRelease
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects import LoadedHeader
     from rocwheel.core.errors import RocwheelError
@@ -278,7 +278,7 @@ class _Code(NamedTuple):
     """What runtimes take into account of each bundle, or of what an archive has under each key."""
     keys: tuple[str, ...] = ()
     """Of an archive: what the code of each bundle is looked up by."""
-    lookups: tuple[Lookup, ...] = ()
+    lookups: tuple[UnitLookup, ...] = ()
     """Of a split library: the archives of each bundle."""
     headers: Mapping[tuple[str, int], LoadedHeader] = MappingProxyType({})
     """Of a split library: those of the code objects, by the name of their archive and their ordinal."""
@@ -286,14 +286,14 @@ class _Code(NamedTuple):
     """The HIP runtime that a library needs."""
 
     def uses(
-        self, gpu: TargetId, runtime: Runtime, release: Release, beside: Sequence[TargetId]
+        self, gpu: TargetId, runtime: Runtime, release: HipRelease, beside: Sequence[TargetId]
     ) -> tuple[SelectedCode, ...]:
         """Return what a release uses of each bundle."""
         own = (select_loaded(bundle, gpu, runtime, release) for bundle in self.loaded)
         found = (select_stored(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
         return tuple(msgspec.structs.replace(use, bundles=count) for use, count in Counter((*own, *found)).items())
 
-    def is_read_by(self, release: Release) -> bool:
+    def is_read_by(self, release: HipRelease) -> bool:
         """Return whether a release reads all of the code, whichever GPU asks."""
         if self.lookups and release.archives is Archives.NONE:
             return False
@@ -321,7 +321,7 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
             problems = zip(kpack.unreadable, kpack.problems, strict=True)
             raise_all(found.name, [InputError(found.name, text) for name, text in problems if not given.holds(name)])
             headers = _stored_headers(kpack, given)
-            lookups = tuple(Lookup(unit.wrapper, unit.searched) for unit in kpack.units if unit.wrapper is not None)
+            lookups = tuple(UnitLookup(unit.wrapper, unit.searched) for unit in kpack.units if unit.wrapper is not None)
             return _Code(lookups=lookups, headers=headers, hip=needed_runtime(data, name=found.name))
         if kpack is not None:
             headers = _stored_headers(kpack)
@@ -406,14 +406,14 @@ def _verdicts_by_release(
             yield msgspec.structs.replace(verdict, uses=uses, since=since, up_to=up_to, faults=faults)
 
 
-def _faults(verdict: FileVerdict, code: _Code, rows: Iterable[Release], rocm: str) -> tuple[str, ...]:
+def _faults(verdict: FileVerdict, code: _Code, rows: Iterable[HipRelease], rocm: str) -> tuple[str, ...]:
     """Return what packages of releases that load compressed code for the GPU do wrong with it."""
     own = find_faults(code.hip.first, code.hip.last) if code.hip else find_faults()
     spans = [(rocm or row.since, rocm or row.last) for row in rows if _loads_compressed(verdict, code, row)]
     return tuple(dict.fromkeys(str(fault) for span in spans for fault in find_faults(*span) if fault in own))
 
 
-def _loads_compressed(verdict: FileVerdict, code: _Code, row: Release) -> bool:
+def _loads_compressed(verdict: FileVerdict, code: _Code, row: HipRelease) -> bool:
     """Return whether packages of a release load code from a compressed bundle; some read more than AMD's."""
     read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
     return any(select_loaded(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
@@ -423,7 +423,7 @@ def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
     """Yield what runtimes take into account of each bundle, of a code object by itself, of what is to be linked."""
     if is_code_object(data):
         header = read_loaded_header(bytes(data[:HEADER_SIZE]))
-        target = read_code_object(data, place=Place(name)).target
+        target = read_code_object(data, place=CodePlace(name)).target
         yield BundleCode((EntryCode(target, "hipv4", header),) if target else (), is_bundle=False)
         return
     for source in iter_code_sources(data, name=name):

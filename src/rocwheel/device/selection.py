@@ -26,10 +26,10 @@ from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rocwheel.binary.bundles.runtimes import HipRuntime, Release
+    from rocwheel.binary.bundles.runtimes import HipRelease, HipRuntime
     from rocwheel.binary.code_objects import LoadedHeader
     from rocwheel.core.reading import Data
-    from rocwheel.device.kpack_code import Found, Lookup
+    from rocwheel.device.kpack_code import LookupResult, UnitLookup
 
 
 def needed_runtime(data: Data, *, name: str) -> HipRuntime | None:
@@ -56,7 +56,7 @@ class EntryCode(NamedTuple):
     header: LoadedHeader | None
     """None for what is no code object, and where the version of the others in the bundle says that it needs no look."""
 
-    def loads_with(self, release: Release) -> bool:
+    def loads_with(self, release: HipRelease) -> bool:
         """Return whether the release loads code objects of this version, and generic code where this is such."""
         is_known = self.header is None or self.header.version in release.code_objects
         return is_known and not (self.target.is_generic and release.generics is Generics.NONE)
@@ -73,7 +73,7 @@ class BundleCode(NamedTuple):
     is_bundle: bool = True
     is_archived: bool = False
 
-    def is_read_by(self, release: Release) -> bool:
+    def is_read_by(self, release: HipRelease) -> bool:
         """Return whether the release reads all of it, whichever GPU asks."""
         is_opened = self.compressed is None or self.compressed in release.compressed
         if self.is_archived and release.archives is Archives.NONE:
@@ -81,7 +81,7 @@ class BundleCode(NamedTuple):
         return is_opened and all(entry.loads_with(release) for entry in self.entries)
 
 
-def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Release) -> SelectedCode:
+def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: HipRelease) -> SelectedCode:
     """Return what a release of HIP loads from a bundle: the entry that it finds, if it loads the code object there."""
     if bundle.compressed is not None and bundle.compressed not in release.compressed:
         return _nothing(_unread_bundle(bundle.compressed))
@@ -100,7 +100,7 @@ def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release
 
 
 def _why_refused(
-    code: TargetId, header: LoadedHeader | None, agent: TargetId, runtime: Runtime, release: Release
+    code: TargetId, header: LoadedHeader | None, agent: TargetId, runtime: Runtime, release: HipRelease
 ) -> str:
     """Return why a release doesn't load the code object that it found for a target; empty if it does."""
     if header is None:
@@ -113,7 +113,7 @@ def _why_refused(
     return ""
 
 
-def _why_passed(entry: EntryCode, agent: TargetId, release: Release, *, is_looked_up: bool) -> str:
+def _why_passed(entry: EntryCode, agent: TargetId, release: HipRelease, *, is_looked_up: bool) -> str:
     """Return why a release does not find an entry that suits the GPU; empty if it does, and for others."""
     if fit(entry.target, agent, Runtime.EXTENDED) is Fit.NONE:
         return ""
@@ -153,9 +153,9 @@ def _unread_code_object(version: int) -> str:
 
 
 def select_stored(
-    lookup: Lookup,
+    lookup: UnitLookup,
     gpu: TargetId,
-    release: Release,
+    release: HipRelease,
     headers: Mapping[tuple[str, int], LoadedHeader],
     beside: Sequence[TargetId] = (),
 ) -> SelectedCode:
@@ -185,7 +185,7 @@ def _unread_archives() -> str:
     return f"in kpack archives, which ROCm {first_with_archives()} and later read"
 
 
-def _why_stopped(lookup: Lookup, gpu: TargetId, beside: Sequence[TargetId]) -> str:
+def _why_stopped(lookup: UnitLookup, gpu: TargetId, beside: Sequence[TargetId]) -> str:
     """Return why runtimes don't load code that later ones find in archives; empty if they do."""
     others = sorted({str(other) for other in beside if other != gpu})
     if others:
@@ -194,12 +194,12 @@ def _why_stopped(lookup: Lookup, gpu: TargetId, beside: Sequence[TargetId]) -> s
     return f"{_lack(lookup, found)}, and no further archive is looked into" if found.lacking else ""
 
 
-def _lack(lookup: Lookup, found: Found) -> str:
+def _lack(lookup: UnitLookup, found: LookupResult) -> str:
     assert found.lacking is not None
     return f"{found.lacking.name} lists {found.target} and lacks {lookup.key}"
 
 
-def _why_nothing(lookup: Lookup, gpu: TargetId) -> str:
+def _why_nothing(lookup: UnitLookup, gpu: TargetId) -> str:
     if not lookup.archives:
         return f"no archive at {', '.join(lookup.wrapper.marker.search_paths)}"
     lead = "its archives have none for this GPU"

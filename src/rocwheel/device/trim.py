@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.bounded_bytes import OffsetMoves
 from rocwheel.binary.bundles.wrappers import BUNDLE_NAMES, FatBinary, elf_code_section, pe_code_section, read_fat_binary
-from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.code_objects import CodePlace, NotTrimmableError
 from rocwheel.binary.elf.dynamic import is_program_only, read_dynamic
 from rocwheel.binary.elf.header import (
     E_PHOFF,
@@ -34,8 +34,8 @@ from rocwheel.binary.elf.header import (
     SECTION_LAYOUT,
     SEGMENT_LAYOUT,
     ElfBytes,
+    ElfSection,
     Header,
-    Section,
     Segment,
     load_segments,
     read_header,
@@ -46,7 +46,7 @@ from rocwheel.binary.elf.mapping import realigned, require_loadable
 from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.binary.elf.relocations import Pointer, iter_addresses
 from rocwheel.binary.kind import is_ar_archive, is_bundle, is_coff_object, is_thin_archive
-from rocwheel.binary.pe.header import Directory, Image, PeBytes, PeSection, is_pe64, open_image
+from rocwheel.binary.pe.header import Image, PeBytes, PeDirectory, PeSection, is_pe64, open_image
 from rocwheel.binary.pe.linkage import iter_pointers, read_export_addresses
 from rocwheel.binary.pe.rewrite import (
     FixedFileError,
@@ -80,8 +80,8 @@ class FatLibrary(msgspec.Struct, frozen=True):
     fat: FatBinary
     header: Header
     segments: tuple[Segment, ...]
-    sections: tuple[Section, ...]
-    section: Section
+    sections: tuple[ElfSection, ...]
+    section: ElfSection
     """``.hip_fatbin``."""
     holder: Segment
     """The segment that holds it."""
@@ -135,11 +135,11 @@ def read_fat_library(data: Data, *, name: str) -> FatLibrary:
         expected = "a library, an object file or a static library with bundles to trim, or a folder or wheel of them"
         raise InputError(name, _kind(data), expected=expected)
     if is_coff_object(data):
-        raise NotTrimmableError(Place(name), "an object file", expected="a linked file")
+        raise NotTrimmableError(CodePlace(name), "an object file", expected="a linked file")
     source = ElfBytes(data, name)
     header = read_header(source)
     if header.type != ET_DYN or is_program(source, header):
-        raise NotTrimmableError(Place(name), "a program or an object file", expected="a shared library")
+        raise NotTrimmableError(CodePlace(name), "a program or an object file", expected="a shared library")
     return read_linked_file(data, fat)
 
 
@@ -158,7 +158,9 @@ def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
     start, stop = fat.section.offset, fat.section.offset + fat.section.size
     holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
     if holder is None:
-        raise NotTrimmableError(Place(name), ".hip_fatbin outside of every loaded segment", expected="it inside one")
+        raise NotTrimmableError(
+            CodePlace(name), ".hip_fatbin outside of every loaded segment", expected="it inside one"
+        )
     sections = read_section_table(source, header)
     section = elf_code_section(sections)
     assert section is not None, "that is where the code was found"
@@ -194,7 +196,7 @@ def _require_apart(library: FatLibrary) -> None:
         *((s.offset, s.size) for s in library.sections if s.has_bytes and s != section),
     ]
     if any(size and start < library.stop and start + size > library.start for start, size in places):
-        place = Place(library.fat.name, library.start)
+        place = CodePlace(library.fat.name, library.start)
         raise NotTrimmableError(place, "something else in .hip_fatbin", expected="only device code")
 
 
@@ -211,7 +213,7 @@ class _Layout(msgspec.Struct, frozen=True):
 
     moves: tuple[BundleMove, ...]
     section_stop: int
-    moved: Moves
+    moved: OffsetMoves
     segments: tuple[Segment, ...]
 
     def offset(self, old: int) -> int:
@@ -256,7 +258,7 @@ def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | No
         (library.segments, library.sections), library.holder, (section_stop, library.stop), name=library.fat.name
     )
     padded = ((cut.padded_at, cut.padding - gain),) if cut.padding else ()
-    return _Layout(moves, section_stop, Moves(((library.stop, -gain), *padded)), cut.segments)
+    return _Layout(moves, section_stop, OffsetMoves(((library.stop, -gain), *padded)), cut.segments)
 
 
 def _contents(library: FatLibrary, layout: _Layout, old_size: int) -> Iterator[Replacement]:
@@ -299,7 +301,7 @@ class _Addresses(msgspec.Struct, frozen=True):
         """Return the address of what was at ``old``; raises `NotTrimmableError` where that is gone."""
         if old not in self.moves and old >= self.stays:
             raise NotTrimmableError(
-                Place(self.name, old + self.to_offset),
+                CodePlace(self.name, old + self.to_offset),
                 "a symbol or a relocation holds an address inside the device code",
                 expected="only addresses of bundles",
             )
@@ -318,7 +320,7 @@ def _stored_at(name: str, wrapper: Wrapper) -> int:
     """Return the file offset of what decides a wrapper's pointer."""
     if wrapper.pointer.stored_at is None:
         raise NotTrimmableError(
-            Place(name, wrapper.offset),
+            CodePlace(name, wrapper.offset),
             "a wrapper whose relocation names its bundle by a symbol",
             expected="one by an address, as linkers make for shared libraries",
         )
@@ -335,7 +337,7 @@ def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
     yield Replacement.of(tables[1], b"".join(section.pack() for section in sections))
 
 
-def _moved(section: Section, library: FatLibrary, layout: _Layout) -> Section:
+def _moved(section: ElfSection, library: FatLibrary, layout: _Layout) -> ElfSection:
     if section == library.section:
         return msgspec.structs.replace(section, size=layout.section_stop - library.start)
     return msgspec.structs.replace(section, offset=layout.offset(section.offset))
@@ -374,11 +376,11 @@ def read_fat_image(data: Data, fat: FatBinary) -> FatImage:
     except SignedFileError:
         raise
     except FixedFileError as e:
-        raise NotTrimmableError(Place(fat.name), e.found, expected=e.expected) from e
+        raise NotTrimmableError(CodePlace(fat.name), e.found, expected=e.expected) from e
     section = pe_code_section(image.sections)
     assert section is not None, "that is where the code was found"
     for found, expected in _obstacles(image, section):
-        raise NotTrimmableError(Place(fat.name, section.offset), found, expected=expected)
+        raise NotTrimmableError(CodePlace(fat.name, section.offset), found, expected=expected)
     return FatImage(fat, image, section, tuple(_pointers_into(image, section)))
 
 
@@ -386,9 +388,9 @@ def _obstacles(image: Image, section: PeSection) -> Iterator[tuple[str, str]]:
     name, start, stop = section.name, section.address, section.memory_end
     if sum(one.name in BUNDLE_NAMES for one in image.sections) > 1:
         yield f"several sections {name}", "one"
-    for which in Directory:
+    for which in PeDirectory:
         entry = image.header.directory(which)
-        is_loaded = entry is not None and which is not Directory.CERTIFICATES
+        is_loaded = entry is not None and which is not PeDirectory.CERTIFICATES
         if entry and is_loaded and entry.address < stop and entry.address + entry.size > start:
             yield f"the table of {which.name.lower().replace('_', ' ')} in {name}", "only device code"
     if any(start <= address < stop for address in read_export_addresses(image)):
@@ -399,7 +401,7 @@ def _pointers_into(image: Image, section: PeSection) -> Iterator[tuple[int, int]
     for at, target in iter_pointers(image):
         if section.offset <= at < section.end:
             found = f"a pointer in {section.name}, at {at:#x}"
-            raise NotTrimmableError(Place(image.source.name, at), found, expected="only device code")
+            raise NotTrimmableError(CodePlace(image.source.name, at), found, expected="only device code")
         if section.address <= target < section.memory_end:
             yield at, target
 
@@ -458,6 +460,6 @@ def _image_pointers(library: FatImage, moves: Sequence[BundleMove]) -> Iterator[
     for at, target in sorted(holders.items()):
         if target not in places:
             found = f"a pointer to address {target:#x}, inside the device code"
-            raise NotTrimmableError(Place(library.name, at), found, expected="only addresses of bundles")
+            raise NotTrimmableError(CodePlace(library.name, at), found, expected="only addresses of bundles")
         if places[target] != target:
             yield Replacement.of(at, _ADDRESS.pack(places[target] + library.image.header.image_base))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.code_objects import CodePlace, NotTrimmableError
 from rocwheel.binary.elf.header import (
     PF_W,
     PF_X,
@@ -28,7 +28,7 @@ from rocwheel.binary.elf.header import (
     PT_PHDR,
     SHF_ALLOC,
     SHF_EXECINSTR,
-    Section,
+    ElfSection,
     Segment,
     load_segments,
 )
@@ -126,7 +126,7 @@ class SegmentCut(msgspec.Struct, frozen=True):
 
 
 def cut_segment(
-    layout: tuple[Sequence[Segment], Sequence[Section]],
+    layout: tuple[Sequence[Segment], Sequence[ElfSection]],
     holder: Segment,
     cut: tuple[int, int],
     *,
@@ -153,7 +153,7 @@ def cut_segment(
     found = _join(segments, sections, holder, rest) or _merge(segments, holder, (ended, rest))
     if found is None:
         raise NotTrimmableError(
-            Place(name),
+            CodePlace(name),
             "no program header to spare for what follows its device code",
             expected="PT_PHDR, as lld makes it, PT_GNU_RELRO next, or two segments of data",
         )
@@ -169,14 +169,14 @@ def _replaced(segments: Sequence[Segment], new: dict[Segment, Segment]) -> tuple
     return tuple(new.get(segment, segment) for segment in segments)
 
 
-def _first_section(sections: Sequence[Section], start: int, stop: int) -> int:
+def _first_section(sections: Sequence[ElfSection], start: int, stop: int) -> int:
     """Return where the first section of a range begins: the bytes before it are padding."""
     offsets = (section.offset for section in sections if section.flags & SHF_ALLOC)
     return min((offset for offset in offsets if start <= offset < stop), default=start)
 
 
 def _join(
-    segments: Sequence[Segment], sections: Sequence[Section], holder: Segment, rest: Segment
+    segments: Sequence[Segment], sections: Sequence[ElfSection], holder: Segment, rest: Segment
 ) -> SegmentCut | None:
     """Load ``rest`` with the segment that follows ``holder``."""
     follower = next((segment for segment in load_segments(segments) if segment.address > holder.address), None)
@@ -206,7 +206,7 @@ def _merge(segments: Sequence[Segment], holder: Segment, parts: tuple[Segment, S
     return None
 
 
-def _may_join(sections: Sequence[Section], rest: Segment, follower: Segment, relro: Segment) -> bool:
+def _may_join(sections: Sequence[ElfSection], rest: Segment, follower: Segment, relro: Segment) -> bool:
     is_code = any(section.flags & SHF_EXECINSTR and rest.offset <= section.offset < rest.end for section in sections)
     is_data = follower.flags & (PF_W | PF_X) == PF_W and not is_code
     starts_read_only = relro.address == follower.address and relro.offset == follower.offset

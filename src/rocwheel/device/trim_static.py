@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.bounded_bytes import OffsetMoves
 from rocwheel.binary.bundles.device_code import AR_HEADER_SIZE, ArPart, iter_ar_members, iter_ar_parts
 from rocwheel.binary.bundles.wrappers import FatBinary, elf_code_section, read_fat_binary
-from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, Place
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, NotTrimmableError
 from rocwheel.binary.elf.header import (
     E_SHOFF,
     ET_REL,
@@ -23,8 +23,8 @@ from rocwheel.binary.elf.header import (
     SHT_RELA,
     SHT_SYMTAB,
     ElfBytes,
+    ElfSection,
     Header,
-    Section,
     read_header,
     read_section_table,
 )
@@ -55,8 +55,8 @@ class _ObjectFile(msgspec.Struct, frozen=True):
     data: Data
     fat: FatBinary
     header: Header
-    sections: tuple[Section, ...]
-    section: Section
+    sections: tuple[ElfSection, ...]
+    section: ElfSection
     """``.hip_fatbin``."""
 
     @property
@@ -88,7 +88,9 @@ def require_trimmable_archive(data: Data, *, name: str) -> None:
     """
     for member in iter_ar_members(data, name=name):
         if member.name.startswith(_BSD_INDEX):
-            raise NotTrimmableError(Place(name), "a symbol index as BSD has them", expected="one as GNU and LLVM do")
+            raise NotTrimmableError(
+                CodePlace(name), "a symbol index as BSD has them", expected="one as GNU and LLVM do"
+            )
         _require_trimmable_member(data[member.offset :][: member.size], f"{name}({member.name})")
     parts = tuple(iter_ar_parts(data, name=name))
     places = {0, *(part.start for part in parts)}
@@ -96,7 +98,7 @@ def require_trimmable_archive(data: Data, *, name: str) -> None:
         for place in _indexed(data, part):
             if place not in places:
                 found = f"a symbol index with offset {place:#x}, where no member begins"
-                at = Place(name, part.offset)
+                at = CodePlace(name, part.offset)
                 raise DeviceCodeError(at, found, expected="a sound index", remedy="Make it anew with ranlib.")
 
 
@@ -105,7 +107,9 @@ def _require_trimmable_member(data: Data, name: str) -> None:
     if fat is None:
         return
     if not is_object_file(data, name=name):
-        raise NotTrimmableError(Place(name), "device code in another file than an ELF object", expected="ELF objects")
+        raise NotTrimmableError(
+            CodePlace(name), "device code in another file than an ELF object", expected="ELF objects"
+        )
     _read_object(data, fat)
 
 
@@ -127,7 +131,7 @@ def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange] =
     gain = (file.section.size - used) // unit * unit
     if gain == 0:
         return FilePatch(len(data), tuple(new for change in changes for new in change.replacements))
-    moved = Moves(((file.stop, -gain),))
+    moved = OffsetMoves(((file.stop, -gain),))
     content = [new for change in changes if change.bundle.start != last.start for new in change.replacements]
     content += made[last.start].placed(file.section.offset + last.start) if last.start in made else ()
     written = max([file.section.offset + last.start + size, *(new.stop for new in content)])
@@ -146,15 +150,15 @@ def _read_object(data: Data, fat: FatBinary) -> _ObjectFile:
     tables = (header.sections_offset, header.section_count * SECTION_LAYOUT.size)
     places = [tables, *((s.offset, s.size) for s in sections if s.has_bytes and s != section)]
     if any(size and start < file.stop and start + size > section.offset for start, size in places):
-        place = Place(fat.name, section.offset)
+        place = CodePlace(fat.name, section.offset)
         raise NotTrimmableError(place, "something else in .hip_fatbin", expected="only device code")
     if header.segment_count or header.section_count >= _MOST_SECTIONS:
         found = "program headers" if header.segment_count else count(header.section_count, "section")
-        raise NotTrimmableError(Place(fat.name), found, expected="an object file as compilers write them")
+        raise NotTrimmableError(CodePlace(fat.name), found, expected="an object file as compilers write them")
     return file
 
 
-def _tables(file: _ObjectFile, moved: Moves, size: int) -> Iterator[Replacement]:
+def _tables(file: _ObjectFile, moved: OffsetMoves, size: int) -> Iterator[Replacement]:
     """Yield the section headers, their offset in the ELF header, and the sizes of symbols that span the section."""
     for number, table in enumerate(file.sections):
         if table.type == SHT_SYMTAB:
@@ -170,7 +174,7 @@ def _tables(file: _ObjectFile, moved: Moves, size: int) -> Iterator[Replacement]
     yield Replacement.of(start, b"".join(section.pack() for section in rows))
 
 
-def _symbol_sizes(file: _ObjectFile, number: int, moved: Moves, size: int) -> Iterator[Replacement]:
+def _symbol_sizes(file: _ObjectFile, number: int, moved: OffsetMoves, size: int) -> Iterator[Replacement]:
     table = file.sections[number]
     inside: dict[int, int] = {}
     content = bytes(file.data[table.offset : table.offset + table.size])
@@ -188,7 +192,7 @@ def _symbol_sizes(file: _ObjectFile, number: int, moved: Moves, size: int) -> It
             _check_relocations(file, relocations, inside, size)
 
 
-def _check_relocations(file: _ObjectFile, table: Section, inside: Mapping[int, int], size: int) -> None:
+def _check_relocations(file: _ObjectFile, table: ElfSection, inside: Mapping[int, int], size: int) -> None:
     content = bytes(file.data[table.offset : table.offset + table.size])
     for _, info, addend in _RELA.iter_unpack(content[: len(content) // _RELA.size * _RELA.size]):
         if info >> 32 in inside:
@@ -197,7 +201,7 @@ def _check_relocations(file: _ObjectFile, table: Section, inside: Mapping[int, i
 
 def _require_kept(file: _ObjectFile, value: int, size: int) -> None:
     if value > size:
-        place = Place(file.fat.name, file.section.offset + value)
+        place = CodePlace(file.fat.name, file.section.offset + value)
         raise NotTrimmableError(place, "a symbol or a relocation for a place behind the code", expected="none")
 
 

@@ -10,7 +10,7 @@ from rocwheel.binary.bounded_bytes import viewing
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.sequence import iter_entry
 from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES
-from rocwheel.binary.code_objects import Place, is_code_object, read_code_object
+from rocwheel.binary.code_objects import CodePlace, is_code_object, read_code_object
 from rocwheel.binary.elf.facts import is_linker, read_compilers
 from rocwheel.binary.kernel_metadata import TARGET_KEY, iter_metadata_notes
 from rocwheel.binary.kind import is_kpack
@@ -135,7 +135,7 @@ def _report_on_code_object(data: Data, code: CodeObject, name: str) -> DeviceRep
     return DeviceReport(
         targets=(str(code.target),) if code.target else (),
         versions=(code.version,),
-        faults=tuple(_faults(data, code, Place(name))),
+        faults=tuple(_faults(data, code, CodePlace(name))),
         is_code_object=True,
         compilers=tuple(_compilers(data, name)),
     )
@@ -160,7 +160,7 @@ def _compilers(payload: Data, name: str) -> list[tuple[str, ...]]:
     return [tuple(found)] if found else []
 
 
-def _faults(data: Data, code: CodeObject, place: Place) -> Iterator[MetadataFault]:
+def _faults(data: Data, code: CodeObject, place: CodePlace) -> Iterator[MetadataFault]:
     for start, stop in iter_metadata_notes(data, code, place):
         try:
             note = msgspec.msgpack.decode(load(data[start:stop]))

@@ -23,7 +23,7 @@ from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.markers import SplitUnit, find_split_library, target_at
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import first_of
-from rocwheel.device.kpack_code import Lookup, SearchedArchive
+from rocwheel.device.kpack_code import SearchedArchive, UnitLookup
 from rocwheel.targets.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.kernel_files import Without, is_kernel_file, targets_in_path
@@ -144,7 +144,7 @@ class CodeTree:
         self._packages = {**{file.place: file.package for file in self.files}, **dict(places)}
         self.folders = KernelFolders(self._packages)
         self._names: dict[tuple[str, str], frozenset[str]] = {}
-        self._lookups: dict[int, tuple[Lookup, ...]] = {}
+        self._lookups: dict[int, tuple[UnitLookup, ...]] = {}
         self._targets: dict[int, tuple[TargetId, ...]] = {}
         self._archives = [file for file in self.files if file.archive is not None]
 
@@ -156,13 +156,13 @@ class CodeTree:
     def _gaps(self) -> tuple[CodeGap, ...]:
         return tuple(gap for file in self.files for gap in (*self._archive_gaps(file), *self._kernel_gaps(file)))
 
-    def lookups(self, file: FileCode) -> tuple[Lookup, ...]:
+    def lookups(self, file: FileCode) -> tuple[UnitLookup, ...]:
         """Return what each wrapper of a split library finds; none for other files."""
         if id(file) not in self._lookups:
             folder = posixpath.dirname(file.place)
             differing = {unit.marker.search_paths for unit in file.units}
             by_paths = {paths: self._search(folder, paths) for paths in differing}
-            found = tuple(Lookup(unit, by_paths[unit.marker.search_paths]) for unit in file.units)
+            found = tuple(UnitLookup(unit, by_paths[unit.marker.search_paths]) for unit in file.units)
             self._lookups[id(file)] = found
         return self._lookups[id(file)]
 
@@ -368,7 +368,7 @@ def _parse(text: str) -> TargetId | None:
         return None
 
 
-def _lack_in_archives(lookups: Sequence[Lookup], target: TargetId) -> str | None:
+def _lack_in_archives(lookups: Sequence[UnitLookup], target: TargetId) -> str | None:
     """Return why a split library has not all of its code for ``target``: empty without an archive, none if it has."""
     row = load_catalog().processors.get(target.processor)
     members = row.members if isinstance(row, Generic) else ()

@@ -28,7 +28,7 @@ from rocwheel.binary.bundles.compressed import (
     read_compressed_head,
 )
 from rocwheel.binary.bundles.plain import BundlePart, OffloadBundle, read_offload_bundle, write_offload_bundle
-from rocwheel.binary.code_objects import DeviceCodeError, Place
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError
 from rocwheel.core.compression import zstd
 from rocwheel.core.reading import Data, FileRange, join_data
 
@@ -103,7 +103,7 @@ def test_a_large_frame_is_not_read_into_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-PLACE = Place("libx.so", 0, 0)
+PLACE = CodePlace("libx.so", 0, 0)
 TRUNCATED = "where the data end. The file may be truncated."
 WHERE = "libx.so: bundle 0 at offset 0x0: "
 
@@ -363,7 +363,7 @@ def test_a_long_header_is_read_a_few_times_at_most(monkeypatch: pytest.MonkeyPat
     bundle = read_compressed_bundle(data, place=PLACE)
     sizes: list[int] = []
 
-    def read(head: Data, *, place: Place, available: int) -> OffloadBundle:
+    def read(head: Data, *, place: CodePlace, available: int) -> OffloadBundle:
         sizes.append(len(head))
         return read_offload_bundle(head, place=place, available=available)
 

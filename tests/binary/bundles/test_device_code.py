@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.binary.bundles.device_code import device_targets, iter_ar_members, iter_code_sources, read_offload_images
 from rocwheel.binary.bundles.plain import read_offload_bundle
-from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, Place
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, NotTrimmableError
 from rocwheel.binary.elf.header import read_sections
 from rocwheel.binary.kind import is_ar_archive
 from rocwheel.core.errors import InputError
@@ -251,7 +251,7 @@ def test_targets_of_any_file_are_named_once(fixture: Fixture, name: str, targets
 
 def test_target_of_a_code_object_by_itself_is_named(fixture: Fixture) -> None:
     data = fixture("v22/saxpy.hipfb")
-    entry = read_offload_bundle(data, place=Place("x")).device_entries[3]
+    entry = read_offload_bundle(data, place=CodePlace("x")).device_entries[3]
     assert [str(target) for target in device_targets(data[entry.offset : entry.stop], name="x.co")] == ["gfx90a:xnack+"]
 
 

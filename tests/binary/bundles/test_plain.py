@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.bundles.plain import BundlePart, OffloadBundle, read_offload_bundle, write_offload_bundle
-from rocwheel.binary.code_objects import Place
+from rocwheel.binary.code_objects import CodePlace
 from rocwheel.binary.kind import BUNDLE_MAGIC
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.support.device_files import Fixture
 
 
-PLACE = Place("libx.so", 0x1000, 3)
+PLACE = CodePlace("libx.so", 0x1000, 3)
 TRUNCATED = "where the data end. The file may be truncated."
 HOST = "host-x86_64-unknown-linux--"
 GFX906 = "hipv4-amdgcn-amd-amdhsa--gfx906"
@@ -134,10 +134,10 @@ def test_targets_of_which_one_leaves_open_what_another_names_are_reported() -> N
     ]
     data = memoryview(join_data(write_offload_bundle(parts)))
     problem = "the targets gfx90a and gfx90a:xnack+ are ambiguous: one names features that the other leaves open"
-    assert read_offload_bundle(data, place=Place("x")).find_problems() == (problem,)
+    assert read_offload_bundle(data, place=CodePlace("x")).find_problems() == (problem,)
 
 
-PARTS_PLACE = Place("x", 0x1000, 0)
+PARTS_PLACE = CodePlace("x", 0x1000, 0)
 SPELLINGS = st.sampled_from(
     [
         "host-x86_64-unknown-linux--",

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from rocwheel.binary.bundles.device_code import read_offload_images
-from rocwheel.binary.code_objects import DeviceCodeError, Place, read_code_object
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, read_code_object
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.elf.header import ElfError, Section
+from rocwheel.binary.elf.header import ElfError, ElfSection
 from rocwheel.binary.elf.patch import order_sections
 from rocwheel.binary.kernel_metadata import kernel_names
 from rocwheel.binary.runpath import plan_runpath
@@ -64,7 +64,7 @@ def test_a_code_object_whose_segments_are_the_same_notes_is_refused() -> None:
     kernels = [{".name": f"abcde{number}"} for number in range(40)]
     note = msgspec.msgpack.encode({"amdhsa.version": [1, 2], "amdhsa.kernels": kernels})
     notes = struct.pack("<III", 7, len(note), 32) + b"AMDGPU\0\0" + note + bytes(-len(note) % 4)
-    place = Place("x")
+    place = CodePlace("x")
     assert len(kernel_names(memoryview(_with_segments(code_object_header("gfx906"), notes, 2)), place=place)) == 40
     with pytest.raises(ElfError, match=r"x: .*notes of more than \d+ bytes; expected them apart"):
         read_code_object(memoryview(_with_segments(code_object_header("gfx906"), notes, 200)), place=place)
@@ -88,7 +88,7 @@ def test_sections_that_are_the_same_offload_binary_are_refused() -> None:
 
 def test_sections_are_ordered_in_time_that_is_linear() -> None:
     """16,000 of them took 8 s, and four times as many sixteen times that."""
-    sections = [Section("", 0, 1, 2 if number % 2 else 0, number, 0, 0, 0, 0, 1, 0) for number in range(60_000)]
+    sections = [ElfSection("", 0, 1, 2 if number % 2 else 0, number, 0, 0, 0, 0, 1, 0) for number in range(60_000)]
     start = time.process_time()
     table = order_sections(sections, 0)
     assert [section.address for section in table.sections[:3]] == [0, 1, 3]

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects import Place
+from rocwheel.binary.code_objects import CodePlace
 from rocwheel.binary.kpack.archive import (
     KpackArchive,
     KpackError,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-PLACE = Place("x.kpack", 0x40)
+PLACE = CodePlace("x.kpack", 0x40)
 SCALARS: st.SearchStrategy[Any] = (
     st.none()
     | st.booleans()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects import Place
+from rocwheel.binary.code_objects import CodePlace
 from rocwheel.binary.kpack.archive import KpackError
 from rocwheel.binary.kpack.markers import (
     FoundFile,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-PLACE = Place("libx.so", 0x40)
+PLACE = CodePlace("libx.so", 0x40)
 ONE = Marker("lib/libx.so", ("../.kpack/blas_@GFXARCH@.kpack",))
 TWO = Marker("lib/libx.so", ("../.kpack/blas.part_@GFXARCH@.kpack", "/opt/x y/ü_@GFXARCH@.kpack"))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rocwheel.binary.kpack import write
 from rocwheel.binary.kpack.archive import KernelKey, KpackArchive, KpackError, Scheme, read_archive, read_kernel
 from rocwheel.binary.kpack.write import (
-    ArchiveFacts,
+    ArchiveSettings,
     KpackWriter,
     Storing,
     assign_shards,
@@ -42,7 +42,7 @@ KEYS = st.tuples(NAMES, st.integers(0, (1 << 32) - 1), st.sampled_from(["gfx906"
 
 
 def writer(scheme: Scheme = Scheme.NONE) -> KpackWriter:
-    return KpackWriter(Memory(), ArchiveFacts("group", "gfx906", scheme), name="x.kpack")
+    return KpackWriter(Memory(), ArchiveSettings("group", "gfx906", scheme), name="x.kpack")
 
 
 @given(st.dictionaries(KEYS, st.binary(min_size=1, max_size=3000), max_size=12), st.sampled_from(Scheme))
@@ -166,7 +166,7 @@ def test_same_code_of_the_same_level_gives_the_same_bytes(level: int) -> None:
 @pytest.mark.parametrize("scheme", Scheme)
 def test_memory_does_not_grow_with_the_archive(scheme: Scheme) -> None:
     file, code = Discarding(), memoryview(bytes(1 << 20))
-    target = KpackWriter(file, ArchiveFacts("group", "gfx906", scheme), name="x.kpack")
+    target = KpackWriter(file, ArchiveSettings("group", "gfx906", scheme), name="x.kpack")
     tracemalloc.start()
     try:
         for index in range(500):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.code_objects import Place
+from rocwheel.binary.code_objects import CodePlace
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.header import PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR, read_sections
 from rocwheel.binary.kpack.markers import Marker, encode_markers, read_split_library
@@ -153,7 +153,7 @@ def test_pointer_of_something_else_to_the_code_is_refused(run_tool: RunTool, tmp
     message = ", inside the device code; expected pointers to device code in wrappers only. Leave its device code in it"
     with pytest.raises(NotSplittableError, match=re.escape(message)) as caught:
         plan_host_file(memoryview(library), MARKERS, LINKS, name="x")
-    assert caught.value.place == Place("x", caught.value.place.offset)
+    assert caught.value.place == CodePlace("x", caught.value.place.offset)
 
 
 def test_relative_relocations_packed_into_a_map_need_no_others(run_tool: RunTool, tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ import pytest
 from rocwheel.binary.bundles.compressed import compress_bundle, decompress_bundle
 from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.wrappers import read_fat_binary
-from rocwheel.binary.code_objects import Place
+from rocwheel.binary.code_objects import CodePlace
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.joining import JoinStorage
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from rocwheel.device.split.splitting import SplitChoice
-from rocwheel.device.split.units import Unit
+from rocwheel.device.split.units import BundleUnit
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES
@@ -55,7 +55,7 @@ def bundles_of(library: Path) -> list[bytes]:
         bundle = by_start[fat.start_of(wrapper)]
         content = fat.view(data)[bundle.start : bundle.stop]
         if bundle.compressed is not None:
-            content, _ = decompress_bundle(content, bundle.compressed, place=Place("test"))
+            content, _ = decompress_bundle(content, bundle.compressed, place=CodePlace("test"))
         found.append(bytes(content))
     return found
 
@@ -191,7 +191,7 @@ def test_what_another_tool_has_split_is_joined_by_the_targets_in_archives(
 ) -> None:
     bundles = [make_bundle(unit, "gfx906 gfx1030") for unit in range(2)]
     with monkeypatch.context() as patched:
-        patched.setattr(Unit, "spellings", ())  # other tools keep no ids of entries
+        patched.setattr(BundleUnit, "spellings", ())  # other tools keep no ids of entries
         output = split(tmp_path, bundles)
     join_tree(output / "host", [output / "gfx906", output / "gfx1030"], tmp_path / "fat")
     assert bundles_of(tmp_path / "fat/lib/libx.so") == [make_bundle(unit, "gfx1030 gfx906") for unit in range(2)]

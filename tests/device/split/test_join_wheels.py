@@ -15,7 +15,7 @@ from rocwheel.device.extract import extract_code
 from rocwheel.device.split.join_wheels import join_wheels, resplit_wheels
 from rocwheel.device.split.split_wheel import split_wheel
 from rocwheel.device.split.splitting import SplitChoice
-from rocwheel.device.split.units import Unit
+from rocwheel.device.split.units import BundleUnit
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 from rocwheel.wheels.metadata import add_requirements, parse_core_metadata
@@ -153,7 +153,7 @@ def shifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     wheel = make_wheel(tmp_path / "fat", "demo", {"demo/lib/libx.so": library, "demo/x.py": b""})
     order = msgspec.structs.replace(ORDER, device_prefix="amd-demo-device", device_requires=OWN)
     with monkeypatch.context() as patched:
-        patched.setattr(Unit, "spellings", ())
+        patched.setattr(BundleUnit, "spellings", ())
         report = split_wheel(wheel, tmp_path / "amd", order, SourceDate())
     archives = {
         "gfx906": {("lib/libx.so", 0, "gfx906"): first["gfx906"], ("lib/libx.so", 1, "gfx906"): second["gfx906"]},

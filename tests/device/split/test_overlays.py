@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.bundles.plain import BundlePart
-from rocwheel.binary.code_objects import Place, TargetId, parse_target_id
+from rocwheel.binary.code_objects import CodePlace, TargetId, parse_target_id
 from rocwheel.device.split.overlays import PruneToSome, default_common
 from rocwheel.targets.compatibility import choose
 
@@ -29,7 +29,7 @@ def test_the_common_set_is_little_code_for_many_gpus(codes: str, common: str) ->
 
 
 TARGETS = ["gfx906", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1030", "gfx1100", "gfx11-generic", "gfx10-3-generic"]
-PLACE = Place("a bundle")
+PLACE = CodePlace("a bundle")
 
 
 def part(target: str, size: int) -> BundlePart:

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.bundles.sequence import read_bundle
-from rocwheel.binary.code_objects import FEATURES, Place, TargetId, parse_target_id
+from rocwheel.binary.code_objects import FEATURES, CodePlace, TargetId, parse_target_id
 from rocwheel.binary.kpack.archive import KpackError
 from rocwheel.binary.kpack.write import ENTRY_RESERVE
 from rocwheel.device.split.units import (
-    Unit,
+    BundleUnit,
     archive_path,
     base_target,
     code_keys,
@@ -125,9 +125,9 @@ def test_a_marker_leads_from_the_folder_of_its_file(binary: str, path: str) -> N
     assert search_path(binary, "libx.so") == path
 
 
-def units(*targets: str) -> list[Unit]:
-    bundles = [read_bundle(memoryview(make_bundle(0, text)), 0, place=Place("x")) for text in targets]
-    return [Unit(index, bundle, bundle.plain.device_entries) for index, bundle in enumerate(bundles)]
+def units(*targets: str) -> list[BundleUnit]:
+    bundles = [read_bundle(memoryview(make_bundle(0, text)), 0, place=CodePlace("x")) for text in targets]
+    return [BundleUnit(index, bundle, bundle.plain.device_entries) for index, bundle in enumerate(bundles)]
 
 
 def numbers(*targets: str, limit: int = 1 << 31) -> dict[str, list[int]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pefile
 
-from rocwheel.binary.pe.header import Directory
+from rocwheel.binary.pe.header import PeDirectory
 from trials.fuzz.harness import require
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ _LONGEST = min(pefile.MAX_DLL_LENGTH, pefile.MAX_IMPORT_NAME_LENGTH, pefile.MAX_
 """Bytes after which pefile cuts names off."""
 _IS_DLL, _IS_LINKED = 0x2000, 0x0002
 _KINDS = {
-    Directory.EXPORTS: "EXPORT",
-    Directory.IMPORTS: "IMPORT",
-    Directory.RESOURCES: "RESOURCE",
-    Directory.DEBUG: "DEBUG",
-    Directory.DELAY_IMPORTS: "DELAY_IMPORT",
+    PeDirectory.EXPORTS: "EXPORT",
+    PeDirectory.IMPORTS: "IMPORT",
+    PeDirectory.RESOURCES: "RESOURCE",
+    PeDirectory.DEBUG: "DEBUG",
+    PeDirectory.DELAY_IMPORTS: "DELAY_IMPORT",
 }
 """What pefile calls the tables."""
 
@@ -51,8 +51,8 @@ def compare_with_pefile(data: bytes, found: Pe, debug: Sequence[DebugEntry] | No
     _compare_sections(found, other)
     if not _is_plain(found, other):
         return
-    _compare_imports(found.imports, other, Directory.IMPORTS)
-    _compare_imports(found.delay_imports, other, Directory.DELAY_IMPORTS)
+    _compare_imports(found.imports, other, PeDirectory.IMPORTS)
+    _compare_imports(found.delay_imports, other, PeDirectory.DELAY_IMPORTS)
     _compare_exports(found, other)
     _compare_version(found, other)
     if debug is not None:
@@ -101,7 +101,7 @@ def _compare_sections(found: Pe, other: Any) -> None:
     ]  # fmt: skip
     _same("sections", sorted(own), sorted(theirs))
     if entry := found.certificate:
-        directory = other.OPTIONAL_HEADER.DATA_DIRECTORY[Directory.CERTIFICATES]
+        directory = other.OPTIONAL_HEADER.DATA_DIRECTORY[PeDirectory.CERTIFICATES]
         _same("certificates", (entry.offset, entry.size), (directory.VirtualAddress, directory.Size))
 
 
@@ -127,7 +127,7 @@ def _is_plain(found: Pe, other: Any) -> bool:
     )
 
 
-def _read_table(other: Any, which: Directory) -> Any:
+def _read_table(other: Any, which: PeDirectory) -> Any:
     """Return a table as pefile reads it; none where there is none, or pefile warns of something in it."""
     warnings = len(other.get_warnings())
     try:
@@ -138,13 +138,13 @@ def _read_table(other: Any, which: Directory) -> Any:
     return table if len(other.get_warnings()) == warnings else None
 
 
-def _compare_imports(own: Sequence[ImportedDll], other: Any, which: Directory) -> None:
+def _compare_imports(own: Sequence[ImportedDll], other: Any, which: PeDirectory) -> None:
     if not all(map(_is_judged, own)):
         return
     table = _read_table(other, which)
     if table is None:
         return
-    name_of = "szName" if which is Directory.DELAY_IMPORTS else "Name"
+    name_of = "szName" if which is PeDirectory.DELAY_IMPORTS else "Name"
     # The loader stops at a descriptor without a name, pefile at one of zeros only.
     dlls = list(takewhile(lambda dll: getattr(dll.struct, name_of), table))
     if all(_has_names(other, dll) for dll in dlls):
@@ -178,7 +178,7 @@ def _function(entry: Any) -> str:
 
 
 def _compare_exports(found: Pe, other: Any) -> None:
-    table = _read_table(other, Directory.EXPORTS) if found.exports else None
+    table = _read_table(other, PeDirectory.EXPORTS) if found.exports else None
     if table is None or found.exports is None:
         return
     named = [(one.name.decode("latin-1"), one.forwarder) for one in table.symbols if one.name is not None]
@@ -193,9 +193,9 @@ def _compare_exports(found: Pe, other: Any) -> None:
 
 
 def _compare_version(found: Pe, other: Any) -> None:
-    if found.header.directory(Directory.RESOURCES) is None:
+    if found.header.directory(PeDirectory.RESOURCES) is None:
         return
-    _read_table(other, Directory.RESOURCES)
+    _read_table(other, PeDirectory.RESOURCES)
     fixed = next(iter(getattr(other, "VS_FIXEDFILEINFO", [])), None)
     if fixed is None or fixed.Signature != _SIGNATURE or _is_named_like_a_version(other):
         return
@@ -213,7 +213,7 @@ def _is_named_like_a_version(other: Any) -> bool:
 
 
 def _compare_debug(own: Iterable[DebugEntry], other: Any) -> None:
-    table = _read_table(other, Directory.DEBUG)
+    table = _read_table(other, PeDirectory.DEBUG)
     if table is not None:
         fields = [one.struct for one in table]
         theirs = [(one.SizeOfData, one.AddressOfRawData, one.PointerToRawData) for one in fields]

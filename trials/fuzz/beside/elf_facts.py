@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rocwheel.binary.elf.facts import Elf
-    from rocwheel.binary.elf.header import Section
+    from rocwheel.binary.elf.header import ElfSection
 
 __all__ = ["compare_facts", "compare_sections", "same"]
 
@@ -146,7 +146,7 @@ def _compare_dlopen(elf: Elf, other: OtherElf) -> None:
         same("imports of dlopen", elf.imports_dlopen, found)
 
 
-def compare_sections(own: Sequence[Section], data: bytes) -> None:
+def compare_sections(own: Sequence[ElfSection], data: bytes) -> None:
     """Require that pyelftools, where it can read the section headers, has the same sections."""
     other = open_other(data)
     sections = ask(lambda: list(other.file.iter_sections())) if other else None
@@ -161,7 +161,7 @@ def compare_sections(own: Sequence[Section], data: bytes) -> None:
     _compare_names(own, [one.name for one in sections], other)
 
 
-def _compare_names(own: Sequence[Section], theirs: Sequence[str], other: OtherElf) -> None:
+def _compare_names(own: Sequence[ElfSection], theirs: Sequence[str], other: OtherElf) -> None:
     """Compare names that begin in their table: pyelftools reads on behind it, and at its start, too, for no name."""
     size = own[other.file.get_shstrndx()].size if own else 0
     names = [(one.name, name) for one, name in zip(own, theirs, strict=True) if 0 < one.name_offset < size]

@@ -18,7 +18,7 @@ from rocwheel.binary.elf.header import (
     SHT_DYNSYM,
     SHT_PROGBITS,
     SHT_RELA,
-    Section,
+    ElfSection,
 )
 from trials.fuzz.beside.moved_edits import DISTANCE, EDIT, NEW, NUMBER, OLD, OTHERS, Edit, Place
 from trials.fuzz.harness import require
@@ -198,8 +198,8 @@ class _Sections(NamedTuple):
         )
 
 
-def _section(address: int, size: int, flags: int) -> Section:
-    return Section("", 0, SHT_PROGBITS, SHF_ALLOC | flags, address, 0, size, 0, 0, 1, 0)
+def _section(address: int, size: int, flags: int) -> ElfSection:
+    return ElfSection("", 0, SHT_PROGBITS, SHF_ALLOC | flags, address, 0, size, 0, 0, 1, 0)
 
 
 def _is_covered(one: bytes, other: bytes, words: list[tuple[int, int]]) -> bool:

@@ -16,7 +16,7 @@ from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import (
     BundleEntryId,
-    Place,
+    CodePlace,
     is_code_object,
     parse_target_id,
     read_code_object,
@@ -36,7 +36,7 @@ from trials.fuzz.harness import Harness, require
 from trials.fuzz.seeds.files import fixtures
 from trials.fuzz.seeds.metadata_notes import code_with_note, note_seeds
 
-_PLACE = Place("input")
+_PLACE = CodePlace("input")
 _MOST_RAW = 1 << 24
 """Bytes that are unpacked of what calls itself compressed."""
 _TARGET_TOKENS = (

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles, iter_entry
-from rocwheel.binary.code_objects import DeviceCodeError, Place, is_code_object, parse_target_id, read_code_object
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, is_code_object, parse_target_id, read_code_object
 from rocwheel.binary.kernel_metadata import TARGET_KEY, kernel_names, rename_target
 from rocwheel.binary.kind import is_bundle
 from rocwheel.core.reading import join_data
@@ -20,7 +20,7 @@ from trials.fuzz.harness import Harness, require
 from trials.fuzz.seeds.files import fixtures
 from trials.fuzz.seeds.metadata_notes import code_with_note, note_seeds
 
-_PLACE = Place("input")
+_PLACE = CodePlace("input")
 _RENAMES = (("gfx906", "gfx900"), ("gfx1030", "gfx906"), ("gfx90a:xnack+", "gfx90c"))
 """Of the same length, and of fewer letters."""
 [_PAIR] = parse_pairs("gfx906=gfx900", force=True)

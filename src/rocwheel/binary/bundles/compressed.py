@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
-from rocwheel.binary.code_objects import DeviceCodeError, Place
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError
 from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
 from rocwheel.core.compression import zstd
 from rocwheel.core.messages import count
@@ -268,7 +268,7 @@ def header_version(data: bytes) -> int | None:
     return int.from_bytes(data[4:6], "little") if is_compressed_bundle(data) else None
 
 
-def read_compressed_bundle(data: Data, *, place: Place) -> CompressedBundle:
+def read_compressed_bundle(data: Data, *, place: CodePlace) -> CompressedBundle:
     """Read the header at the start of ``data``, which may go on after the bundle.
 
     The size of a version 1 bundle is found from its payload. The raw size of a version 2 bundle of 4 GiB or more, which
@@ -294,7 +294,7 @@ def read_compressed_bundle(data: Data, *, place: Place) -> CompressedBundle:
     return CompressedBundle(version, method, start, size, raw_size, fields[-1])
 
 
-def _read_version(data: Data, place: Place) -> tuple[int, Method]:
+def _read_version(data: Data, place: CodePlace) -> tuple[int, Method]:
     if len(data) < _COMMON.size:
         raise DeviceCodeError(place, f"{count(len(data), 'byte')}, too few for a compressed bundle")
     magic, version, method = _COMMON.unpack(bytes(data[: _COMMON.size]))
@@ -307,7 +307,7 @@ def _read_version(data: Data, place: Place) -> tuple[int, Method]:
     return version, Method(method)
 
 
-def _measure_payload(payload: Data, method: Method, raw_size: int, place: Place) -> int:
+def _measure_payload(payload: Data, method: Method, raw_size: int, place: CodePlace) -> int:
     try:
         if method is Method.ZSTD:
             return measure_frame(payload)
@@ -330,12 +330,12 @@ def _unwrap_raw_size(declared: int, payload: Data) -> int:
     return actual if actual is not None and actual % (1 << 32) == declared else declared
 
 
-def bad_payload(place: Place, error: Exception) -> DeviceCodeError:
+def bad_payload(place: CodePlace, error: Exception) -> DeviceCodeError:
     """Return what to raise for a payload that is not zlib or zstd data, or damaged."""
     return DeviceCodeError(place, f"its payload can't be decompressed ({error})")
 
 
-def too_large(place: Place, raw_size: int) -> DeviceCodeError:
+def too_large(place: CodePlace, raw_size: int) -> DeviceCodeError:
     """Return what to raise for a payload that gives more than the ``raw_size`` that its header declares."""
     return DeviceCodeError(place, f"decompresses to more than the {count(raw_size, 'byte')} that its header declares")
 
@@ -354,7 +354,7 @@ _DIGEST_SIZE = 8
 class WrongHashError(DeviceCodeError):
     """A bundle whose content does not match the hash in its header."""
 
-    def __init__(self, place: Place, stored: bytes, actual: bytes) -> None:
+    def __init__(self, place: CodePlace, stored: bytes, actual: bytes) -> None:
         super().__init__(
             place,
             f"its hash is {stored.hex()}, that of its content {actual.hex()}",
@@ -362,7 +362,7 @@ class WrongHashError(DeviceCodeError):
         )
 
 
-def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: Place) -> OffloadBundle:
+def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> OffloadBundle:
     """Read the header of the plain bundle inside, decompressing no more than that takes.
 
     ``data`` starts with the compressed bundle. Raises `DeviceCodeError` as `read_offload_bundle` does, and for a
@@ -384,7 +384,7 @@ def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: Place) 
     raise problem or DeviceCodeError(place, "its payload is empty")
 
 
-def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: Place) -> Iterator[bytes]:
+def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> Iterator[bytes]:
     """Yield the plain bundle inside in blocks of at most 1 MiB, whatever its size.
 
     Raises `DeviceCodeError` when the payload is damaged, or doesn't end where the header says: with its input, and
@@ -399,7 +399,7 @@ def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: Place) -> 
         raise WrongHashError(place, bundle.digest, digest)
 
 
-def _iter_checked(data: Data, bundle: CompressedBundle, place: Place, *, block: int) -> Iterator[bytes]:
+def _iter_checked(data: Data, bundle: CompressedBundle, place: CodePlace, *, block: int) -> Iterator[bytes]:
     payload = data[bundle.header_size : bundle.size]
     blocks = iter_payload(payload, bundle.method, block)
     produced = consumed = 0
@@ -421,7 +421,7 @@ def _iter_checked(data: Data, bundle: CompressedBundle, place: Place, *, block: 
     _check_end(bundle, place, len(payload) - consumed)
 
 
-def _check_end(bundle: CompressedBundle, place: Place, left: int) -> None:
+def _check_end(bundle: CompressedBundle, place: CodePlace, left: int) -> None:
     """Raise for a payload that ends before the declared total size."""
     if left:
         rest = count(left, "byte")
@@ -433,7 +433,7 @@ def _check_end(bundle: CompressedBundle, place: Place, left: int) -> None:
 
 
 def decompress_bundle(
-    data: Data, bundle: CompressedBundle, *, place: Place, limit: int = RAW_SIZE_LIMIT
+    data: Data, bundle: CompressedBundle, *, place: CodePlace, limit: int = RAW_SIZE_LIMIT
 ) -> tuple[Data, WrongHashError | None]:
     """Return the plain bundle inside and, if its hash is not the one in the header, the error to raise or to report.
 
@@ -452,7 +452,7 @@ def decompress_bundle(
     return memoryview(raw).toreadonly(), wrong_hash
 
 
-def require_raw_size(bundle: CompressedBundle, limit: int, *, place: Place) -> None:
+def require_raw_size(bundle: CompressedBundle, limit: int, *, place: CodePlace) -> None:
     """Raise `DeviceCodeError` for a bundle that decompresses to more than ``limit`` bytes."""
     if bundle.raw_size > limit:
         raise DeviceCodeError(
@@ -471,7 +471,7 @@ def _digest(buffers: Iterable[Data]) -> bytes:
     return md5.digest()[:_DIGEST_SIZE]
 
 
-def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, *, place: Place) -> list[int]:
+def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, *, place: CodePlace) -> list[int]:
     """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes.
 
     Entries of less than a zstd block (128 KiB) share those of their block. An entry that repeats one before it takes

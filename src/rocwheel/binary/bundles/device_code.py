@@ -37,14 +37,14 @@ from rocwheel.binary.code_objects import (
     DEVICE_KINDS,
     BundleEntryId,
     CodeObject,
+    CodePlace,
     DeviceCodeError,
-    Place,
     TargetId,
     is_code_object,
     parse_target_id,
     read_code_object,
 )
-from rocwheel.binary.elf.header import Section, read_sections
+from rocwheel.binary.elf.header import ElfSection, read_sections
 from rocwheel.binary.kind import AR_MAGIC, is_ar_archive, is_bundle, is_coff_object, is_elf64
 from rocwheel.binary.pe.header import PeBytes
 from rocwheel.binary.pe.object_file import ObjectSection, read_object_file
@@ -123,18 +123,20 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
         header = parse_ar_header(bytes(data[position:start]))
         if header is None:
             found = f"{bytes(data[position : position + 16])!r} where an archive member should start"
-            raise DeviceCodeError(Place(name, position), found)
+            raise DeviceCodeError(CodePlace(name, position), found)
         if header.size > len(data) - start:
-            label = _member_name(header.name, names, Place(name, position))
+            label = _member_name(header.name, names, CodePlace(name, position))
             found = f"the member {label!r} of {count(header.size, 'byte')}, of which {len(data) - start} are there"
-            raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
+            raise DeviceCodeError(
+                CodePlace(name, position), found, expected="a whole archive", remedy="Build it again."
+            )
         names = bytes(data[start : start + header.size]) if header.name == b"//" else names
         part_name, used = _name_before(data, position, header, name)
         yield ArPart(position, part_name, start + used, header.size - used)
         position = start + header.padded_size
     if rest := bytes(data[position:]).strip(b"\n"):
         found = f"{count(len(rest), 'byte')} where an archive member should start"
-        raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
+        raise DeviceCodeError(CodePlace(name, position), found, expected="a whole archive", remedy="Build it again.")
 
 
 def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tuple[bytes, int]:
@@ -148,7 +150,9 @@ def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tupl
     size = int(length)
     if size > min(header.size, _LONGEST_NAME):
         found = f"a name of {count(size, 'byte')} in a member of {count(header.size, 'byte')}"
-        raise DeviceCodeError(Place(name, position), found, expected=f"up to {_LONGEST_NAME} bytes, all in the member")
+        raise DeviceCodeError(
+            CodePlace(name, position), found, expected=f"up to {_LONGEST_NAME} bytes, all in the member"
+        )
     return bytes(data[position + AR_HEADER_SIZE :][:size]).rstrip(b"\0"), size
 
 
@@ -160,16 +164,18 @@ def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMemb
     """
     if depth > _DEEPEST:
         found = f"an archive that is in {depth} others"
-        raise DeviceCodeError(Place(name), found, expected="object files: linkers take them from no archive in another")
+        raise DeviceCodeError(
+            CodePlace(name), found, expected="object files: linkers take them from no archive in another"
+        )
     names = b""
     for part in iter_ar_parts(data, name=name):
         if part.name == b"//":
             names = bytes(data[part.offset :][: part.size])
         elif part.index_width is None:
-            yield ArMember(_member_name(part.name, names, Place(name, part.start)), part.offset, part.size)
+            yield ArMember(_member_name(part.name, names, CodePlace(name, part.start)), part.offset, part.size)
 
 
-def _member_name(text: bytes, names: bytes, place: Place) -> str:
+def _member_name(text: bytes, names: bytes, place: CodePlace) -> str:
     if text.startswith(b"/") and text[1:].isdigit():
         start = int(text[1:])
         # Microsoft's tools end names with a zero, others with a slash and a newline.
@@ -213,20 +219,20 @@ def read_offload_images(data: Data, *, name: str) -> tuple[OffloadImage, ...]:
     for section in _sections(data, name):
         if section.name == _SECTION:
             left -= section.size
-            _require(left >= 0, Place(name, section.offset), f"a section {_SECTION}", "is one with others")
+            _require(left >= 0, CodePlace(name, section.offset), f"a section {_SECTION}", "is one with others")
             images += _read_binaries(data, section, name)
         elif section.name.startswith(_SECTION_PREFIX):
-            images += _read_section(section, Place(name, section.offset))
+            images += _read_section(section, CodePlace(name, section.offset))
     return tuple(images)
 
 
-def _sections(data: Data, name: str) -> tuple[Section | ObjectSection, ...]:
+def _sections(data: Data, name: str) -> tuple[ElfSection | ObjectSection, ...]:
     if is_elf64(data):
         return read_sections(data, name=name)
     return read_object_file(PeBytes(data, name)).sections if is_coff_object(data) else ()
 
 
-def _read_section(section: Section | ObjectSection, place: Place) -> Iterator[OffloadImage]:
+def _read_section(section: ElfSection | ObjectSection, place: CodePlace) -> Iterator[OffloadImage]:
     text = section.name.removeprefix(_SECTION_PREFIX)
     kind, _, rest = text.partition("-")
     fields = rest.split("-", 4)
@@ -239,11 +245,11 @@ def _read_section(section: Section | ObjectSection, place: Place) -> Iterator[Of
         yield OffloadImage(entry.kind, entry.triple, str(entry.target), entry.target, section.offset, section.size)
 
 
-def _read_binaries(data: Data, section: Section | ObjectSection, name: str) -> Iterator[OffloadImage]:
+def _read_binaries(data: Data, section: ElfSection | ObjectSection, name: str) -> Iterator[OffloadImage]:
     position = 0
     view = data[section.offset : section.offset + section.size]
     while position + _HEADER.size <= len(view):
-        place = Place(name, section.offset + position)
+        place = CodePlace(name, section.offset + position)
         magic, version, size, entries, entry_count = _HEADER.unpack(bytes(view[position : position + _HEADER.size]))
         if magic != _MAGIC or version not in _STRING_SIZES:
             raise DeviceCodeError(
@@ -261,7 +267,7 @@ def _read_binaries(data: Data, section: Section | ObjectSection, name: str) -> I
         position += -(-size // 8) * 8
 
 
-def _read_entry(binary: Data, position: int, version: int, place: Place) -> OffloadImage:
+def _read_entry(binary: Data, position: int, version: int, place: CodePlace) -> OffloadImage:
     _require(position + _ENTRY.size <= len(binary), place, "an entry")
     _, kind, _, strings, string_count, offset, size = _ENTRY.unpack(bytes(binary[position : position + _ENTRY.size]))
     _require(offset + size <= len(binary), place, "an image")
@@ -278,13 +284,15 @@ def _read_entry(binary: Data, position: int, version: int, place: Place) -> Offl
     return OffloadImage(_KINDS.get(kind, str(kind)), triple, arch, target, place.offset + offset, size)
 
 
-def _read_string(binary: Data, offset: int, place: Place) -> str:
+def _read_string(binary: Data, offset: int, place: CodePlace) -> str:
     text, end, _ = bytes(binary[offset : offset + 4096]).partition(b"\0")
     _require(bool(end), place, "a string")
     return text.decode("utf-8", "backslashreplace")
 
 
-def _require(condition: bool, place: Place, what: str, fault: str = "of an offload binary lies past its end") -> None:
+def _require(
+    condition: bool, place: CodePlace, what: str, fault: str = "of an offload binary lies past its end"
+) -> None:
     if not condition:
         raise DeviceCodeError(place, f"{what} {fault}")
 
@@ -328,7 +336,7 @@ def read_device_code(data: Data, *, name: str) -> DeviceCode | None:
     if is_bundle(data):
         return DeviceCode(name, (0, len(data)))
     if is_code_object(data):
-        return DeviceCode(name, (0, 0), code_object=read_code_object(data, place=Place(name)))
+        return DeviceCode(name, (0, 0), code_object=read_code_object(data, place=CodePlace(name)))
     fat_binary = read_fat_binary(data, name=name)
     if fat_binary is None:
         return None
@@ -366,7 +374,7 @@ def _iter_code_sources(data: Data, name: str, depth: int) -> Iterator[CodeSource
     if code is None or code.code_object is not None:
         entries = _image_entries(data, name) if code is None else _sole_entry(code, len(data))
         if entries:
-            yield CodeSource(data, Bundle(Place(name, entries[0].offset), 0, len(data), OffloadBundle(entries, 0)))
+            yield CodeSource(data, Bundle(CodePlace(name, entries[0].offset), 0, len(data), OffloadBundle(entries, 0)))
         return
     for bundle in code.iter_bundles(data):
         yield CodeSource(code.view(data), bundle)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects import BundleEntryId, DeviceCodeError, Place, TargetId, find_illegal
+from rocwheel.binary.code_objects import BundleEntryId, CodePlace, DeviceCodeError, TargetId, find_illegal
 from rocwheel.binary.kind import BUNDLE_MAGIC
 from rocwheel.core.messages import count
 from rocwheel.core.reading import Data
@@ -130,7 +130,7 @@ def ambiguous_targets(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, T
             yield one, target
 
 
-def read_offload_bundle(head: Data, *, place: Place, available: int | None = None) -> OffloadBundle:
+def read_offload_bundle(head: Data, *, place: CodePlace, available: int | None = None) -> OffloadBundle:
     """Read the header of the bundle at the start of ``head``.
 
     ``available`` is the number of bytes that the whole bundle may take, if ``head`` is only its beginning.
@@ -155,7 +155,7 @@ def read_offload_bundle(head: Data, *, place: Place, available: int | None = Non
     return bundle
 
 
-def _read_entries(head: Data, entry_count: int, place: Place) -> OffloadBundle:
+def _read_entries(head: Data, entry_count: int, place: CodePlace) -> OffloadBundle:
     entries = []
     position = HEADER_LAYOUT.size
     for number in range(entry_count):
@@ -171,7 +171,7 @@ def _read_entries(head: Data, entry_count: int, place: Place) -> OffloadBundle:
     return OffloadBundle(tuple(entries), position)
 
 
-def _check_layout(bundle: OffloadBundle, place: Place, available: int) -> None:
+def _check_layout(bundle: OffloadBundle, place: CodePlace, available: int) -> None:
     for entry in bundle.entries:
         if entry.stop > available:
             raise DeviceCodeError(

@@ -41,7 +41,7 @@ class Archives(str, Enum):
     ALL = "all"
 
 
-class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the releases of ROCm from ``since`` to ``last`` read; no last one yet if empty."""
 
     since: str
@@ -68,7 +68,7 @@ class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         since = first_reader(version)
         return bool(since) and (not self.last or Version(since) <= Version(self.last))
 
-    def is_of(self, release: Release) -> bool:
+    def is_of(self, release: HipRelease) -> bool:
         """Return whether some release of it is among those of ``release``."""
         return _overlap(self.first, self.last, release.since, release.last)
 
@@ -97,7 +97,7 @@ class RuntimeFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Table(msgspec.Struct, frozen=True):
     known: tuple[str, ...]
-    release: tuple[Release, ...]
+    release: tuple[HipRelease, ...]
     runtime: tuple[HipRuntime, ...]
     build: tuple[RuntimeBuild, ...]
     fault: tuple[RuntimeFault, ...]
@@ -108,12 +108,12 @@ def _table() -> _Table:
     return read_table("rocwheel.binary.bundles", "runtimes.toml", _Table)
 
 
-def releases() -> tuple[Release, ...]:
+def releases() -> tuple[HipRelease, ...]:
     """Return the rows of the table, the oldest first."""
     return _table().release
 
 
-def release_of(rocm: str, *, source: str = "ROCm version") -> Release:
+def release_of(rocm: str, *, source: str = "ROCm version") -> HipRelease:
     """Return the row for a ROCm release; raises `InputError`, led by ``source``, for none, or one before the table."""
     version, oldest = parse_rocm(rocm, source=source), releases()[0].since
     rows = [row for row in releases() if Version(row.since) <= version]

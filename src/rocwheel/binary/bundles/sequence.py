@@ -16,7 +16,7 @@ from rocwheel.binary.bundles.compressed import (
 )
 from rocwheel.binary.bundles.plain import BundleEntry, OffloadBundle, read_offload_bundle
 from rocwheel.binary.bundles.runtimes import first_reader
-from rocwheel.binary.code_objects import DeviceCodeError, Place
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError
 from rocwheel.binary.kind import (
     BUNDLE_MAGIC,
     COMPRESSED_MAGIC,
@@ -42,7 +42,7 @@ _PADDING_LIMIT = 8192
 class Bundle(msgspec.Struct, frozen=True):
     """A bundle, plain or compressed: ``start`` and ``size`` are those of its bytes among the others, in bytes."""
 
-    place: Place
+    place: CodePlace
     start: int
     size: int
     plain: OffloadBundle
@@ -77,7 +77,7 @@ class Bundle(msgspec.Struct, frozen=True):
         return tuple(f"{self.place}: {problem}" for problem in problems)
 
 
-def read_bundle(data: Data, start: int, *, place: Place) -> Bundle:
+def read_bundle(data: Data, start: int, *, place: CodePlace) -> Bundle:
     """Read the bundle at ``start``.
 
     Raises `DeviceCodeError` when there is none, or a damaged one, and for a compressed one that decompresses to more
@@ -94,14 +94,14 @@ def read_bundle(data: Data, start: int, *, place: Place) -> Bundle:
     return Bundle(place, start, plain.size, plain)
 
 
-def _require_plausible(bundle: CompressedBundle, place: Place) -> None:
+def _require_plausible(bundle: CompressedBundle, place: CodePlace) -> None:
     """Raise `DeviceCodeError` for a bundle that expands too far; the payload may give no more than the header says."""
     if bundle.raw_size > most_unpacked(bundle.size):
         found = f"{count(bundle.size, 'byte')} that decompress to {count(bundle.raw_size, 'byte')}"
         raise DeviceCodeError(place, found, expected=BOUND, remedy=CAUTION)
 
 
-def _no_bundle(rest: Data, place: Place, previous: Bundle | None = None) -> DeviceCodeError:
+def _no_bundle(rest: Data, place: CodePlace, previous: Bundle | None = None) -> DeviceCodeError:
     """Return what to raise for bytes that start no bundle: maybe they belong to ``previous``, which says otherwise."""
     remedy = ""
     if previous and previous.compressed and previous.compressed.version > 1:
@@ -126,7 +126,7 @@ def iter_bundles(data: Data, *, name: str, base: int = 0, starts: Sequence[int] 
     number = 0
     position = _next_start(data, 0, starts)
     while position < len(data):
-        place = Place(name, base + position, number)
+        place = CodePlace(name, base + position, number)
         if bundle and not is_bundle(data[position:]):
             raise _no_bundle(data[position:], place, bundle)
         bundle = read_bundle(data, position, place=place)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rocwheel.binary.bundles.sequence import iter_bundles
-from rocwheel.binary.code_objects import DeviceCodeError, Place
-from rocwheel.binary.elf.header import SHT_NOBITS, SHT_NULL, ElfBytes, Section, read_header, read_section_table
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError
+from rocwheel.binary.elf.header import SHT_NOBITS, SHT_NULL, ElfBytes, ElfSection, read_header, read_section_table
 from rocwheel.binary.elf.relocations import Pointer, resolve_pointers
 from rocwheel.binary.kind import is_bundle, is_coff_object, is_cut_elf, is_elf64
 from rocwheel.binary.pe.header import PeBytes, PeSection, is_pe64, open_image
@@ -91,7 +91,7 @@ def read_wrapper(source: BoundedBytes, offset: int, pointer: Pointer) -> Wrapper
     magic, version = source.unpack(_WRAPPER, offset, "a wrapper")
     if magic not in {_HIPF, _HIPK} or version != 1:
         raise DeviceCodeError(
-            Place(source.name, offset),
+            CodePlace(source.name, offset),
             f"a fat binary wrapper of magic {magic:#x} and version {version}",
             expected=f"{_HIPF:#x} (HIPF) or {_HIPK:#x} (HIPK) and version 1",
         )
@@ -119,22 +119,22 @@ def find_elf_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper,
     return as_code_section(code), wrappers
 
 
-def elf_code_section(sections: Iterable[Section]) -> Section | None:
+def elf_code_section(sections: Iterable[ElfSection]) -> ElfSection | None:
     """Return the section that device code is in: the last of the name, if there are several."""
     return _last_named(sections, _BUNDLES)
 
 
-def as_code_section(section: Section) -> CodeSection:
+def as_code_section(section: ElfSection) -> CodeSection:
     """Return what is of use about a section of device code or markers, as for files of any format."""
     return CodeSection(section.name, section.address, section.offset, section.size, section.type == SHT_NOBITS)
 
 
-def _last_named(sections: Iterable[Section], name: str) -> Section | None:
+def _last_named(sections: Iterable[ElfSection], name: str) -> ElfSection | None:
     return {section.name: section for section in sections if section.type != SHT_NULL}.get(name)
 
 
 def _read_wrappers(
-    source: ElfBytes, header: Header, sections: tuple[Section, ...], holder: Section
+    source: ElfBytes, header: Header, sections: tuple[ElfSection, ...], holder: ElfSection
 ) -> tuple[Wrapper, ...]:
     starts = wrapper_starts(holder.size)
     pointers = resolve_pointers(source, header, sections, holder, [start + POINTER_OFFSET for start in starts])
@@ -248,7 +248,7 @@ class FatBinary(msgspec.Struct, frozen=True):
         start, size = wrapper.pointer.target - self.section.address, self.section.size
         if not 0 <= start < size:
             raise DeviceCodeError(
-                Place(self.name, wrapper.offset),
+                CodePlace(self.name, wrapper.offset),
                 f"a wrapper that points to {wrapper.leads_to}",
                 expected=f"one in {self.section.name}, {count(size, 'byte')} from {self.section.address:#x}",
             )
@@ -274,7 +274,9 @@ class FatBinary(msgspec.Struct, frozen=True):
             yield bundle
         if missing and strict:
             start = self.section.offset + next(iter(missing))
-            raise DeviceCodeError(Place(self.name, start), "a wrapper points here", expected="the start of a bundle")
+            raise DeviceCodeError(
+                CodePlace(self.name, start), "a wrapper points here", expected="the start of a bundle"
+            )
 
     def _true_starts(self, view: Data) -> tuple[int, ...]:
         starts = {wrapper.pointer.target - self.section.address for wrapper in self.wrappers}

@@ -192,7 +192,7 @@ SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS = 1, 2, 4, 0x400
 SECTION_LAYOUT: Final = Struct("<IIQQQQIIQQ")
 
 
-class Section(msgspec.Struct, frozen=True):
+class ElfSection(msgspec.Struct, frozen=True):
     """One section header; sizes and offsets in bytes, ``link`` an index into the section headers."""
 
     name: str
@@ -217,7 +217,7 @@ class Section(msgspec.Struct, frozen=True):
         return SECTION_LAYOUT.pack(*msgspec.structs.astuple(self)[1:])
 
 
-def read_sections(data: Buffer, *, name: str) -> tuple[Section, ...]:
+def read_sections(data: Buffer, *, name: str) -> tuple[ElfSection, ...]:
     """Read the section headers, the null one first; a file without them gives an empty tuple.
 
     Raises `ElfError` when the file is not a usable ELF file or a section lies outside it; ``name`` is what errors call
@@ -228,7 +228,7 @@ def read_sections(data: Buffer, *, name: str) -> tuple[Section, ...]:
         return read_section_table(source, read_header(source))
 
 
-def read_section_table(source: ElfBytes, header: Header) -> tuple[Section, ...]:
+def read_section_table(source: ElfBytes, header: Header) -> tuple[ElfSection, ...]:
     """Read the section headers of a file whose header is at hand; raise `ElfError` for what lies outside the file."""
     size = header.section_count * SECTION_LAYOUT.size
     table = source.read(header.sections_offset if size else 0, size, "the section header table")
@@ -244,7 +244,7 @@ def read_section_table(source: ElfBytes, header: Header) -> tuple[Section, ...]:
         )
     start, length = rows[header.section_names_index][4:6]
     source.require(start, length, "the section names")
-    return tuple(Section(_section_name(source, start, length, row[0]), *row) for row in rows)
+    return tuple(ElfSection(_section_name(source, start, length, row[0]), *row) for row in rows)
 
 
 def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str:
@@ -253,7 +253,7 @@ def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str
     return source.string(start + min(offset, length), start + length, "a section name")
 
 
-def is_detached_debug(sections: Iterable[Section]) -> bool:
+def is_detached_debug(sections: Iterable[ElfSection]) -> bool:
     """Return whether the file holds only debug information, split off a program (``objcopy --only-keep-debug``).
 
     Such a file keeps the program headers of its program, but of what they describe it holds nothing except notes.

@@ -22,7 +22,7 @@ from rocwheel.binary.elf.header import (
     SHT_SYMTAB_SHNDX,
     ElfBytes,
     ElfError,
-    Section,
+    ElfSection,
 )
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 from rocwheel.core.patch import FilePatch, Replacement
@@ -95,7 +95,7 @@ class SectionTable(msgspec.Struct, frozen=True):
     ``numbers`` leads from the old number of a section to the new one; those that go are not in it.
     """
 
-    sections: tuple[Section, ...]
+    sections: tuple[ElfSection, ...]
     numbers: dict[int, int]
     names: int
     """The old number of the section with the names."""
@@ -114,13 +114,13 @@ class SectionTable(msgspec.Struct, frozen=True):
         yield Replacement.of(E_SHOFF, _OFFSET.pack(offset))
         yield Replacement.of(E_SHNUM, _COUNTS.pack(len(self.sections), self.numbers[self.names]))
 
-    def _renumbered(self, section: Section) -> Section:
+    def _renumbered(self, section: ElfSection) -> ElfSection:
         link = self.numbers.get(section.link, 0)
         has_number = section.type in {SHT_RELA, _SHT_REL} or section.flags & _SHF_INFO_LINK
         info = self.numbers.get(section.info, 0) if has_number else section.info
         return msgspec.structs.replace(section, link=link, info=info)
 
-    def symbols(self, source: ElfBytes, sections: Sequence[Section]) -> Iterator[Replacement]:
+    def symbols(self, source: ElfBytes, sections: Sequence[ElfSection]) -> Iterator[Replacement]:
         """Yield the new numbers of sections in symbols, at old file offsets; ``sections`` are the old headers."""
         if not self.is_renumbered:
             return
@@ -135,7 +135,7 @@ class SectionTable(msgspec.Struct, frozen=True):
 
 
 def order_sections(
-    sections: Sequence[Section], names: int, *, added: Sequence[Section] = (), gone: Sequence[Section] = ()
+    sections: Sequence[ElfSection], names: int, *, added: Sequence[ElfSection] = (), gone: Sequence[ElfSection] = ()
 ) -> SectionTable:
     """Put loaded sections before others and ``added`` ones, which are loaded, behind the loaded ones.
 
@@ -151,7 +151,7 @@ def order_sections(
     return SectionTable(tuple(new), numbers, names)
 
 
-def require_plain_numbers(source: ElfBytes, sections: Sequence[Section]) -> None:
+def require_plain_numbers(source: ElfBytes, sections: Sequence[ElfSection]) -> None:
     """Raise `ElfError` for a file whose sections can't be renumbered."""
     if len(sections) + 1 >= _RESERVED or any(s.type in {SHT_SYMTAB_SHNDX, _SHT_GROUP} for s in sections):
         raise ElfError(source.name, f"{len(sections)} sections, or groups of them", expected="a linked file")

@@ -20,8 +20,8 @@ from rocwheel.binary.elf.header import (
     SHT_RELR,
     SHT_SYMTAB,
     ElfError,
+    ElfSection,
     Header,
-    Section,
     Segment,
     load_segments,
 )
@@ -90,7 +90,7 @@ def find_copied(file: DynamicFile, machine: int) -> frozenset[int]:
 
 
 def resolve_pointers(
-    source: ElfBytes, header: Header, sections: Sequence[Section], section: Section, offsets: Collection[int]
+    source: ElfBytes, header: Header, sections: Sequence[ElfSection], section: ElfSection, offsets: Collection[int]
 ) -> dict[int, Pointer]:
     """Return the pointers at ``offsets`` of ``section``, resolved as the linker or the dynamic loader does.
 
@@ -116,7 +116,7 @@ def resolve_pointers(
     return pointers
 
 
-def _tables(source: ElfBytes, sections: Iterable[Section]) -> Iterator[Section]:
+def _tables(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[ElfSection]:
     """Yield the tables of symbols and relocations; raise `ElfError` for more of these than can stand apart.
 
     Of bytes, and of the pointers that RELR tables cover: eight bytes there can stand for 63 pointers.
@@ -150,7 +150,7 @@ class _Relocations(NamedTuple):
     addends: array[int]
 
 
-def _read_relocations(source: ElfBytes, table: Section) -> _Relocations:
+def _read_relocations(source: ElfBytes, table: ElfSection) -> _Relocations:
     usable = table.size - table.size % _RELA.size
     data = source.read(table.offset, usable, "the relocations")
     words, signed = array("Q", data), array("q", data)
@@ -160,11 +160,11 @@ def _read_relocations(source: ElfBytes, table: Section) -> _Relocations:
     return _Relocations(words[0::3], words[1::3], signed[2::3])
 
 
-def _at(sections: Sequence[Section], index: int) -> Section | None:
+def _at(sections: Sequence[ElfSection], index: int) -> ElfSection | None:
     return sections[index] if index < len(sections) else None
 
 
-def _symbol_value(source: ElfBytes, symbols: Section | None, index: int) -> int:
+def _symbol_value(source: ElfBytes, symbols: ElfSection | None, index: int) -> int:
     """Return the value of a symbol; 0 for one that doesn't exist, as for one that is undefined."""
     if symbols is None or not symbols.has_bytes or (index + 1) * SYMBOL_LAYOUT.size > symbols.size:
         return 0
@@ -173,7 +173,7 @@ def _symbol_value(source: ElfBytes, symbols: Section | None, index: int) -> int:
 
 
 def iter_addresses(
-    source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[Section], target: Section
+    source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[ElfSection], target: ElfSection
 ) -> Iterator[Pointer]:
     """Yield every address in ``target`` that a shared library holds: in symbols, and wherever the loader relocates one.
 
@@ -201,7 +201,7 @@ def _few_loaded(source: ElfBytes, segments: Sequence[Segment]) -> Sequence[Segme
     return loaded
 
 
-def iter_relocated(source: ElfBytes, sections: Iterable[Section]) -> Iterator[int]:
+def iter_relocated(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[int]:
     """Yield the address of every place that the loader relocates; raise `ElfError` for damaged tables."""
     for table in _tables(source, sections):
         if table.flags & SHF_ALLOC and table.type == SHT_RELA:
@@ -210,11 +210,11 @@ def iter_relocated(source: ElfBytes, sections: Iterable[Section]) -> Iterator[in
             yield from _iter_relr(source, table)
 
 
-def _if_in(target: Section, pointer: Pointer) -> tuple[Pointer, ...]:
+def _if_in(target: ElfSection, pointer: Pointer) -> tuple[Pointer, ...]:
     return (pointer,) if target.address <= pointer.target < target.address + target.size else ()
 
 
-def _symbols_in(source: ElfBytes, table: Section, index: int) -> Iterator[Pointer]:
+def _symbols_in(source: ElfBytes, table: ElfSection, index: int) -> Iterator[Pointer]:
     usable = table.size - table.size % SYMBOL_LAYOUT.size
     rows = SYMBOL_LAYOUT.iter_unpack(source.read(table.offset, usable, "the symbols"))
     for number, (_, _, _, section, value, _) in enumerate(rows):
@@ -223,7 +223,7 @@ def _symbols_in(source: ElfBytes, table: Section, index: int) -> Iterator[Pointe
 
 
 def _addends_in(
-    source: ElfBytes, header: Header, segments: Sequence[Segment], table: Section, target: Section
+    source: ElfBytes, header: Header, segments: Sequence[Segment], table: ElfSection, target: ElfSection
 ) -> Iterator[Pointer]:
     """Yield the addends of relocations, and the relocated place itself where a linker wrote the same address there."""
     relative = _RELATIVE.get(header.machine)
@@ -239,17 +239,17 @@ def _addends_in(
                 yield in_place
 
 
-def _count_relr(source: ElfBytes, table: Section) -> int:
+def _count_relr(source: ElfBytes, table: ElfSection) -> int:
     """Return how many pointers a RELR table covers."""
     return sum(word.bit_count() - 1 if word & 1 else 1 for word in _relr_words(source, table))
 
 
-def _relr_words(source: ElfBytes, table: Section) -> Iterator[int]:
+def _relr_words(source: ElfBytes, table: ElfSection) -> Iterator[int]:
     usable = table.size - table.size % _POINTER.size
     return (word for (word,) in _POINTER.iter_unpack(source.read(table.offset, usable, "the relocations")))
 
 
-def _iter_relr(source: ElfBytes, table: Section) -> Iterator[int]:
+def _iter_relr(source: ElfBytes, table: ElfSection) -> Iterator[int]:
     """Yield the addresses of the pointers that a RELR table covers: an even word is one, an odd word a map of more."""
     base = 0
     for word in _relr_words(source, table):

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 
-from rocwheel.binary.code_objects import DeviceCodeError, Place, processor_of
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, processor_of
 from rocwheel.binary.kind import KPACK_MAGIC, is_kpack
 from rocwheel.core.compression import zstd
 from rocwheel.core.messages import count, quoted, shortened
@@ -67,7 +67,7 @@ _CONTAINERS = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
 _RAW_MAP = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 
 
-def value_end(data: bytes, start: int, place: Place) -> int:
+def value_end(data: bytes, start: int, place: CodePlace) -> int:
     """Return where the value at ``start`` ends; raise `KpackError` if that is not in ``data``."""
     position, missing = start, 1
     while missing:
@@ -80,7 +80,7 @@ def value_end(data: bytes, start: int, place: Place) -> int:
     return position
 
 
-def _step(data: bytes, position: int, place: Place) -> tuple[int, int]:
+def _step(data: bytes, position: int, place: CodePlace) -> tuple[int, int]:
     """Return the position after the head of a value, or after all of a simple one, and how many values it holds."""
     lead = data[position]
     position += 1
@@ -105,7 +105,7 @@ def _number(data: bytes, position: int, width: int) -> int:
     return int.from_bytes(data[position : position + width], "big")
 
 
-def decode_map(raw: msgspec.Raw | bytes, what: str, place: Place) -> dict[str, msgspec.Raw]:
+def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[str, msgspec.Raw]:
     """Return the values of a map by their keys, still encoded; ``what`` names it in messages.
 
     Raises `KpackError` for another value, for keys that are no strings or that come twice, and for too many of them.
@@ -118,7 +118,9 @@ def decode_map(raw: msgspec.Raw | bytes, what: str, place: Place) -> dict[str, m
     return values
 
 
-def decode_value(decoder: msgspec.msgpack.Decoder[Value], raw: msgspec.Raw | bytes, what: str, place: Place) -> Value:
+def decode_value(
+    decoder: msgspec.msgpack.Decoder[Value], raw: msgspec.Raw | bytes, what: str, place: CodePlace
+) -> Value:
     """Return the value that ``raw`` encodes; raise `KpackError` if it is of another kind than the decoder's."""
     _size(raw, what, place)
     try:
@@ -127,7 +129,7 @@ def decode_value(decoder: msgspec.msgpack.Decoder[Value], raw: msgspec.Raw | byt
         raise KpackError(place, f"{what} that can't be read ({shortened(str(e))})") from e
 
 
-def _size(raw: msgspec.Raw | bytes, what: str, place: Place) -> int:
+def _size(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> int:
     """Return the number of entries of a map or an array, 0 for other values; raise `KpackError` for too many."""
     data = bytes(memoryview(raw)[:5])
     lead = data[0] if data else 0
@@ -187,20 +189,20 @@ class Toc(msgspec.Struct, frozen=True):
     scheme: Scheme
     targets: tuple[str, ...]
 
-    def text(self, key: str, place: Place) -> str:
+    def text(self, key: str, place: CodePlace) -> str:
         """Return a string of the table, empty if it isn't there."""
         return decode_value(_TEXT, self.fields[key], key, place) if key in self.fields else ""
 
-    def number(self, key: str, place: Place) -> int:
+    def number(self, key: str, place: CodePlace) -> int:
         """Return a number that has to be in the table."""
         return decode_value(_NUMBER, self._require(key, place), key, place)
 
-    def blobs(self, place: Place) -> tuple[Blob, ...]:
+    def blobs(self, place: CodePlace) -> tuple[Blob, ...]:
         """Return where the code objects of an archive of the scheme `Scheme.NONE` are, by their ordinals."""
         blobs: list[Blob] = decode_value(_BLOBS, self._require("blobs", place), "blobs", place)
         return tuple(blobs)
 
-    def iter_entries(self, place: Place) -> Iterator[tuple[str, str, TocEntry]]:
+    def iter_entries(self, place: CodePlace) -> Iterator[tuple[str, str, TocEntry]]:
         """Yield the key, the target and the entry of each code object that can be looked up, in the table's order."""
         for key, raw in decode_map(self._require("toc", place), "toc", place).items():
             for target, entry in decode_map(raw, f"toc entry {quoted(key)}", place).items():
@@ -208,7 +210,7 @@ class Toc(msgspec.Struct, frozen=True):
                 decode_map(entry, what, place)
                 yield key, target, decode_value(_ENTRY, entry, what, place)
 
-    def _require(self, key: str, place: Place) -> msgspec.Raw:
+    def _require(self, key: str, place: CodePlace) -> msgspec.Raw:
         if key not in self.fields:
             raise KpackError(place, f"a table of contents without {key}")
         return self.fields[key]
@@ -221,7 +223,7 @@ _BLOBS: msgspec.msgpack.Decoder[list[Blob]] = msgspec.msgpack.Decoder(list[Blob]
 _ENTRY = msgspec.msgpack.Decoder(TocEntry)
 
 
-def read_toc(data: bytes, place: Place) -> Toc:
+def read_toc(data: bytes, place: CodePlace) -> Toc:
     """Return the table at the start of ``data``; raise `KpackError` for one that no reader takes."""
     size = value_end(data, 0, place)
     fields = decode_map(data[:size], "the table of contents", place)
@@ -234,7 +236,7 @@ def read_toc(data: bytes, place: Place) -> Toc:
     )
 
 
-def _scheme(name: str, place: Place) -> Scheme:
+def _scheme(name: str, place: CodePlace) -> Scheme:
     try:
         return Scheme(name or Scheme.NONE.value)
     except ValueError:
@@ -275,10 +277,10 @@ def begins_with_frames(data: Data) -> bool:
 
 def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob, ...]:
     """Return where the frames are, by their ordinals; raises `KpackError` when they are not where the table says."""
-    start, stop = _frames_place(toc, Place(name, toc_offset), toc_offset)
+    start, stop = _frames_place(toc, CodePlace(name, toc_offset), toc_offset)
     frames = _frame_size(data, start)
     if frames > FRAME_LIMIT:
-        raise KpackError(Place(name, start), f"{count(frames, 'zstd frame')}", expected=f"at most {FRAME_LIMIT}")
+        raise KpackError(CodePlace(name, start), f"{count(frames, 'zstd frame')}", expected=f"at most {FRAME_LIMIT}")
     blobs = []
     position = start + SIZE.size
     for ordinal in range(frames):
@@ -286,16 +288,16 @@ def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob,
         position += SIZE.size
         if position + frame_size > stop:
             found = f"zstd frame {ordinal} of {frames}, which goes on behind the last of them"
-            raise KpackError(Place(name, position), found, expected=f"its end before {stop:#x}")
+            raise KpackError(CodePlace(name, position), found, expected=f"its end before {stop:#x}")
         blobs.append(Blob(position, frame_size))
         position += frame_size
     if position != stop:
         found = f"{count(stop - position, 'byte')} after the last zstd frame"
-        raise KpackError(Place(name, position), found, expected=f"its end at {stop:#x}, where the table says")
+        raise KpackError(CodePlace(name, position), found, expected=f"its end at {stop:#x}, where the table says")
     return tuple(blobs)
 
 
-def _frames_place(toc: Toc, place: Place, toc_offset: int) -> tuple[int, int]:
+def _frames_place(toc: Toc, place: CodePlace, toc_offset: int) -> tuple[int, int]:
     """Return where the frames begin, with their count, and where they end, as the table of contents says."""
     start, size = toc.number("zstd_offset", place), toc.number("zstd_size", place)
     stop = start + size
@@ -311,7 +313,7 @@ def _frame_size(data: Data, offset: int) -> int:
     return int(SIZE.unpack(bytes(data[offset : offset + SIZE.size]))[0])
 
 
-def iter_frame(frame: Data, size: int, *, place: Place, step: int = _OUTPUT) -> Iterator[bytes]:
+def iter_frame(frame: Data, size: int, *, place: CodePlace, step: int = _OUTPUT) -> Iterator[bytes]:
     """Yield what is in a zstd frame, in pieces of at most ``step`` bytes; never more than ``size`` in all.
 
     Raises `KpackError` when it is damaged, or holds another number of bytes.
@@ -322,7 +324,7 @@ def iter_frame(frame: Data, size: int, *, place: Place, step: int = _OUTPUT) -> 
         raise KpackError(place, f"a damaged zstd frame ({e})") from e
 
 
-def _iter_frame(frame: Data, size: int, place: Place, step: int) -> Iterator[bytes]:
+def _iter_frame(frame: Data, size: int, place: CodePlace, step: int) -> Iterator[bytes]:
     decoder = zstd.ZstdDecompressor(options=_OPTIONS)
     position = produced = 0
     while not decoder.eof:
@@ -410,7 +412,7 @@ def read_archive(data: Data, *, name: str) -> KpackArchive:
     Raises `KpackError` for another kind or version of file, and when it is damaged; `ProblemsError` for several faults.
     """
     toc_offset = _read_header(data, name)
-    place = Place(name, toc_offset)
+    place = CodePlace(name, toc_offset)
     toc = read_toc(bytes(load(data[toc_offset:])), place)
     blobs = toc.blobs(place) if toc.scheme is Scheme.NONE else read_frames(data, toc, name, toc_offset)
     found = list(toc.iter_entries(place))
@@ -435,20 +437,22 @@ def _read_header(data: Data, name: str) -> int:
     """Return where the table of contents begins."""
     head = bytes(data[: HEADER.size])
     if head[: len(KPACK_MAGIC)] != KPACK_MAGIC:
-        raise KpackError(Place(name), f"a file that begins with {head[:4]!r}", expected="a kpack archive, with 'KPAK'")
+        raise KpackError(
+            CodePlace(name), f"a file that begins with {head[:4]!r}", expected="a kpack archive, with 'KPAK'"
+        )
     if len(head) < HEADER.size:
-        raise KpackError(Place(name), f"a kpack archive of {count(len(head), 'byte')}", expected="at least 16")
+        raise KpackError(CodePlace(name), f"a kpack archive of {count(len(head), 'byte')}", expected="at least 16")
     _, version, toc_offset = HEADER.unpack(head)
     if version != VERSION:
         found = f"a kpack archive of version {version}"
-        raise KpackError(Place(name, 4), found, expected="version 1", remedy="Ask for a newer rocwheel.")
+        raise KpackError(CodePlace(name, 4), found, expected="version 1", remedy="Ask for a newer rocwheel.")
     if not HEADER.size <= toc_offset < len(data):
         found = f"a table of contents at {toc_offset:#x} of a file that ends at {len(data):#x}"
         remedy = "It is truncated or damaged: copy or build it again."
-        raise KpackError(Place(name, 8), found, expected="one inside of the file", remedy=remedy)
+        raise KpackError(CodePlace(name, 8), found, expected="one inside of the file", remedy=remedy)
     if len(data) - toc_offset > TOC_LIMIT:
         found = f"a table of contents of {len(data) - toc_offset} bytes"
-        raise KpackError(Place(name, toc_offset), found, expected=f"at most {TOC_LIMIT}")
+        raise KpackError(CodePlace(name, toc_offset), found, expected=f"at most {TOC_LIMIT}")
     return int(toc_offset)
 
 
@@ -458,15 +462,17 @@ def _misplaced(blobs: Sequence[Blob], name: str, toc_offset: int) -> Iterator[Kp
         if blob.offset < HEADER.size or blob.offset + blob.size > toc_offset:
             found = f"code object {ordinal}, of {count(blob.size, 'byte')}"
             expected = f"it between the header and the table of contents at {toc_offset:#x}"
-            yield KpackError(Place(name, blob.offset), found, expected=expected)
+            yield KpackError(CodePlace(name, blob.offset), found, expected=expected)
     by_offset = sorted((blob.offset, blob.size, ordinal) for ordinal, blob in enumerate(blobs) if blob.size)
     for (offset, size, ordinal), (later, _, other) in pairwise(by_offset):
         if offset + size > later:
             found = f"code object {other} begins inside of code object {ordinal}, which ends at {offset + size:#x}"
-            yield KpackError(Place(name, later), found)
+            yield KpackError(CodePlace(name, later), found)
 
 
-def _dangling(found: Sequence[tuple[str, str, TocEntry]], blobs: Sequence[Blob], place: Place) -> Iterator[KpackError]:
+def _dangling(
+    found: Sequence[tuple[str, str, TocEntry]], blobs: Sequence[Blob], place: CodePlace
+) -> Iterator[KpackError]:
     for key, target, entry in found:
         if entry.ordinal >= len(blobs):
             expected = f"one of {len(blobs)}" if blobs else "none, as there is no code object"
@@ -478,7 +484,7 @@ def _entry(key: str, target: str, entry: TocEntry, blob: Blob) -> KpackEntry:
     return KpackEntry(binary, index, target, entry.ordinal, entry.original_size, blob.offset, blob.size)
 
 
-def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], place: Place) -> Iterator[str]:
+def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], place: CodePlace) -> Iterator[str]:
     """Yield what some reader refuses or never finds, though this one reads it."""
     if rest := size - place.offset - toc.size:
         yield f"{place}: {count(rest, 'byte')} after the table of contents, which some readers refuse"
@@ -504,7 +510,7 @@ def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: 
     what was yielded before is to be thrown away. The pieces never come to more than that size. One of more than
     ``limit`` bytes is refused before the first.
     """
-    place = Place(archive.name, entry.offset)
+    place = CodePlace(archive.name, entry.offset)
     if limit is not None and entry.size > limit:
         found = f"{entry.key} for {entry.target} is said to have {entry.size} bytes"
         raise KpackError(place, found, expected=f"at most {limit}")
@@ -524,7 +530,7 @@ def read_kernel_head(data: Data, archive: KpackArchive, entry: KpackEntry, size:
     stored = data[entry.offset : entry.offset + entry.stored_size]
     if archive.scheme is not Scheme.ZSTD:
         return bytes(stored[:size])
-    place, head = Place(archive.name, entry.offset), b""
+    place, head = CodePlace(archive.name, entry.offset), b""
     for piece in iter_frame(stored, entry.size, place=place, step=size):
         head += piece
         if len(head) >= size:

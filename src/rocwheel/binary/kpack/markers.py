@@ -28,7 +28,7 @@ from rocwheel.binary.bundles.wrappers import (
     is_host_file,
     read_fat_binary,
 )
-from rocwheel.binary.code_objects import Place, parse_target_id
+from rocwheel.binary.code_objects import CodePlace, parse_target_id
 from rocwheel.binary.elf.header import ElfBytes, read_header, read_section_table
 from rocwheel.binary.kpack.archive import KpackError, decode_map, decode_value, value_end
 from rocwheel.binary.pe.header import is_pe64
@@ -96,7 +96,7 @@ def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
     section = msgspec.msgpack.encode(fields)
     if len(section) > _LARGEST:
         found = f"{count(len(markers), 'marker')} of {len(section)} bytes"
-        raise KpackError(Place(first.kernel_name), found, expected=f"at most {_LARGEST}: readers look no further")
+        raise KpackError(CodePlace(first.kernel_name), found, expected=f"at most {_LARGEST}: readers look no further")
     starts, position = [0], len(section) - sum(map(len, parts))
     for part in parts:
         starts.append(position)
@@ -112,7 +112,7 @@ def _fields(marker: Marker) -> dict[str, object]:
 
 def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
     for marker in markers:
-        place, length = Place(marker.kernel_name), len(marker.kernel_name.encode("utf-8", "surrogateescape"))
+        place, length = CodePlace(marker.kernel_name), len(marker.kernel_name.encode("utf-8", "surrogateescape"))
         if any("\ud800" <= letter <= "\udfff" for letter in marker.kernel_name):
             yield KpackError(place, f"the kernel name {quoted(marker.kernel_name)}", expected="UTF-8: a marker is text")
         elif not 0 < length <= _LONGEST_NAME:
@@ -126,7 +126,7 @@ def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
                 yield KpackError(place, f"the search path {quoted(path)}", expected=f"1 to {_LONGEST_PATH} bytes")
 
 
-def read_marker(data: Data, *, place: Place) -> Marker:
+def read_marker(data: Data, *, place: CodePlace) -> Marker:
     """Return the marker at the start of ``data``, which is what follows a wrapper's pointer up to its section's end.
 
     Raises `KpackError` for what is no such map, or goes on beyond 64 KiB.
@@ -237,7 +237,7 @@ def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
     rest = [wrapper for wrapper in fat.wrappers if not wrapper.is_kpack]
     if rest:
         found = f"{count(len(rest), 'wrapper')} of a bundle beside {len(fat.wrappers) - len(rest)} of a kpack archive"
-        raise KpackError(Place(name, rest[0].offset), found, expected="wrappers of one kind")
+        raise KpackError(CodePlace(name, rest[0].offset), found, expected="wrappers of one kind")
     section = _find_section(data, name)
     markers: dict[int, Marker] = {}
     for wrapper in fat.wrappers:
@@ -256,7 +256,7 @@ def _find_section(data: Data, name: str) -> CodeSection:
     section = find_pe_section(data, PE_MARKER_NAMES, name=name) if is_pe64(data) else _find_elf_section(data, name)
     if section is None:
         shown = ".kpackrf" if is_pe64(data) else MARKER_SECTION
-        raise KpackError(Place(name), f"wrappers of a kpack archive, but no {shown} section")
+        raise KpackError(CodePlace(name), f"wrappers of a kpack archive, but no {shown} section")
     return section
 
 
@@ -274,6 +274,6 @@ def _read_marker(data: Data, wrapper: Wrapper, section: CodeSection, name: str) 
     if not 0 <= start < section.size:
         found = f"a wrapper that points to {wrapper.leads_to}"
         expected = f"one in {section.name}, {count(section.size, 'byte')} from {section.address:#x}"
-        raise KpackError(Place(name, wrapper.offset), found, expected=expected)
-    place = Place(name, section.offset + start)
+        raise KpackError(CodePlace(name, wrapper.offset), found, expected=expected)
+    place = CodePlace(name, section.offset + start)
     return read_marker(data[section.offset + start : section.offset + section.size], place=place)

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.binary.code_objects import Place
+from rocwheel.binary.code_objects import CodePlace
 from rocwheel.binary.kind import KPACK_MAGIC
 from rocwheel.binary.kpack.archive import (
     ARCHIVE_LIMIT,
@@ -45,7 +45,7 @@ LEVELS = range(1, 20)
 _ALIGNMENT = 64
 
 
-class Sink(Protocol):
+class ArchiveSink(Protocol):
     """A file that is written from its beginning to its end, such as an `AtomicFile`."""
 
     def write(self, data: bytes | memoryview, /) -> object:
@@ -56,7 +56,7 @@ class Sink(Protocol):
 
 
 class FileSink:
-    """An open file as a `Sink`; it is empty."""
+    """An open file as a `ArchiveSink`; it is empty."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -70,7 +70,7 @@ class FileSink:
         self._file.seek(position)
 
 
-class ArchiveFacts(msgspec.Struct, frozen=True):
+class ArchiveSettings(msgspec.Struct, frozen=True):
     """What an archive says of itself: the name of its group, the GPU family it is for, and how it stores code."""
 
     group: str
@@ -114,7 +114,7 @@ class KernelMeter:
 class BlobWriter:
     """Writes the code objects of an archive to a new file, as its scheme has them, and any table behind them."""
 
-    def __init__(self, file: Sink, scheme: Scheme, name: str) -> None:
+    def __init__(self, file: ArchiveSink, scheme: Scheme, name: str) -> None:
         self._file, self._scheme, self._name = file, scheme, name
         self._blobs: list[Blob] = []
         self._position = 0
@@ -133,7 +133,7 @@ class BlobWriter:
         Raises `KpackError` when the archive would be too large for a reader, or have too many code objects.
         """
         if len(self._blobs) == FRAME_LIMIT:
-            raise KpackError(Place(self._name), f"more than {FRAME_LIMIT} code objects", expected="more archives")
+            raise KpackError(CodePlace(self._name), f"more than {FRAME_LIMIT} code objects", expected="more archives")
         self._require_room(len(stored) + SIZE.size)
         if self._scheme is Scheme.ZSTD:
             self._write(SIZE.pack(len(stored)))
@@ -157,14 +157,14 @@ class BlobWriter:
         self._require_room(len(toc))
         if len(toc) > TOC_LIMIT:
             found = f"a table of contents of {len(toc)} bytes"
-            raise KpackError(Place(self._name, self._position), found, expected=f"at most {TOC_LIMIT}")
+            raise KpackError(CodePlace(self._name, self._position), found, expected=f"at most {TOC_LIMIT}")
         self._file.overwrite(0, HEADER.pack(KPACK_MAGIC, VERSION, self._position))
         self._write(toc)
 
     def _require_room(self, size: int) -> None:
         if self._position + size > ARCHIVE_LIMIT:
             found = f"an archive of more than {ARCHIVE_LIMIT} bytes, which some readers refuse"
-            raise KpackError(Place(self._name, self._position), found, expected="its host files in more archives")
+            raise KpackError(CodePlace(self._name, self._position), found, expected="its host files in more archives")
 
     def _write(self, data: bytes | memoryview) -> None:
         self._file.write(data)
@@ -177,7 +177,7 @@ class KpackWriter:
     Call `add` for each code object, in a fixed order, and `finish` at the end; both raise `KpackError`.
     """
 
-    def __init__(self, file: Sink, facts: ArchiveFacts, *, name: str) -> None:
+    def __init__(self, file: ArchiveSink, facts: ArchiveSettings, *, name: str) -> None:
         self._facts, self._name = facts, name
         self._blobs = BlobWriter(file, facts.scheme, name)
         self._entries: dict[KernelKey, TocEntry] = {}
@@ -194,10 +194,10 @@ class KpackWriter:
         self._require_new(keys)
         if not size:
             raise KpackError(
-                Place(self._name), f"{keys[0]} is empty", expected="code: some readers refuse archives else"
+                CodePlace(self._name), f"{keys[0]} is empty", expected="code: some readers refuse archives else"
             )
         if self._facts.scheme is Scheme.NONE and len(stored) != size:
-            raise KpackError(Place(self._name), f"{keys[0]} has {count(len(stored), 'byte')}", expected=f"{size}")
+            raise KpackError(CodePlace(self._name), f"{keys[0]} has {count(len(stored), 'byte')}", expected=f"{size}")
         ordinal = self._blobs.add(stored)
         self._entries.update(dict.fromkeys(keys, TocEntry(ordinal, size)))
         return ordinal
@@ -225,7 +225,7 @@ class KpackWriter:
     def _require_new(self, keys: list[KernelKey]) -> None:
         twice = [key for number, key in enumerate(keys) if key in self._entries or key in keys[:number]]
         if twice:
-            raise KpackError(Place(self._name), f"{twice[0]} comes twice", expected="one code object for each key")
+            raise KpackError(CodePlace(self._name), f"{twice[0]} comes twice", expected="one code object for each key")
 
 
 def _normalized(key: KernelKey) -> KernelKey:
@@ -269,7 +269,7 @@ def without_unnamed(archive: KpackArchive) -> KpackArchive:
 
 
 def selected_fields(
-    fields: Mapping[str, msgspec.Raw], archive: KpackArchive, place: Place
+    fields: Mapping[str, msgspec.Raw], archive: KpackArchive, place: CodePlace
 ) -> dict[str, msgspec.Raw | object]:
     """Return the ``fields`` of an old table as they are for ``archive``, a part of the old one or all of it.
 
@@ -302,7 +302,13 @@ def would_change(archive: KpackArchive, storing: Storing) -> bool:
 
 
 def recompress_archive(
-    data: Data, archive: KpackArchive, file: Sink, storing: Storing, executor: Executor, *, progress: Progress = SILENT
+    data: Data,
+    archive: KpackArchive,
+    file: ArchiveSink,
+    storing: Storing,
+    executor: Executor,
+    *,
+    progress: Progress = SILENT,
 ) -> int:
     """Write the archive ``data`` to ``file`` with its code objects stored as ``storing`` says; return what they take.
 
@@ -312,7 +318,7 @@ def recompress_archive(
     one that has more, and the bytes do not depend on the executor. Code objects that no key names are left out
     (`unnamed_remark`). Raises `KpackError` for damaged ones.
     """
-    place = Place(archive.name, archive.toc_offset)
+    place = CodePlace(archive.name, archive.toc_offset)
     toc = read_toc(bytes(load(data[archive.toc_offset :])), place)
     writer = BlobWriter(file, storing.scheme, archive.name)
     named = without_unnamed(archive)
@@ -358,7 +364,7 @@ def assign_shards(units: Sequence[Mapping[str, int]], *, limit: int = ARCHIVE_LI
     for number, sizes in enumerate(units):
         for target, size in sizes.items():
             if size > limit:
-                place, found = Place(f"unit {number}"), f"{size} bytes of code for {target}"
+                place, found = CodePlace(f"unit {number}"), f"{size} bytes of code for {target}"
                 raise KpackError(place, found, expected=f"at most {limit}, which fit into an archive")
         shard = shards[-1] if shards else 0
         if any(filled[target] + size > limit for target, size in sizes.items()):

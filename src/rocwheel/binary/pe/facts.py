@@ -25,9 +25,9 @@ import msgspec
 from rocwheel.binary.bounded_bytes import Buffer, viewing
 from rocwheel.binary.pe.header import (
     AMD64,
-    Directory,
     Image,
     PeBytes,
+    PeDirectory,
     PeError,
     PeHeader,
     PeSection,
@@ -67,7 +67,7 @@ class FileVersion(msgspec.Struct, frozen=True):
 
 def read_version(image: Image) -> FileVersion | None:
     """Return the version in the resources; none where there is none. Raises `PeError` where they are damaged."""
-    directory = image.header.directory(Directory.RESOURCES)
+    directory = image.header.directory(PeDirectory.RESOURCES)
     if directory is None:
         return None
     at, wanted = directory.address, _RT_VERSION
@@ -135,7 +135,7 @@ def debug_directory_fault(header: PeHeader) -> str:
 
 def iter_debug_entries(image: Image) -> Iterator[DebugEntry]:
     """Yield the entries of the debug directory; raise `PeError` where it is damaged, or has too many of them."""
-    directory = image.header.directory(Directory.DEBUG)
+    directory = image.header.directory(PeDirectory.DEBUG)
     if fault := debug_directory_fault(image.header):
         raise PeError(image.source.name, fault, expected=f"{MOST_DEBUG_ENTRIES} at most")
     start = directory.address if directory else 0
@@ -146,7 +146,7 @@ def iter_debug_entries(image: Image) -> Iterator[DebugEntry]:
 
 
 def _count(header: PeHeader) -> int:
-    directory = header.directory(Directory.DEBUG)
+    directory = header.directory(PeDirectory.DEBUG)
     return directory.size // _ENTRY.size if directory else 0
 
 
@@ -227,7 +227,7 @@ def find_signature_fault(source: PeBytes, header: PeHeader, offset: int) -> str:
     The answer completes the sentence "the file ...". A signature holds the digest of the file's bytes, so that one that
     holds none of theirs was made before an edit.
     """
-    entry = header.directory(Directory.CERTIFICATES)
+    entry = header.directory(PeDirectory.CERTIFICATES)
     if entry is None:
         return ""
     stop = offset + entry.size
@@ -272,7 +272,7 @@ def signed_digest(source: PeBytes, header: PeHeader, offset: int, algorithm: str
     ``offset`` is where the certificates begin; the file has to end with them.
     """
     checksum = header.checksum_offset
-    entry = header.optional_offset + _DIRECTORIES_AT + Directory.CERTIFICATES * _ENTRY_SIZE
+    entry = header.optional_offset + _DIRECTORIES_AT + PeDirectory.CERTIFICATES * _ENTRY_SIZE
     digest = hashlib.new(algorithm, usedforsecurity=False)
     for start, stop in ((0, checksum), (checksum + CHECKSUM.size, entry), (entry + _ENTRY_SIZE, offset)):
         for first in range(start, stop, _PIECE):
@@ -337,7 +337,7 @@ def read_pe(data: Buffer, *, name: str) -> Pe:
 
 
 def _certificate(source: PeBytes, header: PeHeader) -> Certificate | None:
-    entry = header.directory(Directory.CERTIFICATES)
+    entry = header.directory(PeDirectory.CERTIFICATES)
     if entry is None:
         return None
     source.require(entry.address, entry.size, "the certificates")

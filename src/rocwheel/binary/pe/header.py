@@ -58,7 +58,7 @@ _OPTIONAL32_SIZE: Final = 96
 """The fields of the optional header of a file of 32 bits, up to its data directories."""
 
 
-class Directory(IntEnum):
+class PeDirectory(IntEnum):
     """Places in the table of data directories."""
 
     EXPORTS = 0
@@ -76,7 +76,7 @@ class Directory(IntEnum):
     """Of .NET."""
 
 
-_UNSIZED: Final = {Directory.EXPORTS, Directory.IMPORTS, Directory.DELAY_IMPORTS}
+_UNSIZED: Final = {PeDirectory.EXPORTS, PeDirectory.IMPORTS, PeDirectory.DELAY_IMPORTS}
 """Tables that say themselves where they end: the loader goes by their address, even where the directory has size 0."""
 
 
@@ -84,7 +84,7 @@ class DirectoryEntry(msgspec.Struct, frozen=True):
     """A data directory: where a table is, and how many bytes it has."""
 
     address: int
-    """Relative to the image base (RVA); for `Directory.CERTIFICATES` an offset in the file."""
+    """Relative to the image base (RVA); for `PeDirectory.CERTIFICATES` an offset in the file."""
     size: int
 
 
@@ -118,7 +118,7 @@ class PeHeader(msgspec.Struct, frozen=True):
         """Where the checksum is in the file."""
         return self.optional_offset + _CHECKSUM_AT
 
-    def directory(self, which: Directory) -> DirectoryEntry | None:
+    def directory(self, which: PeDirectory) -> DirectoryEntry | None:
         """Return a data directory; none where it is missing or empty. Imports and exports need no size."""
         entry = self.directories[which] if which < len(self.directories) else None
         return entry if entry and entry.address and (entry.size or which in _UNSIZED) else None
@@ -146,12 +146,12 @@ def read_identity(source: PeBytes) -> Identity:
 def _has_runtime(source: PeBytes, at: int, size: int, *, is_wide: bool) -> bool:
     """Return whether the table of data directories, right behind the optional header's fields, names .NET's table."""
     table = _OPTIONAL.size if is_wide else _OPTIONAL32_SIZE
-    entry = table + Directory.RUNTIME * _ENTRY.size
+    entry = table + PeDirectory.RUNTIME * _ENTRY.size
     if size < entry + _ENTRY.size:
         return False
     number = int.from_bytes(source.read(at + table - 4, 4, "the number of data directories"), "little")
     address, _ = source.unpack(_ENTRY, at + entry, "the data directories")
-    return number > Directory.RUNTIME and address != 0
+    return number > PeDirectory.RUNTIME and address != 0
 
 
 def is_pe64(data: Data) -> bool:

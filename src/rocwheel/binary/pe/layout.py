@@ -21,7 +21,7 @@ from rocwheel.binary.pe.facts import (
     find_signature_fault,
     iter_debug_entries,
 )
-from rocwheel.binary.pe.header import Directory, Image, PeBytes, PeError
+from rocwheel.binary.pe.header import Image, PeBytes, PeDirectory, PeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SECTION_HEADER = 40
 _GLOBAL_POINTER = 8
-_NOT_IN_SECTIONS = {Directory.CERTIFICATES, Directory.BOUND_IMPORTS, _GLOBAL_POINTER}
+_NOT_IN_SECTIONS = {PeDirectory.CERTIFICATES, PeDirectory.BOUND_IMPORTS, _GLOBAL_POINTER}
 _LARGEST_IMAGE = 1 << 31
 _MOST_SECTIONS = 96
 """What "PE Format", section "COFF File Header", has for the loader of Windows."""
@@ -184,7 +184,7 @@ def _named(section: PeSection) -> str:
 
 
 def _directory_name(number: int) -> str:
-    names = {int(entry): entry.name.lower().replace("_", " ") for entry in Directory}
+    names = {int(entry): entry.name.lower().replace("_", " ") for entry in PeDirectory}
     return names.get(number, f"number {number}")
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.pe.header import Directory, PeError
+from rocwheel.binary.pe.header import PeDirectory, PeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ class Exports(msgspec.Struct, frozen=True):
 
 def read_exports(image: Image) -> Exports | None:
     """Return the export table, none for a file without; raise `PeError` where it is damaged."""
-    directory = image.header.directory(Directory.EXPORTS)
+    directory = image.header.directory(PeDirectory.EXPORTS)
     if directory is None:
         return None
     fields = image.unpack(_LAYOUT, directory.address, "the export table")
@@ -74,7 +74,7 @@ def _check_counts(image: Image, *counts: int) -> None:
 
 def read_export_addresses(image: Image) -> tuple[int, ...]:
     """Return the address of each exported function or variable; raise `PeError` as `read_exports` does."""
-    directory = image.header.directory(Directory.EXPORTS)
+    directory = image.header.directory(PeDirectory.EXPORTS)
     if directory is None:
         return ()
     *_, function_count, _, functions_at, _, _ = image.unpack(_LAYOUT, directory.address, "the export table")
@@ -142,7 +142,7 @@ class _Budget:
 
 def read_imports(image: Image) -> tuple[ImportedDll, ...]:
     """Return the DLLs that are loaded together with the file; raise `PeError` where a table is damaged."""
-    directory = image.header.directory(Directory.IMPORTS)
+    directory = image.header.directory(PeDirectory.IMPORTS)
     return tuple(_read_imports(image, directory.address)) if directory else ()
 
 
@@ -162,7 +162,7 @@ def _read_imports(image: Image, address: int) -> Iterator[ImportedDll]:
 
 def read_delay_imports(image: Image) -> tuple[ImportedDll, ...]:
     """Return the DLLs that are loaded when a function of theirs is first called; errors as for `read_imports`."""
-    directory = image.header.directory(Directory.DELAY_IMPORTS)
+    directory = image.header.directory(PeDirectory.DELAY_IMPORTS)
     return tuple(_read_delay_imports(image, directory.address)) if directory else ()
 
 
@@ -224,7 +224,7 @@ def iter_pointers(image: Image) -> Iterator[tuple[int, int]]:
 
     That is relative to the image base. Raises `PeError` for damaged tables, and for pointers without bytes in the file.
     """
-    directory = image.header.directory(Directory.RELOCATIONS)
+    directory = image.header.directory(PeDirectory.RELOCATIONS)
     position, stop = (directory.address, directory.address + directory.size) if directory else (0, 0)
     while position + _BLOCK.size <= stop:
         page, size = image.unpack(_BLOCK, position, "a block of base relocations")

@@ -13,9 +13,9 @@ from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.bounded_bytes import OffsetMoves
 from rocwheel.binary.pe.facts import CHECKSUM, OFFSET_AT, RunningChecksum, iter_debug_entries, with_checksum
-from rocwheel.binary.pe.header import SECTION_LAYOUT, Directory, PeBytes, PeError, PeSection, read_header
+from rocwheel.binary.pe.header import SECTION_LAYOUT, PeBytes, PeDirectory, PeError, PeSection, read_header
 from rocwheel.binary.pe.layout import find_loader_faults
 from rocwheel.core.patch import FilePatch, Replacement, write_patched
 
@@ -74,7 +74,7 @@ class PeRewrite(msgspec.Struct, frozen=True, kw_only=True):
 
 def require_unsigned(name: str, header: PeHeader) -> None:
     """Raise `SignedFileError` for a file with certificates."""
-    if header.directory(Directory.CERTIFICATES) is not None:
+    if header.directory(PeDirectory.CERTIFICATES) is not None:
         raise SignedFileError(name)
 
 
@@ -165,7 +165,7 @@ def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
     Whoever asks for it has seen to `require_movable`, and to `has_room_for_section` for each section that comes.
     Raises `PeError` for a damaged debug directory, and for tables that overlap.
     """
-    moves = Moves.of(rewrite.changes)
+    moves = OffsetMoves.of(rewrite.changes)
     moved = sorted([*rewrite.content, *moves.iter_moved(image.source.size)], key=lambda piece: piece.start)
     new_size = moves.offset(image.source.size)
     writes = (
@@ -179,7 +179,7 @@ def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
     return with_checksum(data, image.header, patch)
 
 
-def _iter_edits(image: Image, rewrite: PeRewrite, moves: Moves) -> Iterator[Replacement]:
+def _iter_edits(image: Image, rewrite: PeRewrite, moves: OffsetMoves) -> Iterator[Replacement]:
     """Yield what changes in the headers, which stay where they are, and in the debug directory."""
     header, sections = image.header, rewrite.sections
     coff = header.optional_offset - _COFF_SIZE
@@ -205,7 +205,7 @@ def _image_size(header: PeHeader, sections: Sequence[PeSection]) -> int:
     return -(-end // max(header.section_alignment, 1)) * max(header.section_alignment, 1)
 
 
-def _table(image: Image, rewrite: PeRewrite, moves: Moves) -> bytes:
+def _table(image: Image, rewrite: PeRewrite, moves: OffsetMoves) -> bytes:
     """Return all section headers, and zeros where there were more of them."""
     placed = dict(rewrite.placed)
     old = image.source.read(
@@ -225,7 +225,7 @@ def _table(image: Image, rewrite: PeRewrite, moves: Moves) -> bytes:
     return b"".join(rows).ljust(len(old), b"\0")
 
 
-def _debug_offsets(image: Image, moves: Moves) -> Iterator[Replacement]:
+def _debug_offsets(image: Image, moves: OffsetMoves) -> Iterator[Replacement]:
     """Yield the new places of debug information, which its directory names by file offsets."""
     for entry in iter_debug_entries(image):
         at, _ = image.offset_of(entry.place, "an entry of the debug directory")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES, elf_code_section, pe_code_section, read_fat_binary
-from rocwheel.binary.code_objects import Place
+from rocwheel.binary.code_objects import CodePlace
 from rocwheel.binary.elf.dynamic import is_program_only, read_dynamic
 from rocwheel.binary.elf.header import (
     PF_W,
@@ -26,7 +26,7 @@ from rocwheel.binary.elf.header import (
     SHT_NOBITS,
     SHT_PROGBITS,
     ElfBytes,
-    Section,
+    ElfSection,
     Segment,
     load_segments,
     read_header,
@@ -71,8 +71,8 @@ class HostTables(msgspec.Struct, frozen=True):
 
     name: str
     tables: ElfTables
-    fat: Section
-    marker: Section | None
+    fat: ElfSection
+    marker: ElfSection | None
 
     def room(self, end: int) -> int:
         """Return how many bytes of memory are free from the section's start on, in a segment up to address ``end``."""
@@ -92,7 +92,7 @@ class HostTables(msgspec.Struct, frozen=True):
         places += [section.offset for section in self.tables.sections if section.has_bytes and section.size]
         return min((place for place in places if place >= offset), default=offset)
 
-    def is_other(self, section: Section) -> bool:
+    def is_other(self, section: ElfSection) -> bool:
         """Return whether a section takes room in memory, and is neither of the two."""
         is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
         return bool(is_loaded and section.size) and section not in (self.fat, self.marker)
@@ -120,7 +120,7 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
     """
     layout = _lay_out(host, size)
     if size > layout.room:
-        raise NoRoomForCodeError(Place(host.name, layout.start), size, layout.room)
+        raise NoRoomForCodeError(CodePlace(host.name, layout.start), size, layout.room)
     _require_free(host, layout, size)
     segments = follow_headers(layout.segments, layout.at, layout.inserted, name=host.name)
     return msgspec.structs.replace(layout, segments=segments)
@@ -155,7 +155,7 @@ def _find_parts(host: HostTables, segments: tuple[Segment, ...]) -> tuple[Segmen
     address = host.fat.address
     index = next((i for i, s in enumerate(loaded) if s.address <= address < s.memory_end), None)
     if index is None:
-        raise NotJoinableError(Place(host.name, host.fat.offset), ".hip_fatbin outside of every loaded segment")
+        raise NotJoinableError(CodePlace(host.name, host.fat.offset), ".hip_fatbin outside of every loaded segment")
     # Others give what has no bytes in the file a segment of its own.
     first, before = loaded[index], loaded[max(index - 1, 0)]
     is_own = first.file_size == 0 and before.memory_end == first.address and before.flags == first.flags
@@ -294,7 +294,7 @@ def _replaced(
 
 def _unusual(host: HostTables) -> NotJoinableError:
     found = "no segments around the place of the device code that could hold it"
-    return NotJoinableError(Place(host.name, host.fat.offset), found)
+    return NotJoinableError(CodePlace(host.name, host.fat.offset), found)
 
 
 _LARGEST_IMAGE = 1 << 31
@@ -315,7 +315,7 @@ def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: S
     behind = (one.address for one in image.sections if one.address > section.address and one != marker)
     room = min(behind, default=_LARGEST_IMAGE) - section.address
     if size > room:
-        raise NoRoomForCodeError(Place(fat.name, section.offset), size, room)
+        raise NoRoomForCodeError(CodePlace(fat.name, section.offset), size, room)
     alignment = max(image.header.file_alignment, 1)
     file_size = -(-size // alignment) * alignment
     filled = msgspec.structs.replace(section, memory_size=max(section.memory_size, size), file_size=file_size)
@@ -340,7 +340,7 @@ def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
     assert section is not None, "that is where the wrappers were found"
     if last.name not in PE_MARKER_NAMES or last != image.sections[-1]:
         raise NotJoinableError(
-            Place(image.source.name),
+            CodePlace(image.source.name),
             f"{last.name} behind all other sections",
             expected="the section of markers, .kpackrf, which leaves with them",
             remedy="Join the file that was there before it was changed again.",
@@ -372,7 +372,7 @@ def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, 
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or not fat.wrappers or not all(wrapper.is_kpack for wrapper in fat.wrappers):
-        raise NotJoinableError(Place(name), "no wrappers of archives", expected="a file whose code is in archives")
+        raise NotJoinableError(CodePlace(name), "no wrappers of archives", expected="a file whose code is in archives")
     if len(units) != len(fat.wrappers) or not all(0 <= unit < len(bundles) for unit in units):
         msg = f"{name}: {len(units)} units for {len(fat.wrappers)} wrappers, and {len(bundles)} bundles"
         raise ValueError(msg)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rocwheel.binary.bundles.wrappers import PE_MARKER_NAMES, FatBinary, read_fat_binary
-from rocwheel.binary.code_objects import NotTrimmableError, Place
+from rocwheel.binary.code_objects import CodePlace, NotTrimmableError
 from rocwheel.binary.elf.header import ET_REL, SHT_DYNSYM, SHT_SYMTAB, ElfBytes, read_header, read_section_table
 from rocwheel.binary.kind import is_coff_object
 from rocwheel.binary.kpack.archive import KpackError
@@ -85,12 +85,12 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
     except NotTrimmableError as e:
         raise NotSplittableError.because(e) from e
     except SignedFileError as e:
-        raise NotSplittableError(Place(fat.name), e.found, expected=e.expected, remedy=e.remedy) from e
+        raise NotSplittableError(CodePlace(fat.name), e.found, expected=e.expected, remedy=e.remedy) from e
     header = library.image.header
     if not has_room_for_section(library.image):
         end = header.sections_offset + header.section_count * SECTION_LAYOUT.size
         raise NotSplittableError(
-            Place(fat.name, end),
+            CodePlace(fat.name, end),
             f"no room for one more section header behind the {header.section_count} that end at {end:#x}",
             expected=f"{SECTION_LAYOUT.size} free bytes before {header.headers_size:#x}, where the headers end",
         )
@@ -98,7 +98,7 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
     for at, target in library.pointers:
         if at not in known:
             raise NotSplittableError(
-                Place(fat.name, at),
+                CodePlace(fat.name, at),
                 f"a pointer to address {target:#x}, inside the device code",
                 expected="pointers to device code in wrappers only",
             )
@@ -197,9 +197,9 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
     if names is None or any(marker in names for marker in (MARKER_SECTION, *PE_MARKER_NAMES)):
         return None
     if fat.is_kpacked or fat.is_empty:
-        raise KpackError(Place(name), "wrappers of archives, but no marker", expected=f"a section {MARKER_SECTION}")
+        raise KpackError(CodePlace(name), "wrappers of archives, but no marker", expected=f"a section {MARKER_SECTION}")
     if names.count(fat.section.name) > 1:
-        raise NotSplittableError(Place(name), f"several sections {fat.section.name}", expected="one")
+        raise NotSplittableError(CodePlace(name), f"several sections {fat.section.name}", expected="one")
     return fat
 
 
@@ -223,7 +223,7 @@ def _read(data: Data, fat: FatBinary) -> FatLibrary:
     loaded_at = library.holder.address + library.start - library.holder.offset
     if loaded_at != fat.section.address:
         found = f".hip_fatbin at address {fat.section.address:#x}, which is loaded at {loaded_at:#x}"
-        raise NotSplittableError(Place(fat.name, library.start), found)
+        raise NotSplittableError(CodePlace(fat.name, library.start), found)
     return library
 
 
@@ -236,7 +236,7 @@ def _require_alone(library: FatLibrary, writes: Sequence[Replacement]) -> None:
         is_symbol = at is not None and any(table.offset <= at < table.offset + table.size for table in tables)
         if at not in known and not is_symbol:
             raise NotSplittableError(
-                Place(library.fat.name, at or 0),
+                CodePlace(library.fat.name, at or 0),
                 f"a pointer to address {pointer.target:#x}, inside the device code",
                 expected="pointers to device code in wrappers only",
             )

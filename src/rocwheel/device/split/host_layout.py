@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.bounded_bytes import Moves
+from rocwheel.binary.bounded_bytes import OffsetMoves
 from rocwheel.binary.bundles.wrappers import pack_wrapper_head
-from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, Place
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, NotTrimmableError
 from rocwheel.binary.elf.header import (
     E_PHOFF,
     PT_PHDR,
@@ -34,8 +34,8 @@ from rocwheel.binary.elf.header import (
     SHT_PROGBITS,
     ElfBytes,
     ElfError,
+    ElfSection,
     Header,
-    Section,
     Segment,
     load_segments,
 )
@@ -61,7 +61,7 @@ class NotSplittableError(DeviceCodeError):
         """Return the error for a file that can't be trimmed either."""
         return cls(error.place, error.found, expected=error.expected)
 
-    def __init__(self, place: Place, found: str, *, expected: str = "", remedy: str = "") -> None:
+    def __init__(self, place: CodePlace, found: str, *, expected: str = "", remedy: str = "") -> None:
         super().__init__(
             place, found, expected=expected, remedy=remedy or "Leave its device code in it, and list it with the host."
         )
@@ -74,7 +74,7 @@ class NotJoinableError(DeviceCodeError):
 class NoRoomForCodeError(NotJoinableError):
     """A file with less room for device code than there is, in bytes."""
 
-    def __init__(self, place: Place, size: int, room: int) -> None:
+    def __init__(self, place: CodePlace, size: int, room: int) -> None:
         self.size, self.room = size, room
         found = f"{size} bytes of device code, but only {room} fit"
         super().__init__(place, found, expected="code that fits", remedy="Join fewer targets.")
@@ -97,7 +97,7 @@ def require_known_machine(name: str, machine: int) -> None:
     """Raise `NotSplittableError` for the ``machine`` of a file whose relocations are not known."""
     if pack_relative(machine, 0) is None:
         found = f"a file for machine {machine}"
-        raise NotSplittableError(Place(name), found, expected="x86-64 (62), AArch64 (183) or 64-bit POWER (21)")
+        raise NotSplittableError(CodePlace(name), found, expected="x86-64 (62), AArch64 (183) or 64-bit POWER (21)")
 
 
 def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: WrapperContent) -> Iterator[Replacement]:
@@ -148,7 +148,9 @@ def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, nam
     if (holder.offset, holder.address, holder.file_size) != (headers.offset, headers.address, headers.file_size):
         found = f"program headers at {headers.offset:#x} that are not loaded by a last segment of their own"
         remedy = "Join the file that was there before it was split."
-        raise NotJoinableError(Place(name, headers.offset), found, expected="them where they can move", remedy=remedy)
+        raise NotJoinableError(
+            CodePlace(name, headers.offset), found, expected="them where they can move", remedy=remedy
+        )
     return tuple(
         msgspec.structs.replace(s, address=s.address + inserted, physical_address=s.physical_address + inserted)
         if s in {headers, holder}
@@ -164,9 +166,9 @@ class HostLayout(msgspec.Struct, frozen=True):
     """The host file as it becomes, with file offsets of the old file."""
 
     segments: tuple[Segment, ...]
-    fat: Section
+    fat: ElfSection
     """The section of device code, without it."""
-    marker: Section
+    marker: ElfSection
     zeros_to: int
     """New file offset up to which zeros stand in the place of the code."""
     marker_room: int
@@ -189,7 +191,7 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
     start = section.size - size
     if start < 0:
         found = f".hip_fatbin of {section.size} bytes"
-        raise NotSplittableError(Place(library.fat.name, section.offset), found, expected=f"{size}, for the marker")
+        raise NotSplittableError(CodePlace(library.fat.name, section.offset), found, expected=f"{size}, for the marker")
     on_page = (section.address + start) // PAGE * PAGE - section.address
     gain = max(on_page, 0) // library.unit * library.unit
     # Program headers that an edit has moved have to stay as far from the file's start as from that of memory.
@@ -231,13 +233,13 @@ def _at_end(library: FatLibrary, size: int) -> HostLayout | None:
     return HostLayout(segments, fat, marker, library.stop - gain, size, ((library.stop, -gain),))
 
 
-def _marker(section: Section, at: int, size: int) -> Section:
+def _marker(section: ElfSection, at: int, size: int) -> ElfSection:
     """Return the marker's section, ``at`` bytes into the section of device code."""
     address, offset = section.address + at, section.offset + at
-    return Section(MARKER_SECTION, 0, SHT_PROGBITS, SHF_ALLOC, address, offset, size, 0, 0, 1, 0)
+    return ElfSection(MARKER_SECTION, 0, SHT_PROGBITS, SHF_ALLOC, address, offset, size, 0, 0, 1, 0)
 
 
-def _without_code(library: FatLibrary, marker: Section, gain: int, *, is_program: bool) -> HostLayout:
+def _without_code(library: FatLibrary, marker: ElfSection, gain: int, *, is_program: bool) -> HostLayout:
     section = library.section
     fat = msgspec.structs.replace(section, type=SHT_NOBITS, size=marker.address - section.address)
     sections = [fat if other == section else other for other in library.sections]
@@ -265,16 +267,16 @@ class ElfTables(msgspec.Struct, frozen=True):
 
     header: Header
     segments: tuple[Segment, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[ElfSection, ...]
 
 
 class Rewrite(msgspec.Struct, frozen=True):
     """What becomes of a file; all file offsets are those of the old one."""
 
     segments: tuple[Segment, ...]
-    sections: tuple[tuple[Section, Section | None], ...]
+    sections: tuple[tuple[ElfSection, ElfSection | None], ...]
     """Each section that changes, and what becomes of it: none for one that goes."""
-    added: tuple[Section, ...]
+    added: tuple[ElfSection, ...]
     changes: tuple[tuple[int, int], ...]
     """How many bytes are put in or, negative, taken out before which offset."""
     content: tuple[Replacement, ...]
@@ -290,7 +292,7 @@ class _Tail(msgspec.Struct, frozen=True):
     Tables that nothing loaded follows grow where they are; others go to the file's end.
     """
 
-    moves: Moves
+    moves: OffsetMoves
     table: SectionTable
     names: bytes
     names_at: int
@@ -320,7 +322,7 @@ def _plan_tail(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> _Tail:
     gone = [before for before, after in rewrite.sections if after is None]
     table = order_sections(old, header.section_names_index, added=added, gone=gone)
     loaded_end = max(segment.end for segment in load_segments(tables.segments))
-    moves = Moves.of([*rewrite.changes, *_growths(tables, len(names), len(table.sections), loaded_end)])
+    moves = OffsetMoves.of([*rewrite.changes, *_growths(tables, len(names), len(table.sections), loaded_end)])
     size = moves.offset(source.size)
     names_at, table_at = moves.offset(names_section.offset), moves.offset(header.sections_offset)
     # Tables that something loaded follows go to the file's end.
@@ -345,7 +347,7 @@ def _growths(tables: ElfTables, names_size: int, count: int, loaded_end: int) ->
         yield stop, (count - len(tables.sections)) * SECTION_LAYOUT.size
 
 
-def _name_sections(added: Sequence[Section], names: bytes) -> tuple[list[Section], bytes]:
+def _name_sections(added: Sequence[ElfSection], names: bytes) -> tuple[list[ElfSection], bytes]:
     """Return new sections with the place of their names, and the section names with theirs."""
     named = []
     for section in added:

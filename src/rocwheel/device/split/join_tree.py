@@ -16,7 +16,7 @@ from rocwheel.core.workers import attempt_all, map_collecting, raise_all
 from rocwheel.core.writing import new_folder
 from rocwheel.device.edit_tree import copy_file, copy_status
 from rocwheel.device.split.joining import JoinPlan, JoinStorage, plan_join, plan_joins
-from rocwheel.device.split.split_tree import Listing, list_source
+from rocwheel.device.split.split_tree import TreeListing, list_source
 from rocwheel.device.split.splitting import NamedFile
 from rocwheel.device.split.units import ARCHIVE_FOLDER
 from rocwheel.wheels.binaries import is_given_wheel
@@ -62,8 +62,8 @@ def lay_over(host: Path, devices: Sequence[Path]) -> Overlay:
     )
 
 
-def _conflicts(listings: Sequence[Listing]) -> Iterator[InputError]:
-    first: dict[str, tuple[Listing, NamedFile | str]] = {}
+def _conflicts(listings: Sequence[TreeListing]) -> Iterator[InputError]:
+    first: dict[str, tuple[TreeListing, NamedFile | str]] = {}
     for listing in listings:
         files = {file.path: file for file in listing.files}
         files |= {alias: files[first] for alias, first in listing.aliases.items()}

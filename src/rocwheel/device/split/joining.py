@@ -14,7 +14,7 @@ from rocwheel.binary.bundles.compressed import write_compressed_bundle
 from rocwheel.binary.bundles.plain import BUNDLE_ALIGNMENT, CODE_ENTRY, HOST_ENTRY, lay_out_bundle, spell_host
 from rocwheel.binary.bundles.runtimes import choose_version, last_stopping_release
 from rocwheel.binary.bundles.storage import announce_level, stronger_level
-from rocwheel.binary.code_objects import BundleEntryId, DeviceCodeError, Place, TargetId, parse_target_id
+from rocwheel.binary.code_objects import BundleEntryId, CodePlace, DeviceCodeError, TargetId, parse_target_id
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KERNEL_LIMIT, KpackArchive, KpackEntry, iter_kernel, read_archive, split_key
 from rocwheel.binary.kpack.markers import SplitLibrary, check_sizes, find_split_library, leads_to
@@ -161,7 +161,7 @@ def _entry(unit: SplitUnit, file: ArchiveFile, targets: Sequence[TargetId], targ
         if entry is not None:
             return entry
     raise DeviceCodeError(
-        Place(name, unit.offset),
+        CodePlace(name, unit.offset),
         f"{file.path} has no code for {target} of {unit.marker.kernel_name}#{unit.index}",
         expected="code for every unit in the archives that it names",
         remedy="The archive may be that of another build: take one that was made with this file.",
@@ -460,7 +460,7 @@ def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
     return [ArchiveFile(file.path, file.content, archive)]
 
 
-class CheckedFiles(msgspec.Struct, frozen=True, kw_only=True):
+class MendedFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The files of a tree, with libraries that were mended in place of the old ones, and what was found wrong."""
 
     files: tuple[NamedFile, ...]
@@ -470,7 +470,7 @@ class CheckedFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> Iterator[CheckedFiles]:
+def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> Iterator[MendedFiles]:
     """Yield ``files`` and what is wrong with the libraries among them that are split already.
 
     With ``mend``, such libraries are joined, in nameless files while the block lasts, to be split again; their
@@ -487,7 +487,7 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
     faults = [(*one, check) for one, check in zip(libraries, checks, strict=True) if check.faults]
     if not mend:
         texts = (text for _, _, check in faults for text in check.texts())
-        yield CheckedFiles(files=tuple(files), warnings=(*lost, *texts))
+        yield MendedFiles(files=tuple(files), warnings=(*lost, *texts))
         return
     with ExitStack() as stack:
         joined = map_collecting(subject, lambda fault: _joined(*fault, archives, stack), faults)
@@ -498,7 +498,7 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
         parts = map_collecting(subject, lambda file: _without(file, names, stack), others)
         replaced |= {file.path: file for found in parts for file in found}
         kept = tuple(replaced.get(file.path, file) for file in files if file.path not in gone)
-        yield CheckedFiles(files=kept, warnings=lost, mended=tuple(file.path for file in joined))
+        yield MendedFiles(files=kept, warnings=lost, mended=tuple(file.path for file in joined))
 
 
 def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> list[NamedFile]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.plain import BundlePart
-    from rocwheel.binary.code_objects import Place
+    from rocwheel.binary.code_objects import CodePlace
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.reading import Data
     from rocwheel.device.split.splitting import NamedFile
@@ -92,7 +92,7 @@ class PruneToSome(msgspec.Struct, frozen=True):
 
     keep: tuple[TargetId, ...]
 
-    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
         """Return the entries that stay."""
         kept = Prune(self.keep, allow_empty=True)(parts, place=place)
         if any(part.target and part.size for part in kept):

@@ -23,7 +23,7 @@ from rocwheel.core.writing import new_folder
 from rocwheel.device.edit_file import is_signed_image
 from rocwheel.device.edit_tree import copy_file, copy_status, list_tree, require_regular
 from rocwheel.device.split.host_file import plan_host_file
-from rocwheel.device.split.joining import CheckedFiles, checked_files
+from rocwheel.device.split.joining import MendedFiles, checked_files
 from rocwheel.device.split.splitting import (
     LackingCode,
     NamedFile,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rocwheel.device.split.units import PlannedArchive
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
+class TreeListing(msgspec.Struct, frozen=True, kw_only=True):
     """A tree by paths below its root, with ``/``; for a single file, the root is its folder and all else is ignored."""
 
     root: Path
@@ -57,7 +57,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Further names (hard links) of files, each with the name under which the file is in `files`."""
 
 
-def list_source(source: Path) -> Listing:
+def list_source(source: Path) -> TreeListing:
     """List the tree or file ``source``.
 
     Raises `InputError`, or `ProblemsError` for several, for folders that can't be listed and for pipes and devices.
@@ -65,7 +65,7 @@ def list_source(source: Path) -> Listing:
     if not source.is_dir():
         require_regular(source)
         file = NamedFile(source.name, FileRange.whole(source), str(source))
-        return Listing(root=source.parent, folders=(), links=(), files=(file,), aliases={})
+        return TreeListing(root=source.parent, folders=(), links=(), files=(file,), aliases={})
     paths = list_tree(source)
     links = [path for path in paths if path.is_symlink()]
     folders = [path for path in paths if path.is_dir() and not path.is_symlink()]
@@ -73,7 +73,7 @@ def list_source(source: Path) -> Listing:
     map_collecting(str(source), require_regular, regular)
     aliases = _find_aliases(source, regular)
     files = [path for path in regular if _below(source, path) not in aliases]
-    return Listing(
+    return TreeListing(
         root=source,
         folders=tuple(_below(source, path) for path in folders),
         links=tuple(_below(source, path) for path in links),
@@ -165,7 +165,7 @@ HOST_FOLDER = "host"
 """The folder with all that is not for one target."""
 
 
-def place_files(listing: Listing, plan: SplitPlan) -> tuple[dict[str, str], tuple[str, ...]]:
+def place_files(listing: TreeListing, plan: SplitPlan) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the folder that each path of a tree goes to, and the paths for targets that are not kept.
 
     A link goes where its name says, or with the file that it leads to; further names of a file go with the first.
@@ -182,7 +182,7 @@ def place_files(listing: Listing, plan: SplitPlan) -> tuple[dict[str, str], tupl
     return folder_of, tuple(sorted(left_out))
 
 
-def _folder_of_link(listing: Listing, link: str, folder_of: Mapping[str, str], targets: set[str]) -> str | None:
+def _folder_of_link(listing: TreeListing, link: str, folder_of: Mapping[str, str], targets: set[str]) -> str | None:
     root = os.path.realpath(listing.root)
     aim = os.path.relpath(os.path.realpath(listing.root / link), root)
     if (folder := folder_of.get(aim)) is not None:
@@ -196,7 +196,7 @@ def _folder_of_link(listing: Listing, link: str, folder_of: Mapping[str, str], t
 class Placer:
     """Makes the files of new trees below ``made``, one folder for the host and one for each target."""
 
-    def __init__(self, listing: Listing, plan: SplitPlan, made: Path) -> None:
+    def __init__(self, listing: TreeListing, plan: SplitPlan, made: Path) -> None:
         self._listing, self._made = listing, made
         self._folder_of, left_out = place_files(listing, plan)
         self.left_out = frozenset(left_out)
@@ -362,7 +362,7 @@ def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
         return _report(listing, plan, sizes, checked)
 
 
-def _plan(source: Path, listing: Listing, choice: SplitChoice) -> SplitPlan:
+def _plan(source: Path, listing: TreeListing, choice: SplitChoice) -> SplitPlan:
     if not source.is_dir():
         plan = plan_split(listing.files, choice, subject=str(source))
         _require_split(source, plan)
@@ -404,7 +404,7 @@ def _require_binary(source: Path, data: Data) -> None:
         raise InputError(source, found, expected="a fat binary, a wheel or a folder")
 
 
-def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int] | None, checked: CheckedFiles) -> SplitReport:
+def _report(listing: TreeListing, plan: SplitPlan, sizes: dict[str, int] | None, checked: MendedFiles) -> SplitReport:
     report = make_report(msgspec.structs.replace(plan, left_out=place_files(listing, plan)[1]), sizes)
     wheels = inner_wheel_warnings(listing.root / file.path for file in plan.host)
     return msgspec.structs.replace(report, warnings=(*checked.warnings, *wheels), mended=checked.mended)
@@ -413,7 +413,7 @@ def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int] | None, che
 class _Splitting:
     """The writing of one tree."""
 
-    def __init__(self, listing: Listing, plan: SplitPlan, made: Path, order: SplitOrder) -> None:
+    def __init__(self, listing: TreeListing, plan: SplitPlan, made: Path, order: SplitOrder) -> None:
         self._listing, self._plan, self._order = listing, plan, order
         self._made = made
         self._placer = Placer(listing, plan, made)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.device.split.joining import CheckedFiles
+    from rocwheel.device.split.joining import MendedFiles
     from rocwheel.device.split.splitting import HostFile, SplitChoice, SplitPlan
     from rocwheel.device.split.units import PlannedArchive
     from rocwheel.device.split.wheel_metadata import FinishedWheel, WheelSplitOrder
@@ -513,7 +513,7 @@ def _report(
     wheels: SplitWheels,
     staying: tuple[StayingCode, ...],
     order: WheelSplitOrder,
-    checked: CheckedFiles,
+    checked: MendedFiles,
     earlier: EarlierSplit,
 ) -> WheelSplit:
     wheel, root, plan = wheels.wheel, wheels.root, wheels.plan

@@ -22,7 +22,7 @@ from rocwheel.binary.bundles.wrappers import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects import TargetId, is_code_object
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import KernelKey, Scheme, read_archive
-from rocwheel.binary.kpack.write import ArchiveFacts, KpackWriter, compress_kernel
+from rocwheel.binary.kpack.write import ArchiveSettings, KpackWriter, compress_kernel
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.patch import FilePatch
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rocwheel.binary.bundles.plain import BundleEntry
-    from rocwheel.binary.kpack.write import Sink
+    from rocwheel.binary.kpack.write import ArchiveSink
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.device.split.units import PlannedArchive, Unit
+    from rocwheel.device.split.units import BundleUnit, PlannedArchive
 
 
 _NOTABLE = 1 << 20
@@ -308,7 +308,7 @@ class Workers(msgspec.Struct, frozen=True):
 def write_archives(
     file: HostFile,
     choice: SplitChoice,
-    open_sink: Callable[[PlannedArchive], AbstractContextManager[Sink]],
+    open_sink: Callable[[PlannedArchive], AbstractContextManager[ArchiveSink]],
     workers: Workers,
 ) -> None:
     """Write all archives of a library to what ``open_sink`` opens, each of which is whole when its block ends well.
@@ -321,7 +321,7 @@ def write_archives(
     with file.content.view() as data, ExitStack() as stack:
         writers: dict[tuple[str, str], KpackWriter] = {}
         for archive in library.archives:
-            facts = ArchiveFacts(archive.group, archive.target, choice.scheme)
+            facts = ArchiveSettings(archive.group, archive.target, choice.scheme)
             sink = stack.enter_context(open_sink(archive))
             writers[archive.group, archive.target] = KpackWriter(sink, facts, name=archive.path)
         for made in work_in_order(workers.executor, _iter_work(data, library, writers, choice)):
@@ -360,7 +360,7 @@ def _compress(writer: KpackWriter, keys: tuple[KernelKey, ...], code: Data, choi
     return writer, keys, len(code), compress_kernel(code, choice.scheme, choice.level)
 
 
-def _iter_code(view: Data, unit: Unit) -> Iterator[tuple[BundleEntry, Data]]:
+def _iter_code(view: Data, unit: BundleUnit) -> Iterator[tuple[BundleEntry, Data]]:
     """Yield each entry of a unit with its code, in file order; that of a plain bundle is read by whoever uses it."""
     code = bytearray()
     ordered = sorted(unit.entries, key=lambda entry: entry.offset)

@@ -120,7 +120,7 @@ def search_path(binary: str, group: str, folder: str = ARCHIVE_FOLDER) -> str:
 _KINDS = frozenset({"hip", "hipv4"})
 
 
-class Unit(msgspec.Struct, frozen=True):
+class BundleUnit(msgspec.Struct, frozen=True):
     """A bundle, its number among those of the file, and the entries whose code goes into archives, in file order."""
 
     index: int
@@ -159,7 +159,7 @@ class Unit(msgspec.Struct, frozen=True):
         return dict(sizes)
 
 
-def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tuple[Unit, ...]:
+def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tuple[BundleUnit, ...]:
     """Read the units of a fat binary; with ``keep``, only the code that these targets need counts.
 
     Raises `NotSplittableError` for what archives can't hold and for a bundle that no wrapper points to, and
@@ -174,33 +174,33 @@ def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tup
     return units
 
 
-def by_form(units: Iterable[Unit]) -> dict[tuple[tuple[str, ...], bool], list[Unit]]:
+def by_form(units: Iterable[BundleUnit]) -> dict[tuple[tuple[str, ...], bool], list[BundleUnit]]:
     """Return the units by the form of their bundles: the ids that these name, in order, and how they are stored."""
-    found: dict[tuple[tuple[str, ...], bool], list[Unit]] = {}
+    found: dict[tuple[tuple[str, ...], bool], list[BundleUnit]] = {}
     for unit in units:
         found.setdefault(unit.form, []).append(unit)
     return found
 
 
-def size_checks(units: Sequence[Unit]) -> tuple[int, ...]:
+def size_checks(units: Sequence[BundleUnit]) -> tuple[int, ...]:
     """Return what `check_sizes` says of each entry of the bundles of ``units``, which all name the same."""
     columns = zip(*(unit.sizes for unit in units), strict=True)
     return tuple(check_sizes(zip((unit.index for unit in units), sizes, strict=True)) for sizes in columns)
 
 
-def wrapper_indices(fat: FatBinary, units: Iterable[Unit]) -> tuple[int, ...]:
+def wrapper_indices(fat: FatBinary, units: Iterable[BundleUnit]) -> tuple[int, ...]:
     """Return the index of its unit for each wrapper of the file, in their order."""
     index_at = {unit.bundle.start: unit.index for unit in units}
     return tuple(index_at[fat.start_of(wrapper)] for wrapper in fat.wrappers)
 
 
-def _unit(index: int, bundle: Bundle, keep: Sequence[TargetId]) -> Unit:
+def _unit(index: int, bundle: Bundle, keep: Sequence[TargetId]) -> BundleUnit:
     entries = [entry for entry in bundle.plain.device_entries if entry.size]
     for found, expected in _unsplittable(entries):
         raise NotSplittableError(bundle.place, found, expected=expected)
     needed = needed_code((entry.target for entry in entries if entry.target), keep) if keep else None
     kept = [entry for entry in entries if needed is None or entry.target in needed]
-    return Unit(index, bundle, tuple(kept))
+    return BundleUnit(index, bundle, tuple(kept))
 
 
 def _unsplittable(entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
@@ -224,11 +224,11 @@ def _reached(targets: Sequence[TargetId]) -> Iterator[int]:
         yield from code_keys(targets, processor, named_features(own)).values()
 
 
-class UnitGroup(msgspec.Struct, frozen=True):
+class BundleGroup(msgspec.Struct, frozen=True):
     """Units that exist for the same GPUs, in the order of their indices."""
 
     name: str
-    units: tuple[Unit, ...]
+    units: tuple[BundleUnit, ...]
     features: dict[str, frozenset[str]]
     """By base target, the features that some units name: kept, as each unit's keys depend on them."""
 
@@ -237,7 +237,7 @@ class UnitGroup(msgspec.Struct, frozen=True):
         """The base targets that there is an archive for."""
         return tuple(self.features)
 
-    def keys_of(self, unit: Unit, target: str) -> dict[int, list[str]]:
+    def keys_of(self, unit: BundleUnit, target: str) -> dict[int, list[str]]:
         """Return the keys of the code objects of ``unit`` in the archive for ``target``, by their numbers in it."""
         by_position: dict[int, list[str]] = defaultdict(list)
         for key, position in code_keys(unit.targets, target, self.features[target]).items():
@@ -250,24 +250,24 @@ class UnitGroup(msgspec.Struct, frozen=True):
         return tuple(sorted({str(key) for unit in self.units for key in code_keys(unit.targets, target, features)}))
 
 
-def group_units(units: Iterable[Unit], name: str, *, limit: int = ARCHIVE_LIMIT) -> tuple[UnitGroup, ...]:
+def group_units(units: Iterable[BundleUnit], name: str, *, limit: int = ARCHIVE_LIMIT) -> tuple[BundleGroup, ...]:
     """Return the groups of a library's units; the largest is called ``name``, others ``name-part2`` and so on.
 
     No archive of a group gets more than ``limit`` bytes, even if its code does not compress. Raises `KpackError` for a
     unit that alone has more.
     """
-    by_gpus: dict[frozenset[TargetId], list[Unit]] = defaultdict(list)
+    by_gpus: dict[frozenset[TargetId], list[BundleUnit]] = defaultdict(list)
     for unit in units:
         by_gpus[served_settings(unit.targets)].append(unit)
     alike = sorted(by_gpus.values(), key=lambda group: (-len(group), group[0].index))
     parts = [part for group in alike for part in _parted(group, limit)]
     return tuple(
-        UnitGroup(name if number == 1 else f"{name}-part{number}", tuple(part), _features(part))
+        BundleGroup(name if number == 1 else f"{name}-part{number}", tuple(part), _features(part))
         for number, part in enumerate(parts, 1)
     )
 
 
-def _features(units: Iterable[Unit]) -> dict[str, frozenset[str]]:
+def _features(units: Iterable[BundleUnit]) -> dict[str, frozenset[str]]:
     """Return the base targets of units in order, and of each the features that its targets name."""
     by_processor: dict[str, list[TargetId]] = defaultdict(list)
     for unit in units:
@@ -276,9 +276,9 @@ def _features(units: Iterable[Unit]) -> dict[str, frozenset[str]]:
     return {processor: named_features(by_processor[processor]) for processor in sorted(by_processor, key=sort_key)}
 
 
-def _parted(units: Sequence[Unit], limit: int) -> list[list[Unit]]:
+def _parted(units: Sequence[BundleUnit], limit: int) -> list[list[BundleUnit]]:
     shards = assign_shards([unit.reserved() for unit in units], limit=limit)
-    parts: list[list[Unit]] = [[] for _ in range(max(shards, default=-1) + 1)]
+    parts: list[list[BundleUnit]] = [[] for _ in range(max(shards, default=-1) + 1)]
     for unit, shard in zip(units, shards, strict=True):
         parts[shard].append(unit)
     return parts
@@ -298,7 +298,7 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     kernel_name: str
     fat: FatBinary
-    groups: tuple[UnitGroup, ...]
+    groups: tuple[BundleGroup, ...]
     folder: str = ARCHIVE_FOLDER
     """Where its archives go, below the root."""
 
@@ -312,7 +312,7 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def units(self) -> tuple[Unit, ...]:
+    def units(self) -> tuple[BundleUnit, ...]:
         """All units, in the order of their indices."""
         return tuple(sorted((unit for group in self.groups for unit in group.units), key=lambda unit: unit.index))
 
@@ -321,7 +321,7 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Bytes of all code objects that go into archives."""
         return sum(entry.size for group in self.groups for unit in group.units for entry in unit.entries)
 
-    def group_of(self) -> dict[int, UnitGroup]:
+    def group_of(self) -> dict[int, BundleGroup]:
         """Return the group of each unit by its index."""
         return {unit.index: group for group in self.groups for unit in group.units}
 

@@ -11,7 +11,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.device.split.join_tree import join_tree
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from rocwheel.device.split.splitting import SplitChoice
-from rocwheel.device.split.units import Unit
+from rocwheel.device.split.units import BundleUnit
 from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle, require_same_code, two_units
 from tests.support.kpack_files import make_kpack
 
@@ -27,7 +27,7 @@ def shifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     first, second = two_units()
     build_fat_library(tmp_path / "fat/lib/libx.so", [make_bundle(unit, "gfx906 gfx1030") for unit in range(2)])
     with monkeypatch.context() as patched:
-        patched.setattr(Unit, "spellings", ())
+        patched.setattr(BundleUnit, "spellings", ())
         split_tree(tmp_path / "fat", tmp_path / "out", SplitOrder(choice=SplitChoice()))
     tree = lay_over(tmp_path / "out", tmp_path / "tree")
     archives = {
