@@ -225,6 +225,14 @@ def test_a_program_is_led_to_site_packages_if_the_tags_name_its_python(tag: str,
     assert plan_of_program(tag, value or None).edits == {}
 
 
+@pytest.mark.parametrize("tag", ["py3-none", "cp39-abi3"])
+def test_a_program_of_several_pythons_loses_the_site_packages_that_none_has_and_keeps_that_of_one(tag: str) -> None:
+    assert [
+        edit.value for edit in plan_of_program(tag, "$ORIGIN/../lib/python3/site-packages/other/lib").edits.values()
+    ] == [""]
+    assert plan_of_program(tag, "$ORIGIN/../lib/python3.11/site-packages/other/lib").edits == {}
+
+
 def plan_of_program(tag: str, run_path: str | None) -> RepairPlan:
     """Return the plan for a wheel that has a program in its data, for the Python of a tag."""
     tool = program("../../../bin/tool", "libq.so", runpath=run_path)

@@ -16,6 +16,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.wheels.zip_directory import read_directory
 from tests.repair.wheels import repaired_plugin, with_members
 from tests.support.bills import pedigree, record_digest, with_bill
+from tests.support.environments import make_venv, pip_for
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.wheels import make_wheel, members
 
@@ -53,6 +54,33 @@ def test_wrong_run_paths_become_the_shortest_list_and_right_files_stay(
     info = {f"plugin-1.0.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD")}
     assert {name for name in before if before[name] != after[name]} == {"plugin/_wrong.so", *info}
     assert before.keys() == after.keys()
+
+
+@pytest.mark.parametrize(
+    ("tag", "run_path", "status"),
+    [("one Python", "/builds/x", 0), ("py3-none", "$ORIGIN/../lib/python3/site-packages/q", 1)],
+)
+def test_a_program_that_pip_installs_starts_or_is_reported(
+    run: Run, tmp_path: Path, tag: str, run_path: str, status: int
+) -> None:
+    source = "void q(void); int main(void) { q(); return 0; }"
+    library = build_tree(tmp_path / "tree", Lib("libq.so", source="void q(void) {}")) / "libq.so"
+    command = ["gcc", "-x", "c", "-", "-x", "none", "-o", str(tmp_path / "tool"), str(library)]
+    subprocess.run([*command, f"-Wl,-rpath,{run_path}"], check=True, input=source.encode())
+    files = {"demo-1.0.data/scripts/tool": tmp_path / "tool", "q/libq.so": library}
+    python = "cp{0}{1}-cp{0}{1}".format(*sys.version_info)
+    tag = f"{python if tag == 'one Python' else tag}-linux_x86_64"
+    wheel = make_wheel(tmp_path / "dist", "demo", files, tag=tag)
+    assert run("repair", wheel, "--dest-dir", tmp_path / "out").status == status
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    assert run("audit", repaired, "--select", "un*", "--select", "run-path-*").status == status
+    environment = make_venv(tmp_path / "env")
+    subprocess.run([*pip_for(environment), "install", "--quiet", "--no-index", str(repaired)], check=True)
+    tool = tmp_path / "env/bin/tool"
+    assert read_elf(tool.read_bytes(), name="tool").runpath == (
+        None if status else f"$ORIGIN/../lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/q"
+    )
+    assert (subprocess.run([tool], env={}, check=False, capture_output=True).returncode != 0) == (status != 0)
 
 
 def test_the_bill_of_materials_says_what_was_repaired(

@@ -69,6 +69,9 @@ _DEAD = re.compile(
 )
 _DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
 """Names of Bazel's folders that packages may have, too: they count below a package and above site-packages alone."""
+_NO_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?python3?/site-packages(/|$)")
+"""Site-packages without the minor version of a Python: no environment has it. ``lib`` may be that of the way up."""
+_ONE_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?(python|pypy)3\.[0-9]+t?/site-packages(/|$)")
 
 
 def split_run_path(text: str | None) -> tuple[str, ...]:
@@ -109,15 +112,22 @@ def lost_origin(entry: str) -> bool:
 def leads_nowhere(entry: str, folder: str) -> bool:
     """Return whether an entry of a file in ``folder`` is proved to lead to no library on a user's machine.
 
-    It leads to a folder that only builds have, to the one in which the process was started, or has lost its
-    ``$ORIGIN``. Weaker than `is_build_folder`, which judges by names that a user's folders may have as well
+    It leads to a folder that only builds or no environments have, to the one in which the process was started, or has
+    lost its ``$ORIGIN``. Weaker than `is_build_folder`, which judges by names that a user's folders may have as well
     (``/opt/site-packages``, ``/home/me/rocm/lib``, ``/workspace/rocm/lib``, or a package called ``sandbox``).
     """
     place = resolve_entry(entry, folder)
     if place is None:
         return not entry.startswith("/") or lost_origin(entry) or _DEAD.search(entry) is not None
+    if _NO_PYTHON.search(place):
+        return True
     below = place if place.startswith("..") else place.partition("/")[2]
     return _DEAD.search(place) is not None or _DEAD_IN_PACKAGE.search(below) is not None
+
+
+def names_one_python(place: str) -> bool:
+    """Return whether a folder, relative to site-packages, is below the site-packages of one version of Python."""
+    return _ONE_PYTHON.search(place) is not None
 
 
 def redundant_steps(entry: str, folder: str) -> list[str]:

@@ -21,6 +21,7 @@ from rocwheel.environment.run_path_entries import (
     goes_back,
     is_build_folder,
     is_python_build_folder,
+    names_one_python,
     resolve_entry,
     split_run_path,
 )
@@ -60,8 +61,13 @@ def _build_folders(subject: Subject) -> Iterator[Evidence]:
 
 
 def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
+    """Return whether the folder exists, or does under one of the Pythons that a wheel is for."""
     folder = resolve_entry(entry, file.folder)
-    return folder is not None and subject.has_folder(folder)
+    if folder is None:
+        return False
+    owner = subject.tree.owners.get(file.distribution)
+    is_for_several = owner is not None and not owner.layout.site
+    return subject.has_folder(folder) or (is_for_several and names_one_python(folder))
 
 
 def _repeated(subject: Subject) -> Iterator[Evidence]:
