@@ -4,47 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.frameworks.jax.callers import BUILD_PY, SETTINGS, VERSION_FILE, Plan, deprecate, replace_callers
+from rocwheel.frameworks.jax.callers import SETTINGS, VERSION_FILE, Plan, replace_callers
 from rocwheel.frameworks.jax.checkout import Checkout, SourceFile, Structure
 from rocwheel.frameworks.jax.editing import Draft, questions_in
-
-ASKED = "# rocwheel asks: does this image still need auditwheel or patchelf? No wheel of this repository\n#   does.\n"
-
-
-def after(path: str, text: str) -> str:
-    draft = Draft(Checkout({path: SourceFile(text)}))
-    plan = Plan(draft, Structure(*[""] * 5), {}, "")
-    deprecate(plan)
-    deprecate(plan)
-    return draft.text(path)
-
-
-@pytest.mark.parametrize(
-    ("before", "expected"),
-    [
-        (
-            "RUN apt-get install -y \\\n    git \\\n    patchelf \\\n    wget\n",
-            "RUN apt-get install -y \\\n    git \\\n    wget\n",
-        ),
-        ("RUN pip install \\\n    auditwheel>=6 \\\n    build\n", "RUN pip install \\\n    build\n"),
-        (
-            "RUN pip install auditwheel\nRUN apt install patchelf\n",
-            f"{ASKED}RUN pip install auditwheel\nRUN apt install patchelf\n",
-        ),
-        ("RUN apt install \\\n  patchelf\n", f"RUN apt install \\\n{ASKED}  patchelf\n"),
-        ("# patchelf\nRUN true\n", "# patchelf\nRUN true\n"),
-    ],
-)
-def test_tools_leave_images(before: str, expected: str) -> None:
-    assert after("docker/Dockerfile.builder", before) == expected
-
-
-def test_build_py_hands_its_command_line_to_the_translation() -> None:
-    assert (
-        'subprocess.call(["rocwheel", "jax", "translate", "--", "python", "build/build.py", *sys.argv[1:]])'
-        in after(BUILD_PY, "import argparse\n")
-    )
-
 
 SETTINGS_TEXT = """
 schema = 1

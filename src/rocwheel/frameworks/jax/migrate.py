@@ -1,9 +1,12 @@
-"""The migration of a checkout: what changes, phase by phase, what is asked, and how the changes are written."""
+"""The migration of a checkout, phase by phase: what each changes and asks, and how the changes are written."""
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 from contextlib import ExitStack, suppress
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,22 +14,66 @@ import msgspec
 
 from rocwheel.core.errors import InputError, ProblemsError, WorkError, write_error
 from rocwheel.core.writing import AtomicFile
-from rocwheel.frameworks.jax.callers import Plan, deprecate, untold_callers
+from rocwheel.frameworks.jax.bazel_files import (
+    StarlarkFile,
+    above,
+    added_load,
+    added_to_attribute,
+    attribute,
+    called,
+    config_options,
+    loaded_names,
+    rc_lines,
+    spliced,
+    string_attribute,
+    without_lines,
+    without_statement,
+    without_string,
+)
+from rocwheel.frameworks.jax.bazelrc import GeneratedFile, render_bazelrc
+from rocwheel.frameworks.jax.callers import (
+    BUILD_PY,
+    SETTINGS,
+    Plan,
+    callers,
+    replace_callers,
+    untold_callers,
+    users,
+)
 from rocwheel.frameworks.jax.checkout import (
+    BUILD_NAMES,
+    JAX_BUILD,
+    LINKING_RULES,
     WORKSPACE,
     GitCheckout,
     disk_file,
     find_structure,
+    is_linked,
+    jax_rules,
     read_checkout,
     read_jax_build,
+    strip_level,
 )
-from rocwheel.frameworks.jax.editing import Draft, Edit, FileChange, Question, questions_in, render_patch
-from rocwheel.frameworks.jax.phases import PATCH_NAME, prepare, remove, switch
+from rocwheel.frameworks.jax.editing import (
+    MARK,
+    Draft,
+    Edit,
+    FileChange,
+    Question,
+    ask,
+    questions_in,
+    render_patch,
+    text_patch,
+    without_question,
+)
+from rocwheel.frameworks.jax.settings_draft import BUILDERS, plugin_modules, settings_text
 from rocwheel.frameworks.jax.starlark import starlark_package
+from rocwheel.targets.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rocwheel.frameworks.jax.bazel_files import RcLine, Splice
     from rocwheel.frameworks.jax.checkout import Checkout
 
 
@@ -36,7 +83,6 @@ Phase = Literal[1, 2, 3, 4]
 LAST_PHASE: Phase = 4
 _SWITCHED: Phase = 2
 """The phase that replaces the calls of build.py."""
-_PHASES = (prepare, switch, deprecate, remove)
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -70,7 +116,11 @@ def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, jax: Path | None 
     package = starlark_package(git.root / WORKSPACE / "rocm_wheel", "workspace")
     is_patched = PATCH_NAME in git.committed.text(structure.jax)
     if structure.jax in git.dirty and jax is None and not is_patched:
-        _refuse_unsaid_source(git.root / structure.jax)
+        # The patch for @jax that a run before has made is not committed yet.
+        disk = disk_file(git.root / structure.jax)
+        if disk and PATCH_NAME in disk.text:
+            found = "names the patch for @jax that a run with --jax has made, which is not committed"
+            raise InputError(git.root / structure.jax, found, remedy="Commit it, or give the same --jax again.")
     build = read_jax_build(jax, git.committed, structure) if jax and not is_patched else ""
     rules = {name: file.text for name, file in package.files.items()}
     draft = Draft(git.committed)
@@ -80,17 +130,9 @@ def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, jax: Path | None 
 
 def run_phases(plan: Plan, phase: Phase = LAST_PHASE) -> None:
     """Edit the plan's draft up to a phase; raises `InputError` and `ProblemsError` for texts that can't be edited."""
-    for number, step in enumerate(_PHASES[:phase], 1):
+    for number, step in enumerate((prepare, switch, deprecate, remove)[:phase], 1):
         plan.draft.phase = number
         step(plan)
-
-
-def _refuse_unsaid_source(path: Path) -> None:
-    """Raise `InputError` if the patch for ``@jax`` was made by a run before, and isn't committed yet."""
-    disk = disk_file(path)
-    if disk and PATCH_NAME in disk.text:
-        found = "names the patch for @jax that a run with --jax has made, which is not committed"
-        raise InputError(path, found, remedy="Commit it, or give the same --jax again.")
 
 
 def _left(git: GitCheckout, draft: Draft, folder: Path) -> list[FileChange]:
@@ -146,7 +188,7 @@ def apply_changes(root: Path, changes: Sequence[FileChange]) -> None:
             target.commit()
     for change in changes:
         if change.after is None:
-            _delete(root, root / change.path)
+            _delete_on_disk(root, root / change.path)
 
 
 def _mode(path: Path, change: FileChange) -> int:
@@ -165,15 +207,11 @@ def _problems(root: Path, changes: Sequence[FileChange]) -> Iterator[WorkError]:
             yield WorkError(path, "has changed since it was read", remedy="Run the command again.")
         elif disk is not None and not path.stat().st_mode & _ANY_WRITE:
             yield WorkError(path, "is read-only", remedy="Make it writable (chmod u+w).")
-        elif not os.access(_nearest_folder(path), os.W_OK | os.X_OK):
+        elif not os.access(next(one for one in path.parents if one.is_dir()), os.W_OK | os.X_OK):
             yield WorkError(path, "is in a folder that can't be written", remedy="Check its permissions.")
 
 
-def _nearest_folder(path: Path) -> Path:
-    return next(parent for parent in path.parents if parent.is_dir())
-
-
-def _delete(root: Path, path: Path) -> None:
+def _delete_on_disk(root: Path, path: Path) -> None:
     """Delete a file, and the folders that it leaves empty, as git does."""
     try:
         path.unlink(missing_ok=True)
@@ -184,3 +222,353 @@ def _delete(root: Path, path: Path) -> None:
             if parent == root:
                 break
             parent.rmdir()
+
+
+FRAGMENT = f"{WORKSPACE}/rocm.bazelrc"
+"""What ``rocwheel jax bazelrc`` writes."""
+
+_IMPORT = "import %workspace%/rocm.bazelrc"
+_IMPORT_LINES = f"\n# Written by `rocwheel jax bazelrc`; it imports .bazelrc.user as the last of all.\n{_IMPORT}\n"
+_CONFIGURED = "%workspace%/.jax_configure.bazelrc"
+_USER = "%workspace%/.bazelrc.user"
+_OWN_CONFIGS = ("avx_posix", "native_arch_posix")
+
+
+def prepare(plan: Plan) -> None:
+    """Write the settings and the fragment, import it, and take out of ``.bazelrc`` what it brings."""
+    draft = plan.draft
+    if not draft.has(SETTINGS):
+        text = settings_text(draft.checkout, plan.structure)
+        draft.put(SETTINGS, text, "the build's settings, as .bazelrc, WORKSPACE and the builders had them")
+    settings = plan.settings
+    targets = parse_target_set(settings.targets, source=f"{SETTINGS}: targets")
+    fragment = GeneratedFile("Made by rocwheel jax bazelrc from rocm.toml;", render_bazelrc(settings, targets))
+    if not draft.has(FRAGMENT):
+        draft.put(FRAGMENT, fragment.text, "what build.py put on the command line, as configs of Bazel")
+    _edit_bazelrc(plan, {line.text.strip() for line in rc_lines(fragment.body)})
+
+
+def _edit_bazelrc(plan: Plan, brought: set[str]) -> None:
+    draft, path = plan.draft, plan.structure.bazelrc
+    text = draft.text(path)
+    if not any(line.command == "import" and line.options == ("%workspace%/rocm.bazelrc",) for line in rc_lines(text)):
+        text = without_lines(text, lambda line: line.command.endswith("import") and _CONFIGURED in line.options)
+        draft.put(path, text, "build.py wrote this file, from which every later build took every flag twice")
+        text = without_lines(text, lambda line: line.command.endswith("import") and _USER in line.options)
+        text = text.rstrip("\n") + "\n" + _IMPORT_LINES
+        draft.put(path, text, "the fragment is imported last, and imports .bazelrc.user after its configs")
+    text = without_lines(text, lambda line: line.config in _OWN_CONFIGS and line.text.strip() in brought)
+    draft.put(path, text, "the fragment has these configs")
+
+
+_CONFIGS = ("rocm", "rocm_base")
+_CONFIG = "rocm_build"
+_SETTING = re.compile(r"(--(?:repo_env|action_env|define)=[^=]+)=.*", re.DOTALL)
+_USE = re.compile(r"--config[= ](?:rocm|rocm_base)(?![\w.-])")
+
+
+def drop_overridden(plan: Plan) -> None:
+    """Take the lines out of ``.bazelrc`` whose variables ``rocm_build`` sets, unless a file uses those configs."""
+    path = plan.structure.bazelrc
+    if any(_uses(name, file.text) for name, file in callers(plan.draft.checkout) if name not in (path, FRAGMENT)):
+        return
+    again = {_name(option) for option in config_options(plan.draft.text(FRAGMENT)).get(_CONFIG, [])}
+
+    def is_overridden(line: RcLine) -> bool:
+        names = {_name(option) for option in line.options}
+        return line.config in _CONFIGS and bool(names) and "" not in names and names <= again
+
+    plan.draft.put(path, without_lines(plan.draft.text(path), is_overridden), "rocm_build of the fragment sets these")
+
+
+def _name(option: str) -> str:
+    """Return which variable an option sets, empty for an option that sets none."""
+    match = _SETTING.fullmatch(option)
+    return match[1] if match else ""
+
+
+def _uses(path: str, text: str) -> bool:
+    """Return whether a file builds by the old configs themselves, in more than comments."""
+    if path.endswith("bazelrc"):
+        return any(_USE.search(" ".join(line.options)) for line in rc_lines(text))
+    return any(_USE.search(line) and not line.lstrip().startswith("#") for line in text.splitlines())
+
+
+NO_SOLIB = '"no_solib_rpaths"'
+"""The feature of JAX's toolchains that keeps Bazel's own ``_solib_`` folders out of run paths, as a literal."""
+
+_RULES = "rocm_wheel:run_path.bzl"
+_FUNCTION = "wheel_run_path_linkopts"
+_JAX_RULES = ("nanobind_extension", "pybind_extension", "cc_binary")
+
+
+def run_path_splices(file: StarlarkFile, calls: list[ast.Call], folder: str, workspace: str = "") -> list[Splice]:
+    """Return what links libraries with the run path of a folder in site-packages; ``workspace`` names another one."""
+    label = f"@{workspace}//{_RULES}" if workspace else f"//{_RULES}"
+    splices: list[Splice] = []
+    for call in calls:
+        linkopts, features = attribute(call, "linkopts"), attribute(call, "features")
+        if linkopts is None or _FUNCTION not in file.source(linkopts):
+            splices += added_to_attribute(file, call, "linkopts", f'{_FUNCTION}("{folder}")')
+        if features is None or NO_SOLIB not in file.source(features):
+            splices += added_to_attribute(file, call, "features", NO_SOLIB, element=True)
+    return [*added_load(file, label, _FUNCTION), *splices] if splices else []
+
+
+def jax_patch(text: str, modules: list[str], folder: str, workspace: str, *, level: int = 1) -> str:
+    """Return the patch of JAX's BUILD file, with ``level`` folders before its name.
+
+    Raises `InputError` if the file doesn't link each of the modules.
+    """
+    file = StarlarkFile(f"@jax//{JAX_BUILD}", text)
+    rules = {string_attribute(call, "name"): call for call in file.calls(*_JAX_RULES) if is_linked(call)}
+    if missing := [name for name in modules if name.removesuffix(".so") not in rules and name not in rules]:
+        found = f"has no rule that links {', '.join(missing)}"
+        raise InputError(file.path, found, expected=f"one of {', '.join(_JAX_RULES)} for each")
+    calls = [call for name, call in rules.items() if f"{name.removesuffix('.so')}.so" in modules]
+    new = spliced(file, run_path_splices(file, calls, folder, workspace))
+    names = ("a/" * level + JAX_BUILD, "b/" * level + JAX_BUILD)
+    return text_patch(names, text, new)
+
+
+PATCH_NAME = "Set-run-paths-for-wheels.patch"
+"""How the name of the patch for ``@jax`` ends; a number stands before it, as before the others."""
+
+_WHEEL_RULES = f"{WORKSPACE}/rocm_wheel"
+_PATCHES = f"{WORKSPACE}/third_party/jax"
+_NUMBER = re.compile(r"(\d+)-")
+_NO_SOURCE = (
+    "where is the source of @jax? Its extension modules need their run paths by one more patch here: run `rocwheel jax "
+    "migrate --jax DIR` with a clone of JAX that has this commit, or with the folder external/jax below what "
+    "`bazel info output_base` prints."
+)
+
+
+def switch(plan: Plan) -> None:
+    """Add the rules, and link every library of the wheels with the run path of its place there."""
+    draft = plan.draft
+    for name, text in plan.rules.items():
+        if not draft.has(f"{_WHEEL_RULES}/{name}"):
+            draft.put(f"{_WHEEL_RULES}/{name}", text, "rules that link with the run path of a place in a wheel")
+    _declare(plan)
+    rocm = plan.settings.rocm_version
+    _set_run_paths(plan, f"{WORKSPACE}/pjrt", f"jax_plugins/xla_rocm{rocm}")
+    _set_run_paths(plan, f"{WORKSPACE}/jaxlib_ext", f"jax_rocm{rocm}_plugin")
+    _patch_jax(plan, f"jax_rocm{rocm}_plugin")
+    replace_callers(plan)
+
+
+def _declare(plan: Plan) -> None:
+    path = plan.structure.workspace
+    text = plan.draft.text(path)
+    if not any(True for _ in StarlarkFile(path, text).calls("rocm_wheel_repository")):
+        text = text.rstrip("\n") + "\n\n" + plan.declaration
+        plan.draft.put(path, text, "the repository that hands ROCM_WHEEL_RPATH to the rules")
+
+
+def _set_run_paths(plan: Plan, folder: str, place: str) -> None:
+    """Set the run paths of all libraries that are linked below a folder."""
+    for path in list(plan.draft.checkout.below(folder)):
+        if path.rpartition("/")[2] in BUILD_NAMES:
+            file = StarlarkFile(path, plan.draft.text(path))
+            calls = [call for call in file.calls(*LINKING_RULES) if is_linked(call)]
+            text = spliced(file, run_path_splices(file, calls, place))
+            plan.draft.put(path, text, f"linked with the run path of {place}, in place of patchelf")
+
+
+def _patch_jax(plan: Plan, place: str) -> None:
+    path, draft = plan.structure.jax, plan.draft
+    text = draft.text(path)
+    rule = next(jax_rules(StarlarkFile(path, text)))
+    if PATCH_NAME in text:
+        return
+    if not plan.jax_build:
+        if _NO_SOURCE not in " ".join(text.replace("#", " ").split()):
+            _ask_for_source(plan, StarlarkFile(path, text), rule)
+        return
+    file = StarlarkFile(path, without_question(text, _NO_SOURCE))
+    rule = next(jax_rules(file))
+    name = f"{_next_number(plan):04}-{PATCH_NAME}"
+    level = strip_level(file, rule)
+    patch = jax_patch(plan.jax_build, plugin_modules(), place, plan.structure.workspace_name, level=level)
+    draft.put(f"{_PATCHES}/{name}", patch, "the extension modules are linked with their run path, in place of patchelf")
+    label = f'"//third_party/jax:{name}"'
+    draft.put(
+        path, spliced(file, added_to_attribute(file, rule, "patches", label, element=True)), "one more patch for @jax"
+    )
+
+
+def _ask_for_source(plan: Plan, file: StarlarkFile, rule: ast.Call) -> None:
+    """Ask above the rule for ``@jax`` where its source is."""
+    text = spliced(file, [above(file, rule, ask(_NO_SOURCE))])
+    plan.draft.put(file.path, text, "only @jax's source decides this patch")
+
+
+def _next_number(plan: Plan) -> int:
+    names = [path.rpartition("/")[2] for path in plan.draft.checkout.below(_PATCHES)]
+    return 1 + max((int(match[1]) for name in names if (match := _NUMBER.match(name))), default=0)
+
+
+_STUB = '''"""Says what this command line became: the wheels are built by Bazel's own settings and rocwheel."""
+
+import subprocess
+import sys
+
+sys.exit(subprocess.call(["rocwheel", "jax", "translate", "--", "python", "build/build.py", *sys.argv[1:]]))
+'''
+_PACKAGE = re.compile(r"[ \t]+(?:auditwheel|patchelf)(?:[=<>~!][^ \t\\]*)?[ \t]*\\?")
+_ANY_TOOL = re.compile(r"\b(?:auditwheel|patchelf)\b")
+_INSTALL = "does this image still need auditwheel or patchelf? No wheel of this repository does."
+
+
+def deprecate(plan: Plan) -> None:
+    """Let ``build.py`` print the translation, and take the tools out of the images."""
+    if plan.draft.has(BUILD_PY):
+        plan.draft.put(BUILD_PY, _STUB, "prints the translation of its own command line for one release")
+    for path in sorted(plan.draft.checkout.files):
+        if "Dockerfile" in path.rpartition("/")[2]:
+            text = "".join(_without_tools(plan.draft.text(path)))
+            plan.draft.put(path, text, "no wheel needs patchelf or auditwheel any more")
+
+
+def _without_tools(text: str) -> Iterator[str]:
+    """Yield the lines without the packages that stand on a line of their own; the others are asked about."""
+    asked = _INSTALL in " ".join(text.replace("#", " ").split())
+    for line in StringIO(text):
+        if _PACKAGE.fullmatch(line.rstrip("\n")) and line.rstrip().endswith("\\"):
+            continue
+        if _ANY_TOOL.search(line) and not line.lstrip().startswith("#") and not asked:
+            asked = True
+            yield ask(_INSTALL)
+        yield line
+
+
+_TOOLS = ("jaxlib_ext/tools", "pjrt/tools")
+_TEMPLATES = (
+    "jax_plugins/rocm/plugin_pyproject.toml",
+    "jax_plugins/rocm/plugin_setup.py",
+    "pjrt/python/pyproject.toml",
+    "pjrt/python/setup.py",
+)
+_SCRIPTS = ("build/rocm/tools/fixwheel.py", "build/tools/utils.py")
+_OLD_TARGETS = ("build_gpu_kernels_wheel", "build_gpu_plugin_wheel", "build_utils")
+_LICENSE = "LICENSE.txt"
+
+
+def remove(plan: Plan) -> None:
+    """Delete build.py, the builders with their targets, and the templates, each if nothing else uses it."""
+    _delete_unused(plan, BUILD_PY, "rocwheel jax translate knows its command lines")
+    for path in _SCRIPTS:
+        _delete_unused(plan, f"{WORKSPACE}/{path}", "nothing is left for it to do")
+    drop_overridden(plan)
+    if _asked_about_users(plan):
+        return
+    for folder in _TOOLS:
+        _remove_targets(plan, f"{WORKSPACE}/{folder}")
+    for path in (*BUILDERS, *(f"{folder}/build_utils.py" for folder in _TOOLS)):
+        plan.draft.delete(f"{WORKSPACE}/{path}", "rocwheel jax wheel assembles the wheels")
+    for path in _TEMPLATES:
+        _delete_exported(plan, f"{WORKSPACE}/{path}", "the descriptions of the wheels say this")
+
+
+def _delete_unused(plan: Plan, path: str, reason: str) -> None:
+    """Delete a file that no other one calls; ask there otherwise."""
+    if not plan.draft.has(path):
+        return
+    if not users(plan.draft.checkout, path):
+        plan.draft.delete(path, reason)
+
+
+def _asked_about_users(plan: Plan) -> bool:
+    """Ask in every BUILD file that uses an old builder what becomes of its targets; return whether one does."""
+    found = False
+    for path, source in callers(plan.draft.checkout):
+        text = source.text
+        if path.rpartition("/")[2] not in BUILD_NAMES:
+            continue
+        file = StarlarkFile(path, text)
+        labels = _builder_labels(path.rpartition("/")[0].removeprefix(WORKSPACE).strip("/"))
+        others = [node for node in file.tree.body if _target(node) not in _OLD_TARGETS]
+        using = [node for node in others if any(label in file.source(node) for label in labels)]
+        found = found or bool(using)
+        if using and MARK not in text:
+            question = (
+                "who builds these targets? They run the old wheel builders, which stay as long as they do; the rule "
+                "rocm_wheel of //rocm_wheel makes wheels as build actions, too."
+            )
+            plan.draft.put(path, spliced(file, [above(file, using[0], ask(question))]), "these use the old builders")
+    return found
+
+
+def _builder_labels(package: str) -> list[str]:
+    """Return how the old builders are named in a package."""
+    labels = [f"{folder}:{target}" for folder in _TOOLS for target in _OLD_TARGETS]
+    return [*labels, *(f'":{target}"' for target in _OLD_TARGETS if package in _TOOLS)]
+
+
+def _remove_targets(plan: Plan, folder: str) -> None:
+    """Take the old builder and its library out of a package, with the loads and lists that only they used."""
+    path = _build_file(plan, folder)
+    if not path:
+        return
+    file = StarlarkFile(path, plan.draft.text(path))
+    gone = [node for node in file.tree.body if _target(node) in _OLD_TARGETS]
+    if not gone:
+        return
+    left = [node for node in file.tree.body if node not in gone]
+    used, no_longer = _used_names(left), _used_names(gone)
+    unused = [node for node in left if (names := _defined_names(node)) & no_longer and not names & used]
+    text = spliced(file, [without_statement(file, node) for node in (*gone, *unused)]).rstrip("\n") + "\n"
+    if plan.draft.has(f"{folder}/{_LICENSE}") and _LICENSE not in text:
+        text += f'\nexports_files(["{_LICENSE}"])\n'
+    plan.draft.put(path, text, "rocwheel jax wheel takes the libraries themselves; Bazel builds those")
+
+
+def _build_file(plan: Plan, folder: str) -> str:
+    """Return the path of a package's file, empty if there is none."""
+    return next((path for name in BUILD_NAMES if plan.draft.has(path := f"{folder}/{name}")), "")
+
+
+def _used_names(nodes: list[ast.stmt]) -> set[str]:
+    names = (name for node in nodes for name in ast.walk(node) if isinstance(name, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Load)}
+
+
+def _defined_names(node: ast.stmt) -> set[str]:
+    """Return the names that a load or an assignment at the top defines."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return {*loaded_names(node), *(target.id for target in targets if isinstance(target, ast.Name))}
+
+
+def _target(node: ast.stmt) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return string_attribute(node.value, "name")
+    return ""
+
+
+def _delete_exported(plan: Plan, path: str, reason: str) -> None:
+    """Delete a file that other packages took by its label, if none does any more."""
+    folder, _, name = path.rpartition("/")
+    label = f"{folder.removeprefix(WORKSPACE + '/')}:{name}"
+    if not plan.draft.has(path) or any(label in file.text for _, file in callers(plan.draft.checkout)):
+        return
+    plan.draft.delete(path, reason)
+    if build := _build_file(plan, folder):
+        _remove_export(plan, build, name)
+        left = StarlarkFile(build, plan.draft.text(build)).tree.body
+        is_bare = all(called(node) in ("load", "licenses", "package") for node in left)
+        if is_bare and list(plan.draft.checkout.below(folder)) == [build]:
+            plan.draft.delete(build, "the package is empty")
+
+
+def _remove_export(plan: Plan, path: str, name: str) -> None:
+    """Take a deleted file out of a package's exports, and the exports out if they are empty then."""
+    file = StarlarkFile(path, plan.draft.text(path))
+    for node in file.tree.body:
+        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node) == "exports_files"):
+            continue
+        items = next((arg for arg in node.value.args if isinstance(arg, ast.List)), None)
+        if items is None or not (splices := without_string(file, items, name)):
+            continue
+        text = spliced(file, [without_statement(file, node)] if len(items.elts) == 1 else splices)
+        plan.draft.put(path, text.rstrip("\n") + "\n", f"{name} is gone")
