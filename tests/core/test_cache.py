@@ -24,10 +24,9 @@ from rocwheel.core.cache import (
     CachePlace,
     DamagedEntryError,
     Entry,
-    NotRemoved,
     Pruned,
     Store,
-    Unreadable,
+    Trouble,
     Verified,
     cache_folder,
     cache_limit,
@@ -267,7 +266,7 @@ def test_a_folder_with_files_in_the_place_of_an_entry_is_told_and_stays(tmp_path
     put_instead(paths[1], "full folder")
     place = str(paths[1])
     assert verify(tmp_path) == Verified(2, SIZE, (place,), (place,))
-    stuck = (NotRemoved(place, "Directory not empty"),)
+    stuck = (Trouble(place, "Directory not empty"),)
     assert prune(tmp_path, 1 << 20) == Pruned(left=2, left_bytes=SIZE, not_removed=stuck)
     assert (paths[1] / "notes.txt").exists()
 
@@ -286,7 +285,7 @@ def test_verifying_keeps_what_it_cannot_read(tmp_path: Path, monkeypatch: pytest
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", refuse(errno.EMFILE))
         found = verify(tmp_path)
-    assert found == Verified(1, SIZE, unreadable=(Unreadable(str(path), "Too many open files"),))
+    assert found == Verified(1, SIZE, unreadable=(Trouble(str(path), "Too many open files"),))
     assert verify(tmp_path) == Verified(1, SIZE)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def test_a_file_of_a_folder_that_was_fetched_has_its_url_and_a_whole_path_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_placeholders, "_stand_ins", {})
+    monkeypatch.setattr(remote_placeholders, "_names", {})
     (tmp_path / "x-1.0.whl").touch()
     remote_placeholders.show_as(tmp_path, "https://host/dist")
     assert remote_placeholders.place_of("x-1.0.whl") == "https://host/dist/x-1.0.whl"

@@ -16,7 +16,7 @@ from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.output import print_json, setup_logging
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
-from rocwheel.core.cache import LIMIT_VARIABLE, Unreadable, Verified, packed_cache, parse_size, read_contents
+from rocwheel.core.cache import LIMIT_VARIABLE, Trouble, Verified, packed_cache, parse_size, read_contents
 from rocwheel.core.cache import prune as prune_folder
 from rocwheel.core.cache import verify as verify_folder
 from rocwheel.core.cache_folders import fetched_cache, list_folders, prune_folders, published_cache
@@ -52,7 +52,7 @@ class _Info(msgspec.Struct, frozen=True):
     published_folder: str = ""
     published: int = 0
     published_bytes: int = 0
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[Trouble, ...] = ()
 
 
 @cache_app.command()

@@ -35,7 +35,7 @@ import msgspec
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import quoted
 from rocwheel.core.progress import SILENT, Progress, tracked
-from rocwheel.core.scratch import make_scratch_file, remove_abandoned
+from rocwheel.core.scratch import make_scratch_file, remove_abandoned, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -176,16 +176,8 @@ class KeptEntry(msgspec.Struct, frozen=True, order=True):
         return bytes.fromhex(path.parent.name + path.name)
 
 
-class Unreadable(msgspec.Struct, frozen=True):
-    """An entry, or a folder of some, that could not be read, so that nobody knows whether its bytes are right."""
-
-    path: str
-    reason: str
-    """What the system said."""
-
-
-class NotRemoved(msgspec.Struct, frozen=True):
-    """An entry that should have gone and could not be removed."""
+class Trouble(msgspec.Struct, frozen=True):
+    """An entry, or a folder of some, that could not be read or removed; nobody knows whether its bytes are right."""
 
     path: str
     reason: str
@@ -196,7 +188,7 @@ class Contents(msgspec.Struct, frozen=True):
     """The entries of a cache, those that were not used for longest first."""
 
     entries: tuple[KeptEntry, ...] = ()
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[Trouble, ...] = ()
     """Folders whose entries are not among them."""
 
 
@@ -207,9 +199,9 @@ class Pruned(msgspec.Struct, frozen=True):
     removed_bytes: int = 0
     left: int = 0
     left_bytes: int = 0
-    not_removed: tuple[NotRemoved, ...] = ()
+    not_removed: tuple[Trouble, ...] = ()
     """Those of the entries left that should have gone."""
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[Trouble, ...] = ()
     """Folders that stay as they are, and are not counted."""
 
 
@@ -222,7 +214,7 @@ class Verified(msgspec.Struct, frozen=True):
     """Paths of those whose bytes are not what was written."""
     not_removed: tuple[str, ...] = ()
     """Those of the damaged ones that could not be removed."""
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[Trouble, ...] = ()
     """Those that stay as they are, and folders whose entries were not looked at."""
 
 
@@ -232,34 +224,25 @@ def read_contents(folder: Path) -> Contents:
     Entries that vanish meanwhile are passed over, and so is everything without the name of an entry. Folders in it that
     can't be read are returned. Raises `InputError` where the folder itself can't be read.
     """
-    found = [_entries_of(place) for place in _folders(folder)]
-    entries = sorted(entry for those in found if isinstance(those, list) for entry in those)
-    return Contents(tuple(entries), tuple(place for place in found if isinstance(place, Unreadable)))
+    entries: list[KeptEntry] = []
+    unreadable: list[Trouble] = []
+    for place in _folders(folder):
+        try:
+            with os.scandir(place) as found:
+                entries += [kept for entry in found if _is_name(entry.name, _NAME) for kept in _kept_entries(entry)]
+        except (FileNotFoundError, NotADirectoryError):  # noqa: PERF203  # folders are few
+            continue
+        except OSError as e:
+            unreadable.append(Trouble(str(place), e.strerror or str(e)))
+    return Contents(tuple(sorted(entries)), tuple(unreadable))
 
 
-def _entries_of(place: Path) -> list[KeptEntry] | Unreadable:
-    try:
-        return _scan(place)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as e:
-        return Unreadable(str(place), e.strerror or str(e))
-
-
-def _scan(place: Path) -> list[KeptEntry]:
-    found = []
-    with os.scandir(place) as entries:
-        for entry in entries:
-            if _is_name(entry.name, _NAME):
-                with suppress(FileNotFoundError):
-                    found.append(_kept_entry(entry))
-    return found
-
-
-def _kept_entry(entry: os.DirEntry[str]) -> KeptEntry:
-    status = entry.stat(follow_symlinks=False)
-    is_file = stat.S_ISREG(status.st_mode)
-    return KeptEntry(status.st_mtime, status.st_size if is_file else 0, entry.path, is_file)
+def _kept_entries(entry: os.DirEntry[str]) -> Iterator[KeptEntry]:
+    """Yield what an entry is, nothing for one that goes meanwhile."""
+    with suppress(FileNotFoundError):
+        status = entry.stat(follow_symlinks=False)
+        is_file = stat.S_ISREG(status.st_mode)
+        yield KeptEntry(status.st_mtime, status.st_size if is_file else 0, entry.path, is_file)
 
 
 def _folders(folder: Path) -> Iterator[Path]:
@@ -294,7 +277,7 @@ def prune(folder: Path, limit: int) -> Pruned:
         try:
             remove_entry(Path(entry.path))
         except OSError as e:
-            stuck.append(NotRemoved(entry.path, e.strerror or str(e)))
+            stuck.append(Trouble(entry.path, e.strerror or str(e)))
         else:
             count, removed_bytes = count + 1, removed_bytes + entry.size
     left, left_bytes = len(contents.entries) - count, total - removed_bytes
@@ -319,12 +302,12 @@ def verify(folder: Path, progress: Progress = SILENT) -> Verified:
     reading = tracked(progress, "reading the cache", entries, [entry.size for entry in entries])
     faults = [fault for entry in reading if (fault := _find_fault(entry))]
     damaged = tuple(fault for fault in faults if isinstance(fault, str))
-    unreadable = (*contents.unreadable, *(fault for fault in faults if isinstance(fault, Unreadable)))
+    unreadable = (*contents.unreadable, *(fault for fault in faults if isinstance(fault, Trouble)))
     left = tuple(path for path in damaged if not _is_removed(path))
     return Verified(len(entries), sum(entry.size for entry in entries), damaged, left, unreadable)
 
 
-def _find_fault(entry: KeptEntry) -> str | Unreadable | None:
+def _find_fault(entry: KeptEntry) -> str | Trouble | None:
     """Return the path of a damaged entry, or why one can't be read; None for one that is sound, or gone."""
     if not entry.is_file:
         return entry.path
@@ -335,7 +318,7 @@ def _find_fault(entry: KeptEntry) -> str | Unreadable | None:
     except DamagedEntryError:
         return entry.path
     except OSError as e:  # such as too many open files: nothing is known of its bytes
-        return Unreadable(entry.path, e.strerror or str(e))
+        return Trouble(entry.path, e.strerror or str(e))
     return None
 
 
@@ -442,8 +425,8 @@ class Store:
         descriptor, name = _with_parent(path, lambda: make_scratch_file(path))
         try:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
-                for part in (head, data):
-                    _write_all(file.fileno(), memoryview(part))
+                write_all(file, head)
+                write_all(file, data)
                 # The lock that scratch files have ends with the file's closing: until then nobody takes it for a rest.
                 Path(name).replace(path)
         except BaseException:
@@ -522,11 +505,6 @@ def _read(path: Path) -> bytearray:
         while rest and (count := file.readinto(rest)):
             rest = rest[count:]
         return data[: len(data) - len(rest)] if rest else data
-
-
-def _write_all(descriptor: int, rest: memoryview) -> None:
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _note_use(path: Path) -> None:

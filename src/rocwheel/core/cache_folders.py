@@ -18,9 +18,14 @@ import msgspec
 
 from rocwheel.core.cache import Pruned, cache_folder
 from rocwheel.core.errors import InputError, read_error, write_error
+from rocwheel.core.scratch import is_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_LOCK = fcntl.LOCK_EX | fcntl.LOCK_NB
 
 
 class KeptFolder(msgspec.Struct, frozen=True, order=True):
@@ -29,16 +34,6 @@ class KeptFolder(msgspec.Struct, frozen=True, order=True):
     used: float
     size: int
     path: str
-
-
-def open_folder(folder: Path) -> int:
-    """Return a descriptor of a folder; raise `OSError` where there is none."""
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-def lock_folder(descriptor: int) -> None:
-    """Lock a folder; raises `BlockingIOError` where another one does, another `OSError` where there are no locks."""
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def list_folders(place: Path) -> list[KeptFolder]:
@@ -83,12 +78,12 @@ def prune_folders(place: Path, limit: int, *, needs_lock: bool = True) -> Pruned
 
 def _is_removed(folder: Path, *, needs_lock: bool) -> bool:
     try:
-        descriptor = open_folder(folder)
+        descriptor = os.open(folder, _FOLDER)
     except OSError:
         return False
     try:
         if needs_lock:
-            lock_folder(descriptor)
+            fcntl.flock(descriptor, _LOCK)
         shutil.rmtree(folder)
     except OSError:
         return False
@@ -123,37 +118,30 @@ _claimed: dict[Path, int] = {}
 def _is_claimed(folder: Path) -> bool:
     """Make a folder if it is not there, and return whether this process has its lock, as far as there are locks."""
     try:
-        while (descriptor := _open_made(folder)) is None or not _is_at(descriptor, folder):
-            pass  # another process has pruned it meanwhile
-    except BlockingIOError:
-        return False
+        while True:
+            folder.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):  # another process has pruned it meanwhile
+                descriptor = os.open(folder, _FOLDER)
+                is_locked = _lock(descriptor)
+                if is_locked and is_at(descriptor, folder):
+                    _claimed[folder] = descriptor
+                    return True
+                os.close(descriptor)
+                if not is_locked:
+                    return False
     except OSError as e:
         raise write_error(folder, e) from e
-    _claimed[folder] = descriptor
+
+
+def _lock(descriptor: int) -> bool:
+    """Return whether no other process has the lock of a folder; some network file systems have no locks."""
+    try:
+        fcntl.flock(descriptor, _LOCK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
     return True
-
-
-def _open_made(folder: Path) -> int | None:
-    """Return what `_open_locked` does for a folder that is made if need be; none if it goes again at once."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        descriptor = open_folder(folder)
-        try:
-            lock_folder(descriptor)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise
-        except OSError:  # some network file systems have no locks
-            pass
-        return descriptor
-    return None
-
-
-def _is_at(descriptor: int, folder: Path) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(descriptor), folder.stat())
-    os.close(descriptor)
-    return False
 
 
 _LIMIT = 100 * 10**6

@@ -117,7 +117,7 @@ def name_fault(name: str) -> str:
         return f"is that of the device {name.partition('.')[0].rstrip(' ').upper()} on Windows"
     if (length := path_length(name)) > _LONGEST_NAME:
         return f"has {length} characters, and names on Windows at most {_LONGEST_NAME}"
-    return "" if _is_unicode(name) else "is not UTF-8, and names on Windows are Unicode"
+    return "" if is_utf8(name) else "is not UTF-8, and names on Windows are Unicode"
 
 
 def _refused_sign(name: str) -> str:
@@ -132,10 +132,6 @@ def path_fault(path: str) -> str:
         if name not in {".", ".."} and (fault := name_fault(name)):
             return f"{name!r} {fault}"
     return ""
-
-
-def _is_unicode(text: str) -> bool:
-    return not any(0xD800 <= ord(sign) <= 0xDFFF for sign in text)
 
 
 def path_length(path: str) -> int:

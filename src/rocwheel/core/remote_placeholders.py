@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 if TYPE_CHECKING:
@@ -31,13 +31,12 @@ class ByteSource(Protocol):
         """Take note that these ranges will be read soon."""
 
 
-class _StandIn(NamedTuple):
-    source: ByteSource
-    name: str
-
-
-_stand_ins: dict[str, _StandIn] = {}
-_places: dict[str, Callable[[str], ByteSource]] = {}
+_sources: dict[str, ByteSource] = {}
+"""By the path of the file that stands for one."""
+_openers: dict[str, Callable[[str], ByteSource]] = {}
+"""By the beginning of paths."""
+_names: dict[str, str] = {}
+"""What is shown in place of a path."""
 
 
 @contextmanager
@@ -46,14 +45,16 @@ def registered(path: Path, source: ByteSource | None, name: str) -> Iterator[Non
 
     The file is made if there is a source. It is absolute, without links on its way.
     """
+    _names[str(path)] = name
     if source is not None:
         with path.open("wb") as file:
             file.truncate(source.size)
-    _stand_ins[str(path)] = _StandIn(source, name) if source is not None else _StandIn(_NONE, name)
+        _sources[str(path)] = source
     try:
         yield
     finally:
-        del _stand_ins[str(path)]
+        del _names[str(path)]
+        _sources.pop(str(path), None)
 
 
 def stand_below(start: str, open_source: Callable[[str], ByteSource]) -> None:
@@ -61,19 +62,19 @@ def stand_below(start: str, open_source: Callable[[str], ByteSource]) -> None:
 
     There is no file: such paths are for `rocwheel.core.reading` alone.
     """
-    _places[start] = open_source
+    _openers[start] = open_source
 
 
 def show_as(folder: Path, name: str) -> None:
     """Have a folder of files that were brought from elsewhere shown as ``name``, as long as the process lasts."""
-    _stand_ins[str(folder)] = _StandIn(_NONE, name)
+    _names[str(folder)] = name
 
 
 def source_at(path: str) -> ByteSource | None:
     """Return what the file at a path stands for; none for a file that has its bytes itself."""
-    if _stand_ins and (found := _stand_ins.get(path)) is not None and found.source is not _NONE:
-        return found.source
-    return next((open_source(path) for start, open_source in [*_places.items()] if path.startswith(start)), None)
+    if source := _sources.get(path):
+        return source
+    return next((open_source(path) for start, open_source in [*_openers.items()] if path.startswith(start)), None)
 
 
 def prefetch(path: str, ranges: Iterable[tuple[int, int]]) -> None:
@@ -84,8 +85,8 @@ def prefetch(path: str, ranges: Iterable[tuple[int, int]]) -> None:
 
 def shown(text: str) -> str:
     """Return a text with the names of what is elsewhere in place of the paths of the files that stand for it."""
-    for path, stand_in in _stand_ins.items():
-        text = text.replace(path, stand_in.name)
+    for path, name in _names.items():
+        text = text.replace(path, name)
     return text
 
 
@@ -93,29 +94,12 @@ def place_of(file: str) -> str:
     """Return the URL that a file of this name stands for; the name itself if it stands for none, or is a whole path."""
     if os.path.isabs(file):  # noqa: PTH117
         return file
-    for path, stand_in in _stand_ins.items():
+    for path, name in _names.items():
         if os.path.basename(path) == file:  # noqa: PTH119  # asked for each finding
-            return stand_in.name
+            return name
         if os.path.isfile(os.path.join(path, file)):  # noqa: PTH113, PTH118
-            return f"{stand_in.name}/{quote(file)}"
+            return f"{name}/{quote(file)}"
     return file
-
-
-class _Nothing:
-    """The source of a file that was brought here as a whole, and is only shown under another name."""
-
-    size = 0
-
-    def read(self, start: int, stop: int) -> bytes:
-        """Return nothing."""
-        del start, stop
-        return b""
-
-    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Ignore the ranges."""
-
-
-_NONE = _Nothing()
 
 
 class SourceFile(io.RawIOBase):

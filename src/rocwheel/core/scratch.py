@@ -95,7 +95,7 @@ def temporary_folder() -> str:
     return named
 
 
-def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+def write_all(file: IO[bytes], data: bytes | bytearray | memoryview) -> None:
     """Write all of ``data`` to an unbuffered ``file``, where one write may take less; raise `OSError` if it can't."""
     rest = memoryview(data)
     while rest:
@@ -351,7 +351,7 @@ def _lock(folder: Path, timeout: float, silence: float, on_no_lock: Callable[[OS
                 return descriptor
             os.close(descriptor)
         else:
-            if _is_at(descriptor, folder):
+            if is_at(descriptor, folder):
                 return descriptor
             os.close(descriptor)  # removed, and perhaps made again, before it was locked
             continue
@@ -370,7 +370,8 @@ def _warn(folder: Path, error: OSError) -> None:
     logger.warning("%s: can't be locked (%s), so let no two runs write it at the same time", folder, error.strerror)
 
 
-def _is_at(descriptor: int, folder: Path) -> bool:
+def is_at(descriptor: int, folder: Path) -> bool:
+    """Return whether an open folder still has its name."""
     try:
         return os.path.samestat(os.fstat(descriptor), folder.stat())
     except OSError:

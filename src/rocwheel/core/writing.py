@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 from rocwheel.core.errors import InputError, WorkError, read_error, write_error
 from rocwheel.core.reading import FileStamp, read_at
 from rocwheel.core.scratch import make_scratch_file, scratch_folder
+from rocwheel.core.symlinks import MAX_LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -78,8 +79,6 @@ def check_other(output: Path, given: Path | None, what: str) -> None:
 
 
 _WRITEBACK_STEP = 16 << 20
-_MOST_LINKS = 40
-"""That Linux follows, path_resolution(7)."""
 
 
 class AtomicFile:
@@ -222,7 +221,7 @@ def _leads_to_open_file(path: Path) -> bool:
 
     Whatever that file is, its name there is a link of the system, which others need.
     """
-    for _ in range(_MOST_LINKS):
+    for _ in range(MAX_LINKS):
         if path.parent.resolve().is_relative_to("/proc"):
             return True
         if not path.is_symlink():

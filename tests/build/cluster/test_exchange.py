@@ -125,14 +125,14 @@ def test_a_worker_makes_no_folder_anew_that_went_with_its_build(exchange: Exchan
 def test_a_worker_keeps_nothing_of_the_builds_that_it_took_part_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_placeholders, "_places", {})
+    monkeypatch.setattr(remote_placeholders, "_openers", {})
     for number in range(5):
         attach_exchanges()
         made = Exchange(str(tmp_path / f"inputs/{number}"))
         source = FileRange(made.input_path(1, 4), 0, 4, FileStamp(0, 0, 0, 0, 0, 1))
         made.put_chunk(source.path, 0, b"dat%d" % number)
         assert source.read() == b"dat%d" % number
-    assert len(remote_placeholders._places) == 1
+    assert len(remote_placeholders._openers) == 1
 
 
 def test_small_files_are_staged_in_time_that_grows_with_their_number_alone(exchange: Exchange, tmp_path: Path) -> None:
