@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from typer.main import get_command
-
 from rocwheel import cli
 
 
@@ -19,6 +17,5 @@ def options(command: Any, name: str) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    # Earlier versions register all commands when they are imported.
-    getattr(cli, "load_commands", lambda: None)()
-    print(json.dumps(options(get_command(cli.app), "rocwheel")))
+    cli.load_commands()
+    print(json.dumps(options(cli.app, "rocwheel")))

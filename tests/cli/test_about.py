@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from rocwheel import __version__
 from rocwheel.cli import load_commands
@@ -38,7 +38,7 @@ def test_json_has_the_versions_of_rocwheel_python_and_codecs() -> None:
     assert document["cpus"] == len(os.sched_getaffinity(0))
     assert list(document["codecs"]) == ["deflate", "zlib-ng", "zlib", "zstd"]
     assert "not installed" not in document["codecs"].values()
-    assert list(document["packages"]) == ["msgspec", "packaging", "rich", "typer"]
+    assert list(document["packages"]) == ["click", "msgspec", "packaging", "rich"]
 
 
 @pytest.mark.parametrize("arguments", [["about"], ["--version", "--verbose"], ["-v", "--version"]], ids=" ".join)

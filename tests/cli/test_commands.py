@@ -7,13 +7,14 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pkgutil import walk_packages
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import pytest
 
 import rocwheel.cli
-from rocwheel.cli.app import CommandApp
+from rocwheel.cli.app import Group
 from rocwheel.cli.commands import needed_modules
+from rocwheel.cli.parameters import argument
 from tests.support.commands import COMMANDS
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def test_every_module_with_a_command_is_listed(tmp_path: Path) -> None:
     # Given every module of the command line, whether it is listed or not
     names = [module.name for module in walk_packages(rocwheel.cli.__path__, "rocwheel.cli.")]
     code = (
-        f"import importlib, json, typer.main\nfor name in {names}: importlib.import_module(name)\n"
-        "from rocwheel.cli import app\nroot = typer.main.get_command(app)\n"
+        f"import importlib, json\nfor name in {names}: importlib.import_module(name)\n"
+        "from rocwheel.cli.app import app as root\n"
         "groups = {name: getattr(part, 'commands', None) for name, part in root.commands.items()}\n"
         "print(json.dumps([f'{name} {one}' if parts else name for name, parts in groups.items()"
         " for one in parts or ('',)]))"
@@ -78,8 +79,8 @@ def test_every_command_line_loads_the_module_of_its_command() -> None:
 @pytest.mark.parametrize(
     ("words", "others"),
     [
-        ("--version", {"msgspec", "typer"}),
-        ("index --help", {"backports", "deflate", "msgspec", "packaging", "rich", "typer", "zlib_ng"}),
+        ("--version", {"click", "msgspec"}),
+        ("index --help", {"backports", "click", "deflate", "msgspec", "packaging", "rich", "zlib_ng"}),
     ],
 )
 def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, others: set[str]) -> None:
@@ -91,8 +92,7 @@ def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, othe
     loaded = set(done.stderr.split())
     tops = {name.partition(".")[0] for name in loaded} - {"__main__", "rocwheel"}
     installed = {top for top in tops if (module := find_spec(top)) and "site-packages" in (module.origin or "")}
-    of_typer = {"_distutils_hack", "annotated_doc", "shellingham", "typing_extensions"}
-    assert sorted(installed - others - of_typer) == []
+    assert sorted(installed - others - {"_distutils_hack", "typing_extensions"}) == []
     slow = (
         "rich.console",
         "rich.progress",
@@ -103,8 +103,6 @@ def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, othe
         "rocwheel.stores.objects",
         "rocwheel.stores.open",
         "rocwheel.stores.web",
-        "typer._adapters",
-        "typer.rich_utils",
         "urllib.request",
     )
     assert [name for name in sorted(loaded) if name.startswith(slow)] == []
@@ -113,9 +111,9 @@ def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, othe
 @pytest.mark.slow
 def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Path) -> None:
     code = (
-        "import json, rocwheel.cli, rocwheel.cli.targets_code, typer.main\n"
+        "import json, rocwheel.cli, rocwheel.cli.targets_code\n"
         "for words in (['version'], ['device', 'list'], ['about'], []): rocwheel.cli.load_commands(words)\n"
-        "root = typer.main.get_command(rocwheel.cli.app)\n"
+        "root = rocwheel.cli.app\n"
         "print(json.dumps([[*root.commands], [*root.commands['targets'].commands]]))"
     )
     names, targets = json.loads(run_python(code, tmp_path))
@@ -125,15 +123,15 @@ def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Pat
 
 
 def test_a_name_of_two_words_is_a_command_beside_that_of_the_first() -> None:
-    app = CommandApp("tool")
+    app = Group("tool")
     called: list[str] = []
 
     @app.command("index")
-    def index(folder: str) -> None:
+    def index(folder: Annotated[str, argument(help="")]) -> None:
         called.append(folder)
 
     @app.command("index yank")
-    def yank(file: str) -> None:
+    def yank(file: Annotated[str, argument(help="")]) -> None:
         called.append(f"yank {file}")
 
     for words in (["index", "dist"], ["index", "yank", "a.whl"], ["index", "./yank"], ["index", "--", "yank"]):

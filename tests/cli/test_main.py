@@ -20,8 +20,8 @@ INTERRUPT = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.
 
 
 def test_interrupt_while_the_command_line_is_loaded_ends_it_silently(tmp_path: Path) -> None:
-    # typer is imported by the command line alone.
-    (tmp_path / "typer.py").write_text(INTERRUPT)
+    # click is imported by the command line alone.
+    (tmp_path / "click.py").write_text(INTERRUPT)
     done = rocwheel("--version", environ={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
@@ -44,7 +44,7 @@ def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(
 
 
 def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
-    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nos._exit(7)\n")
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nos._exit(7)\n")
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
         "import os; os.execv(sys.executable, [sys.executable, '-m', 'rocwheel', '--version'])"

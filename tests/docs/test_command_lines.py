@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import typer
 
 from rocwheel.cli import load_commands
 from rocwheel.cli.app import app
@@ -37,7 +36,7 @@ def options() -> _Options:
         for name, inner in getattr(command, "commands", {}).items():
             add(inner, (*words, *name.split()))  # such as "index mirror", beside "index"
 
-    add(typer.main.get_command(app), ())
+    add(app, ())
     return found
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rocwheel.cli import load_commands
+from rocwheel.cli.app import app
 from tests.hostile.inputs import INPUTS
 from tests.hostile.table import RESIDENT, RESULTS, cells_of_page, wrong
 from tests.hostile.trials import MEMORY, SECONDS, WORDS, Ended
-from tests.support.all_commands import all_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +78,8 @@ def test_the_page_says_the_bounds_as_they_are() -> None:
 
 def test_every_command_that_takes_packages_or_folders_of_strangers_is_tried() -> None:
     tried = {command for commands in WORDS.values() for command in commands}
-    assert {*tried, *_TAKE_NONE, *_TAKE_FILES} == set(_names(all_commands()))
+    load_commands()
+    assert {*tried, *_TAKE_NONE, *_TAKE_FILES} == set(_names(app))
     assert not tried.intersection({*_TAKE_NONE, *_TAKE_FILES})
 
 

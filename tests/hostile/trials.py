@@ -12,12 +12,9 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
-import typer.main
-
-from rocwheel.cli import main
+from rocwheel.cli import load_commands, main
 from tests.hostile.inputs import INPUTS, NAMES
 from tests.hostile.members import NOTHING
-from tests.support.all_commands import all_commands
 
 __all__ = ["COMMANDS", "MEMORY", "SECONDS", "WORDS", "Ended", "make_inputs", "run_trials"]
 
@@ -135,8 +132,7 @@ def make_inputs(kind: str, place: Path) -> None:
 
 def run_trials(kind: str, command: str, place: Path, outputs: Path) -> dict[str, Ended]:
     """Run a command on every input of a kind that `make_inputs` has put below ``place``; it writes to ``outputs``."""
-    commands = all_commands()
-    typer.main.get_command = lambda typer_instance: commands  # noqa: ARG005  # built once, not in each trial
+    load_commands()  # once, not in each trial
     found = {}
     for number, name in enumerate(INPUTS[kind]):
         out = outputs / f"out{number}"

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple, TextIO
 
 import pytest
 
-from rocwheel.cli import main
-from tests.support.all_commands import all_commands
+from rocwheel.cli import load_commands, main
 from tests.support.places import ROOT
 
 __all__ = ["ASCII", "Finished", "Run", "as_user", "needs_setpriv", "rocwheel", "run", "run_json", "with_files_up_to"]
@@ -48,8 +47,7 @@ Run = Callable[..., Finished]
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs a command line of rocwheel in this process."""
-    all_commands()  # before output is captured anew for each test
-    monkeypatch.setattr("typer.main.get_command", lambda _: all_commands())
+    load_commands()  # before output is captured anew for each test
 
     def run(*arguments: str | Path) -> Finished:
         monkeypatch.setattr(sys, "argv", ["rocwheel", *map(str, arguments)])

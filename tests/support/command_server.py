@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 __all__ = ["end", "load", "run_module", "serve"]
 
-_OTHERS = ("typer", "typer.main", "rich.console", "rich.table", "rich.progress")
+_OTHERS = ("click", "rich.console", "rich.table", "rich.progress")
 _LEFT_OUT = {f"rocwheel.{name}" for name in ("__main__", "api", "build.cluster", "cli", "sample", "sdk", "stores")}
 """What a command loads by itself: the command line, and what starts threads, which don't survive a fork."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.support.all_commands import all_commands
+from rocwheel.cli import load_commands
+from rocwheel.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,8 @@ def _below(command: Any, words: str = "") -> Iterator[tuple[str, Any]]:
         yield from _below(part, f"{words} {name}")
 
 
-_ALL = dict(_below(all_commands()))
+load_commands()
+_ALL = dict(_below(app))
 
 COMMANDS: dict[str, Any] = {words: command for words, command in _ALL.items() if not hasattr(command, "commands")}
 """The commands by the words that call them."""

@@ -11,9 +11,9 @@ from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-import typer
+import click
 
-from rocwheel.cli.app import app, check_words, is_help_wanted, usage_error
+from rocwheel.cli.app import app, check_words, is_help_wanted, run_words, usage_error
 from rocwheel.cli.commands import load_commands
 from rocwheel.cli.output import begin_documents, messages, prepare_streams, report_document, report_error
 from rocwheel.cli.progress import end_progress
@@ -52,7 +52,6 @@ def main() -> None:
 
 
 def _end(status: int) -> NoReturn:
-    # Typer makes a status of an interrupt.
     if status == _INTERRUPTED and not _is_quiet(sys.argv[1:]):
         messages.print("interrupted", markup=False)
     sys.exit(status)
@@ -94,7 +93,7 @@ def _attempt(urls: RemoteInputs | None) -> int:
         return _call(urls)
     except RocwheelError as e:
         error = e
-    except typer.TyperException as e:
+    except click.ClickException as e:
         error = usage_error(e)
     except (MemoryError, RuntimeError) as e:
         if limit_remedy(e):
@@ -148,7 +147,7 @@ def _call(urls: RemoteInputs | None) -> int:
     load_commands(words)
     words = _with_paths(words, urls)
     with urls or nullcontext():
-        return app(words, prog_name="rocwheel", standalone_mode=False) or 0
+        return run_words(words)
 
 
 def _file_error(error: OSError) -> WorkError:

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -16,9 +15,10 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.importer import ImportReport, IncompletePackage, MachineNeed
 from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarize
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
-from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
 from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.cli.text import print_line
@@ -27,22 +27,17 @@ from rocwheel.core.messages import count, first_of
 from rocwheel.core.workers import raise_all
 from rocwheel.wheels.sdist import SourceDate
 
-artifacts_app = CommandApp("artifacts", help="Look at, pack, unpack and import SDK artifacts.")
-app.add_typer(artifacts_app)
-
-
-@artifacts_app.callback()
-def artifacts() -> None:
-    """Group the commands about SDK artifacts."""
+artifacts_app = Group("artifacts", help="Look at, pack, unpack and import SDK artifacts.")
+app.add_command(artifacts_app)
 
 
 DirectoryArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")
+    Path, argument(metavar="DIR", help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")
 ]
 DestDirOption = Annotated[Path, shared("--dest-dir")]
 NewDirOption = Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")]
 TableOption = Annotated[
-    Path | None, typer.Option("--table", metavar="FILE", help="Use this import table (TOML) instead of rocwheel's own.")
+    Path | None, option("--table", metavar="FILE", help="Use this import table (TOML) instead of rocwheel's own.")
 ]
 
 
@@ -119,13 +114,13 @@ def _print_incomplete(packages: tuple[IncompletePackage, ...], *, verbose: bool)
 def list_(
     directory: DirectoryArgument,
     component: Annotated[
-        str | None, typer.Option("--component", metavar="NAME", help="List only this component, such as lib or dev.")
+        str | None, option("--component", metavar="NAME", help="List only this component, such as lib or dev.")
     ] = None,
     target: Annotated[
         str | None,
-        shared("--target", "List only this target; gfx90a includes gfx90a:xnack+.", autocompletion=complete_targets),
+        shared("--target", "List only this target; gfx90a includes gfx90a:xnack+.", shell_complete=complete_targets),
     ] = None,
-    files: Annotated[bool, typer.Option("--files", help="List the contents of the artifacts.")] = False,
+    files: Annotated[bool, option("--files", help="List the contents of the artifacts.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -184,9 +179,9 @@ def _path_text(entry: EntrySummary) -> Text:
 def archive(
     directory: DirectoryArgument,
     dest_dir: DestDirOption,
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Pack only these artifacts.")] = None,
+    names: Annotated[list[str] | None, argument(metavar="NAME", help="Pack only these artifacts.")] = None,
     archive_format: Annotated[
-        ArchiveFormat, typer.Option("--format", help="Compress the archives in this format.")
+        ArchiveFormat, option("--format", help="Compress the archives in this format.")
     ] = ArchiveFormat.ZST,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -205,7 +200,7 @@ def archive(
 
 @artifacts_app.command()
 def extract(
-    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE", help="Artifact archives.")],
+    archives: Annotated[list[Path], argument(metavar="ARCHIVE", help="Artifact archives.")],
     dest_dir: DestDirOption,
     json: JsonOption = False,
     quiet: QuietOption = False,

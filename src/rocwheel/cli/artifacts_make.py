@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 from rich import box
 from rich.filesize import decimal
 from rich.table import Table
@@ -42,6 +41,7 @@ from rocwheel.cli.options import (
     takes,
 )
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.cli.text import print_line
@@ -71,20 +71,20 @@ class _Choice(msgspec.Struct, frozen=True):
 
 
 def _read_choice(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Fetch only these artifacts.")] = None,
+    names: Annotated[list[str] | None, argument(metavar="NAME", help="Fetch only these artifacts.")] = None,
     targets: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--targets",
             metavar="TARGETS",
-            autocompletion=complete_targets,
+            shell_complete=complete_targets,
             help="Fetch what these GPUs need, e.g. 'gfx906;gfx94X-dcgpu', and what is for all GPUs.",
             show_default="all",
         ),
     ] = None,
     components: Annotated[
         str,
-        typer.Option("--components", metavar="LIST", help=f"Fetch these components, e.g. 'lib,run', or '{_ALL}'."),
+        option("--components", metavar="LIST", help=f"Fetch these components, e.g. 'lib,run', or '{_ALL}'."),
     ] = ",".join(PACKAGED_COMPONENTS),
 ) -> _Choice:
     agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else ()
@@ -94,9 +94,7 @@ def _read_choice(
 @artifacts_app.command()
 @takes(choice=_read_choice)
 def fetch(
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="Store of archives: s3://, http(s)://, file:// or a folder.")
-    ],
+    url: Annotated[str, argument(metavar="URL", help="Store of archives: s3://, http(s)://, file:// or a folder.")],
     dest_dir: DestDirOption,
     *,
     choice: _Choice,
@@ -166,12 +164,12 @@ def _print_fetched(fetched: tuple[FetchedArchive, ...], *, verbose: bool) -> Non
 
 @artifacts_app.command("from-deb")
 def from_deb(
-    packages: Annotated[list[Path], typer.Argument(metavar="DEB", help="Debian packages.")],
+    packages: Annotated[list[Path], argument(metavar="DEB", help="Debian packages.")],
     dest_dir: NewDirOption,
     table: TableOption = None,
     bundle_sysdeps: Annotated[
         bool,
-        typer.Option(show_default=False, help="Also import packages of system libraries, into lib/rocm_sysdeps/lib."),
+        option(show_default=False, help="Also import packages of system libraries, into lib/rocm_sysdeps/lib."),
     ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -196,13 +194,11 @@ def from_deb(
 def from_prefix(
     prefixes: Annotated[
         list[Path],
-        typer.Argument(metavar="PREFIX", help="Install prefix, such as /opt/rocm/core. Several are united."),
+        argument(metavar="PREFIX", help="Install prefix, such as /opt/rocm/core. Several are united."),
     ],
     dest_dir: NewDirOption,
     table: TableOption = None,
-    strict: Annotated[
-        bool, typer.Option(show_default=False, help="Refuse files that no rule of the table matches.")
-    ] = False,
+    strict: Annotated[bool, option(show_default=False, help="Refuse files that no rule of the table matches.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -219,18 +215,14 @@ def from_prefix(
 
 
 def _read_options(
-    primary: Annotated[
-        Path, typer.Option("--primary", metavar="DIR", help="Take the host files from this one of them.")
-    ],
+    primary: Annotated[Path, option("--primary", metavar="DIR", help="Take the host files from this one of them.")],
     may_differ: Annotated[
         list[str] | None,
-        typer.Option("--may-differ", metavar="PATTERN", help="Accept other bytes in host files that match this."),
+        option("--may-differ", metavar="PATTERN", help="Accept other bytes in host files that match this."),
     ] = None,
     allow_missing: Annotated[
         bool,
-        typer.Option(
-            "--allow-missing", show_default=False, help="Merge builds without files for targets that they name."
-        ),
+        option("--allow-missing", help="Merge builds without files for targets that they name."),
     ] = False,
 ) -> MergeOptions:
     return MergeOptions(str(primary), tuple(may_differ or ()), allow_missing)
@@ -239,16 +231,14 @@ def _read_options(
 @artifacts_app.command()
 @takes(options=_read_options)
 def merge(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of artifacts, one for each build.")],
+    directories: Annotated[list[Path], argument(metavar="DIR", help="Folders of artifacts, one for each build.")],
     options: MergeOptions,
     dest_dir: Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")],
     hard_links: Annotated[
         bool,
-        typer.Option("--hard-links", show_default=False, help="Link files instead of copying them, where possible."),
+        option("--hard-links", help="Link files instead of copying them, where possible."),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", show_default=False, help="Compare and report, and write nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Compare and report, and write nothing.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-import typer
-
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
@@ -21,7 +20,7 @@ from rocwheel.wheels.build_manifest import DEFAULT_BUILDER
 
 def _read_builder(
     builder_id: Annotated[
-        str, typer.Option("--builder-id", metavar="URI", help="Name who ran the build by this URI.")
+        str, option("--builder-id", metavar="URI", help="Name who ran the build by this URI.")
     ] = DEFAULT_BUILDER,
 ) -> str:
     try:
@@ -37,7 +36,7 @@ def _read_builder(
 @app.command()
 @takes(builder=_read_builder)
 def attest(
-    build: Annotated[Path, typer.Argument(metavar="BUILD", help="The folder of a build, or its rocwheel-build.json.")],
+    build: Annotated[Path, argument(metavar="BUILD", help="The folder of a build, or its rocwheel-build.json.")],
     *,
     builder: str,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
+import click
 import msgspec
-import typer
 from packaging.utils import canonicalize_name
 from rich import box
 from rich.markup import escape
@@ -31,6 +31,7 @@ from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, complete_rules, shared, takes
 from rocwheel.cli.output import message_printer, print_json, report_warning, results, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
 from rocwheel.core.errors import InputError, RocwheelError
@@ -172,34 +173,26 @@ def _install(command: Sequence[str]) -> None:
 
 PathsArgument = Annotated[
     list[Path] | None,
-    typer.Argument(
-        metavar="PATH", help="Wheels, folders of them, environments, artifacts. Needed except with --rules."
-    ),
+    argument(metavar="PATH", help="Wheels, folders of them, environments, artifacts. Needed except with --rules."),
 ]
 WithOption = Annotated[
     list[Path] | None,
     shared("--with", "Treat these packages as installed, too, but don't audit them."),
 ]
 WithRequirementsOption = Annotated[
-    bool, typer.Option("--with-requirements", help="Fetch what the wheels require, by pip or uv, as if given --with.")
+    bool, option("--with-requirements", help="Fetch what the wheels require, by pip or uv, as if given --with.")
 ]
 IndexUrlOption = Annotated[
-    str, typer.Option(metavar="URL", help="Fetch from this index.", show_default="that of pip's settings")
+    str, option(metavar="URL", help="Fetch from this index.", show_default="that of pip's settings")
 ]
-FindLinksOption = Annotated[
-    list[str] | None, typer.Option(metavar="PLACE", help="Fetch from this folder or page, too.")
-]
+FindLinksOption = Annotated[list[str] | None, option(metavar="PLACE", help="Fetch from this folder or page, too.")]
 SelectOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--select", metavar="PATTERN", autocompletion=complete_rules, help="Check only these rules (patterns)."
-    ),
+    option("--select", metavar="PATTERN", shell_complete=complete_rules, help="Check only these rules (patterns)."),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--ignore", metavar="PATTERN", autocompletion=complete_rules, help="Leave out these rules (patterns)."
-    ),
+    option("--ignore", metavar="PATTERN", shell_complete=complete_rules, help="Leave out these rules (patterns)."),
 ]
 ConfigOption = Annotated[
     Path | None,
@@ -207,29 +200,27 @@ ConfigOption = Annotated[
 ]
 BaselineOption = Annotated[
     Path | None,
-    typer.Option("--baseline", metavar="FILE", help="Don't report the known findings that this file lists."),
+    option("--baseline", metavar="FILE", help="Don't report the known findings that this file lists."),
 ]
-UpdateBaselineOption = Annotated[bool, typer.Option(show_default=False, help="Write every finding to the baseline.")]
+UpdateBaselineOption = Annotated[bool, option(show_default=False, help="Write every finding to the baseline.")]
 ExpectRunpathOption = Annotated[
-    str | None, typer.Option("--expect-runpath", metavar="RUNPATH", help="Require this run path of every library.")
+    str | None, option("--expect-runpath", metavar="RUNPATH", help="Require this run path of every library.")
 ]
 ExpectTagOption = Annotated[
-    Literal["rpath", "runpath"] | None, typer.Option(help="Require every run path to be of this kind.")
+    Literal["rpath", "runpath"] | None, option(help="Require every run path to be of this kind.")
 ]
 CpuLevelOption = Annotated[
     CpuLevel | None,
-    typer.Option(help="Search the glibc-hwcaps folders that this processor has; by default those of the oldest."),
+    option(help="Search the glibc-hwcaps folders that this processor has; by default those of the oldest."),
 ]
 ClosedOption = Annotated[
     bool | None,
-    typer.Option(
-        help="Assume no package and no SDK beyond the given ones; by default only for an installed environment."
-    ),
+    option(help="Assume no package and no SDK beyond the given ones; by default only for an installed environment."),
 ]
 SarifOption = Annotated[
-    Path | None, typer.Option("--sarif", metavar="FILE", help="Also write the findings to this file, as SARIF 2.1.0.")
+    Path | None, option("--sarif", metavar="FILE", help="Also write the findings to this file, as SARIF 2.1.0.")
 ]
-RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules, of --select and --ignore, and exit.")]
+RulesOption = Annotated[bool, option("--rules", help="List the rules, of --select and --ignore, and exit.")]
 
 
 def read_index_options(
@@ -240,7 +231,7 @@ def read_index_options(
     """Return where to fetch what wheels require; None where that is not asked for."""
     if not with_requirements and (index_url or find_links):
         message = "--index-url and --find-links need --with-requirements."
-        raise typer.BadParameter(message)
+        raise click.BadParameter(message)
     return IndexOptions(index_url, tuple(find_links or ())) if with_requirements else None
 
 
@@ -289,7 +280,7 @@ def _only_rules(settings: AuditSettings) -> Configured:
 def _to_update(known_file: Path | None) -> Path:
     if known_file is None:
         message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
-        raise typer.BadParameter(message)
+        raise click.BadParameter(message)
     return known_file
 
 

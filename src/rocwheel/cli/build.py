@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.filesize import decimal
 
 from rocwheel.build.building import BuildResult
@@ -17,6 +16,7 @@ from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
 from rocwheel.cli.output import message_printer, messages, print_json, setup_logging
+from rocwheel.cli.parameters import option
 from rocwheel.cli.plan import print_built, print_facts, read_build_inputs, spelled_seconds
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache import packed_cache
@@ -27,14 +27,14 @@ from rocwheel.stores.urls import is_url
 from rocwheel.wheels.writing import HIGHEST_LEVEL
 
 _CacheOption = Annotated[
-    bool, typer.Option("--cache/--no-cache", help="Keep packed files for other builds, and use what is kept.")
+    bool, option("--cache/--no-cache", help="Keep packed files for other builds, and use what is kept.")
 ]
 
 
 def _read_level(
     compression: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--compression",
             metavar="LEVEL",
             help="Deflate files at this level, 0 to 12, or 'stored'.",

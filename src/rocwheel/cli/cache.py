@@ -7,13 +7,14 @@ from collections import Counter
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import msgspec
-import typer
 from rich.filesize import decimal
 
-from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.core.cache import LIMIT_VARIABLE, Trouble, Verified, packed_cache, parse_size, read_contents
@@ -30,13 +31,8 @@ if TYPE_CHECKING:
     from rocwheel.core.cache import Pruned
 
 
-cache_app = CommandApp("cache", help="What builds keep for one another, and what was fetched from URLs.")
-app.add_typer(cache_app)
-
-
-@cache_app.callback()
-def cache() -> None:
-    """Hold the commands about the cache."""
+cache_app = Group("cache", help="What builds keep for one another, and what was fetched from URLs.")
+app.add_command(cache_app)
 
 
 class _Info(msgspec.Struct, frozen=True):
@@ -118,7 +114,7 @@ def prune(
     *,
     max_size: Annotated[
         str | None,
-        typer.Option(
+        option(
             _OPTION,
             metavar="SIZE",
             help="Leave at most this much, e.g. 2GB; 0 removes all.",
@@ -196,7 +192,7 @@ def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Ver
     else:
         _print_found(found, quiet=quiet)
     if found.damaged or found.unreadable:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _print_found(found: Verified, *, quiet: bool) -> None:

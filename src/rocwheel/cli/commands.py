@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rocwheel.cli.app import app
+from rocwheel.cli.app import Group, app
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,10 +59,21 @@ def load_commands(words: Sequence[str] = ()) -> None:
     """
     for name in needed_modules(words):
         import_module(f"{__package__}.{name}")
-    groups: list[Any] = app.registered_groups
-    groups.sort(key=lambda group: _place(group.typer_instance.registered_callback))
-    for part in (app, *(group.typer_instance for group in groups)):
-        part.registered_commands.sort(key=_place)
+    _sort(app)
+    for name, group in app.commands.items():
+        if isinstance(group, Group):
+            _sort(group, f"{name} ")
+
+
+def _sort(group: Group, words: str = "") -> None:
+    """Sort the commands of a group as in the list, and groups behind commands; another may have been imported first."""
+    typed = [command for commands in _COMMANDS.values() for command in commands]
+
+    def place(name: str) -> tuple[bool, int]:
+        is_group = isinstance(group.commands[name], Group)
+        return is_group, next(n for n, one in enumerate(typed) if f"{one} ".startswith(f"{words}{name} "))
+
+    group.commands = {name: group.commands[name] for name in sorted(group.commands, key=place)}
 
 
 def needed_modules(words: Sequence[str]) -> Sequence[str]:
@@ -77,8 +88,3 @@ def needed_modules(words: Sequence[str]) -> Sequence[str]:
         if own := [name for name in named if command in _COMMANDS[name]]:
             return own
     return named
-
-
-def _place(registered: Any) -> int:
-    """Return the place in the list of the module that registered this, since another may have been imported first."""
-    return list(_COMMANDS).index(registered.callback.__module__.removeprefix(f"{__package__}."))

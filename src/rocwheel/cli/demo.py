@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rocwheel.binary.platform import Platform
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.parameters import option
 from rocwheel.cli.plan import print_distributions
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line, print_text
@@ -24,7 +23,7 @@ def demo(
     ),
     platform: Annotated[
         Platform,
-        typer.Option(
+        option(
             "--platform",
             help="Take the sample SDK for this system. That for Windows is installed by uv and not tested.",
         ),

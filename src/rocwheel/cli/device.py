@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import typer
 from rich.filesize import decimal
 
 from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
 from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.app import Group, app
 from rocwheel.cli.given_paths import regular_file, regular_place, regular_places
-from rocwheel.cli.options import FolderToMake, JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import FolderToMake, argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
@@ -46,13 +46,8 @@ if TYPE_CHECKING:
     from rocwheel.device.split.splitting import LackingCode
 
 
-device_app = CommandApp("device", help="Device code: list, extract, bundle, compress, prune, offer to more GPUs.")
-app.add_typer(device_app)
-
-
-@device_app.callback()
-def device() -> None:
-    """Hold the commands about device code."""
+device_app = Group("device", help="Device code: list, extract, bundle, compress, prune, offer to more GPUs.")
+app.add_command(device_app)
 
 
 class Printing(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,7 +239,7 @@ def lacking_line(lacking: LackingCode) -> str:
 
 def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
     """Return the argument for a file with device code, or with ``dir_okay`` also a folder of such."""
-    return typer.Argument(metavar=metavar, help=text, callback=regular_place if dir_okay else regular_file)
+    return argument(metavar=metavar, help=text, check=regular_place if dir_okay else regular_file)
 
 
 SourceArgument = Annotated[
@@ -257,10 +252,10 @@ SourceArgument = Annotated[
 ]
 CodesArgument = Annotated[
     list[Path],
-    typer.Argument(
+    argument(
         metavar="PATH",
         help="Fat binaries, files of bundles, code objects, object files, static libraries, wheels and folders.",
-        callback=regular_places,
+        check=regular_places,
     ),
 ]
 PathArgument = Annotated[
@@ -280,12 +275,12 @@ RocmOption = Annotated[
     shared("--rocm"),
 ]
 LevelOption = Annotated[
-    int, typer.Option("--level", metavar="N", min=1, max=HIGHEST_LEVEL, help="Compress with this zstd level.")
+    int, option("--level", metavar="N", min=1, max=HIGHEST_LEVEL, help="Compress with this zstd level.")
 ]
 JobsOption = Annotated[int, shared("--jobs", min=0)]
 TrimOption = Annotated[
     bool,
-    typer.Option("--trim", help="Take the freed pages out of a shared library, an object file or a static library."),
+    option("--trim", help="Take the freed pages out of a shared library, an object file or a static library."),
 ]
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
 from rocwheel.binary.bundles.storage import Storage
@@ -27,6 +26,7 @@ from rocwheel.cli.device import (
 from rocwheel.cli.given_paths import regular_place
 from rocwheel.cli.options import complete_targets, shared, takes
 from rocwheel.cli.output import messages, print_json, report_warning
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.targets import read_targets
 from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
@@ -45,7 +45,7 @@ def _read_storage(
     rocm: RocmOption = "",
     header_version: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--header-version",
             metavar="N",
             help="Write this header version, 2 or 3.",
@@ -54,7 +54,7 @@ def _read_storage(
     ] = None,
     level: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--level",
             metavar="N",
             min=1,
@@ -101,17 +101,17 @@ def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, re
 
 KeepOption = Annotated[
     list[str],
-    typer.Option(
+    option(
         "--keep",
         "-k",
         metavar="TARGETS",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="Keep the code for these targets, in any spelling.",
     ),
 ]
-CompressOption = Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")]
+CompressOption = Annotated[bool, option("--compress", help="Compress plain bundles, too.")]
 AllowEmptyOption = Annotated[
-    bool, typer.Option("--allow-empty", help="Let bundles without any code for the targets become empty.")
+    bool, option("--allow-empty", help="Let bundles without any code for the targets become empty.")
 ]
 
 
@@ -145,10 +145,10 @@ def prune(
 
 RetargetArgument = Annotated[
     Path,
-    typer.Argument(
+    argument(
         metavar="PATH",
         help="A fat binary, a file of bundles, a code object, a static library, a kpack archive, a wheel or a folder.",
-        callback=regular_place,
+        check=regular_place,
     ),
 ]
 
@@ -158,9 +158,7 @@ RetargetArgument = Annotated[
 def retarget(
     pair: Annotated[
         str,
-        typer.Argument(
-            metavar="FROM=TO[,TO...]", help="Targets in any spelling; TO may be 'extended': all that are known."
-        ),
+        argument(metavar="FROM=TO[,TO...]", help="Targets in any spelling; TO may be 'extended': all that are known."),
     ],
     path: RetargetArgument,
     output: OutputOption,
@@ -170,11 +168,9 @@ def retarget(
         shared("--force", "Accept pairs that no rule allows and, with a warning, bundles whose hash is wrong."),
     ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Where a bundle has code for both, make sure that it is the same.")
+        bool, option("--verify", help="Where a bundle has code for both, make sure that it is the same.")
     ] = False,
-    compressed: Annotated[
-        bool, typer.Option("--compress", help="Compress plain bundles, too; this makes room.")
-    ] = False,
+    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too; this makes room.")] = False,
     storage: Storage,
     rewriting: Rewriting,
 ) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.filesize import decimal
 
 from rocwheel.cli.device import JobsOption, LevelOption, device_app
 from rocwheel.cli.given_paths import regular_place, regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
@@ -27,13 +27,11 @@ from rocwheel.wheels.sdist import SourceDate
 
 HostArgument = Annotated[
     Path,
-    typer.Argument(metavar="HOST", help="A host folder, one split library, or a host wheel.", callback=regular_place),
+    argument(metavar="HOST", help="A host folder, one split library, or a host wheel.", check=regular_place),
 ]
 DeviceArgument = Annotated[
     list[Path] | None,
-    typer.Argument(
-        metavar="DEVICE", help="Folders of targets, or device wheels.", show_default=False, callback=regular_places
-    ),
+    argument(metavar="DEVICE", help="Folders of targets, or device wheels.", check=regular_places),
 ]
 
 
@@ -46,7 +44,7 @@ def join(
         Path, shared("--dest-dir", "Write the tree to this folder, new or empty; or a wheel, to any folder.")
     ],
     compressed: Annotated[
-        bool, typer.Option("--compress", help="Compress all bundles, also those that were plain before the split.")
+        bool, option("--compress", help="Compress all bundles, also those that were plain before the split.")
     ] = False,
     level: LevelOption = DEVICE_CODE_LEVEL,
     jobs: JobsOption = 0,

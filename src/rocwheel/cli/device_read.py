@@ -6,8 +6,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import msgspec
-import typer
 from rich import box
 from rich.table import Table
 
@@ -32,6 +32,7 @@ from rocwheel.cli.device import (
 from rocwheel.cli.given_paths import regular_place, regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
 from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table, print_target_table
 from rocwheel.cli.targets import read_targets
@@ -57,7 +58,7 @@ def list_command(
     paths: CodesArgument,
     *,
     kernels: Annotated[
-        bool, typer.Option("--kernels", help="List every kernel with its registers, memory and limits instead.")
+        bool, option("--kernels", help="List every kernel with its registers, memory and limits instead.")
     ] = False,
     limit: LimitOption = 4,
     as_json: JsonOption = False,
@@ -79,7 +80,7 @@ def list_command(
     for problem in () if quiet else problems:
         report_warning(problem)
     if problems:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:
@@ -156,11 +157,11 @@ _TargetOption = Annotated[
     shared(
         "--target",
         "Extract the code for these targets, in any spelling; by default for all.",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
     ),
 ]
-_RuleOption = Annotated[MatchRule, typer.Option(help="Choose the code for a target by this rule.")]
-_AllowMissingOption = Annotated[bool, typer.Option("--allow-missing", help="Skip bundles without such code.")]
+_RuleOption = Annotated[MatchRule, option(help="Choose the code for a target by this rule.")]
+_AllowMissingOption = Annotated[bool, option("--allow-missing", help="Skip bundles without such code.")]
 _DestDirOption = Annotated[Path, shared("--dest-dir", "Write the files to this folder; it is created if needed.")]
 
 
@@ -209,17 +210,15 @@ def extract(
 def bundle(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Code objects, one for each target.", callback=regular_places),
+        argument(metavar="FILE", help="Code objects, one for each target.", check=regular_places),
     ],
     output: Annotated[Path, shared("--output")],
     *,
-    compressed: Annotated[bool, typer.Option("--compress", help="Compress the bundle.")] = False,
+    compressed: Annotated[bool, option("--compress", help="Compress the bundle.")] = False,
     rocm: RocmOption = "",
     header_version: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"
-        ),
+        option(metavar="N", help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"),
     ] = None,
     level: LevelOption = DEVICE_CODE_LEVEL,
     as_json: JsonOption = False,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 from rich.filesize import decimal
 
 from rocwheel.binary.kpack.archive import Scheme
@@ -27,6 +26,7 @@ from rocwheel.cli.device import (
 from rocwheel.cli.given_paths import regular_place, regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
 from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.targets import read_targets
 from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
@@ -72,7 +72,7 @@ class WheelOptions(msgspec.Struct, frozen=True):
 def read_wheel_options(
     overlay_root: Annotated[
         str,
-        typer.Option(
+        option(
             metavar="FOLDER",
             help="Lay device wheels over this folder of a wheel.",
             show_default="the one with device code",
@@ -80,20 +80,18 @@ def read_wheel_options(
     ] = "",
     device_name: Annotated[
         str,
-        typer.Option(
+        option(
             metavar="NAME",
             help="Begin the names of device wheels like this, as in amd-torch-device.",
             show_default="that of the wheel and -device",
         ),
     ] = "",
     host_requires_dist: Annotated[
-        list[str] | None, typer.Option(metavar="REQUIREMENT", help="Have the host wheel require this, too.")
+        list[str] | None, option(metavar="REQUIREMENT", help="Have the host wheel require this, too.")
     ] = None,
     device_requires_dist: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="REQUIREMENT", help="Have device wheels require this, too; @GFXARCH@ stands for their target."
-        ),
+        option(metavar="REQUIREMENT", help="Have device wheels require this, too; @GFXARCH@ stands for their target."),
     ] = None,
 ) -> WheelOptions:
     """Return the options for wheels."""
@@ -174,30 +172,30 @@ def _wheel_lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
 
 
 SplitArgument = Annotated[
-    list[Path], typer.Argument(metavar="PATH", help="A fat binary, a folder, or wheels.", callback=regular_places)
+    list[Path], argument(metavar="PATH", help="A fat binary, a folder, or wheels.", check=regular_places)
 ]
 KeepOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--targets",
         "-t",
         metavar="TARGETS",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="Keep only the code for these targets, in any spelling.",
     ),
 ]
 MendOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--mend",
         help="Split libraries again that another tool has split with wrong or missing indices; "
         "of wheels, name the host wheel and its device wheels.",
     ),
 ]
-SchemeOption = Annotated[Scheme, typer.Option("--scheme", help="Store code objects in archives like this.")]
+SchemeOption = Annotated[Scheme, option("--scheme", help="Store code objects in archives like this.")]
 LevelOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--level",
         metavar="N",
         min=LEVELS[0],
@@ -208,7 +206,7 @@ LevelOption = Annotated[
 ]
 ArchivesOption = Annotated[
     str,
-    typer.Option("--archives", metavar="FOLDER", help="Keep archives in this folder of the tree."),
+    option("--archives", metavar="FOLDER", help="Keep archives in this folder of the tree."),
 ]
 
 
@@ -233,7 +231,7 @@ def split(
     choice: SplitChoice,
     wheel_options: WheelOptions,
     mend: MendOption = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Write nothing; print what would be done.")] = False,
     jobs: JobsOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import msgspec
-import typer
 from rich import box
 from rich.filesize import decimal
 from rich.markup import escape
@@ -16,6 +16,7 @@ from rich.table import Table
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.output import print_json, report_warning, results, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.core.messages import count, first_of, in_one_line
@@ -157,13 +158,13 @@ _UNREAD = "Files that can't be read"
 
 @app.command()
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A wheel, sdist, build, artifacts, environment or tree.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same, of the newer version.")],
+    old: Annotated[Path, argument(metavar="OLD", help="A wheel, sdist, build, artifacts, environment or tree.")],
+    new: Annotated[Path, argument(metavar="NEW", help="The same, of the newer version.")],
     *,
     ignore: Annotated[
-        list[str] | None, typer.Option("--ignore", metavar="PATTERN", help="Leave out these rules (patterns).")
+        list[str] | None, option("--ignore", metavar="PATTERN", help="Leave out these rules (patterns).")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Print every difference, not the greatest alone.")] = False,
+    every: Annotated[bool, option("--all", help="Print every difference, not the greatest alone.")] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -179,7 +180,7 @@ def diff(
     patterns = tuple(ignore or ())
     if idle := idle_patterns(patterns):
         message = f"--ignore {idle[0]} is the name of no rule (docs/diff.md lists them)."
-        raise typer.BadParameter(message)
+        raise click.BadParameter(message)
     unread: list[RocwheelError] = []
     with ExitStack() as stack:
         sides = map_collecting(_UNUSABLE, lambda path: stack.enter_context(open_side(path, unread=unread)), (old, new))
@@ -194,7 +195,7 @@ def diff(
         print_comparison(comparison, findings, every=every or verbose, quiet=quiet)
     raise_all(_UNREAD, unread)
     if any(finding.severity is Severity.ERROR for finding in findings):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _document(comparison: Comparison, findings: tuple[Finding, ...]) -> dict[str, object]:

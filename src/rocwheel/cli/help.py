@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from rocwheel.cli.app import app
+from rocwheel.cli.app import app, run_words
 from rocwheel.cli.options import complete_commands
+from rocwheel.cli.parameters import argument
 
 
 @app.command("help")
 def help_(
-    context: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COMMAND", autocompletion=complete_commands, help="Describe this command."),
+        argument(metavar="COMMAND", shell_complete=complete_commands, help="Describe this command."),
     ] = None,
 ) -> None:
     """Print the help of rocwheel or of a command.
 
     Example: rocwheel help targets list
     """
-    app([*(words or ()), "--help"], prog_name=context.find_root().info_name, standalone_mode=False)
+    run_words([*(words or ()), "--help"])

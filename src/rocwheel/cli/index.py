@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 from msgspec.structs import replace
 
 from rocwheel.build.cluster.readers import reading, shared_paths
@@ -24,6 +23,7 @@ from rocwheel.cli.options import (
     takes,
 )
 from rocwheel.cli.output import message_printer, messages, print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line, print_text
 from rocwheel.core.errors import InputError, RocwheelError
@@ -53,11 +53,11 @@ def print_edited(pages: Iterable[str]) -> None:
 
 _FrontOption = Annotated[
     bool,
-    typer.Option("--front-page/--no-front-page", help="Write packages.html for people: what to install for which GPU."),
+    option("--front-page/--no-front-page", help="Write packages.html for people: what to install for which GPU."),
 ]
 _UrlOption = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help="Name this address of the index in the lines of the front page."),
+    option("--url", metavar="URL", help="Name this address of the index in the lines of the front page."),
 ]
 
 
@@ -160,17 +160,17 @@ class IndexVariants(msgspec.Struct, frozen=True):
 def read_index_variants(
     variants: Annotated[
         bool,
-        typer.Option(
+        option(
             "--variants",
             help="Make wheel variants (a draft, PEP 825) in DIST_DIR of packages that exist for each GPU.",
         ),
     ] = False,
     variants_for: Annotated[
         str | None,
-        typer.Option(
+        option(
             _FOR,
             metavar="TARGETS",
-            autocompletion=complete_targets,
+            shell_complete=complete_targets,
             help="List the variants for machines with these GPUs, the preferred first, e.g. 'gfx1100'.",
             show_default="each machine is asked",
         ),
@@ -204,18 +204,18 @@ _OutputOption = Annotated[
 
 def _read_options(
     files: Annotated[
-        FilePlacement, typer.Option("--files", help="Link to the files where they are, or put them into the index.")
+        FilePlacement, option("--files", help="Link to the files where they are, or put them into the index.")
     ] = FilePlacement.RELATIVE,
     yank: Annotated[
         list[str] | None,
-        typer.Option("--yank", metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
+        option("--yank", metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
     ] = None,
     unyank: Annotated[
-        list[str] | None, typer.Option("--unyank", metavar="FILE", help="Mark a file as yanked no longer.")
+        list[str] | None, option("--unyank", metavar="FILE", help="Mark a file as yanked no longer.")
     ] = None,
     upload_time: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--upload-time",
             metavar="TIME",
             help="Say of all new files that they were uploaded then.",
@@ -234,7 +234,7 @@ def _read_options(
 @app.command()
 @takes(options=_read_options, variants=read_index_variants, extras=read_extras)
 def index(
-    dist_dirs: Annotated[list[Path], typer.Argument(metavar="DIST_DIR", help="The folders of the wheels and sdists.")],
+    dist_dirs: Annotated[list[Path], argument(metavar="DIST_DIR", help="The folders of the wheels and sdists.")],
     *,
     output: _OutputOption = None,
     options: IndexOptions,

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import msgspec
-import typer
 from rich import box
 from rich.filesize import decimal
 from rich.table import Table
@@ -28,6 +27,7 @@ from rocwheel.cli.options import (
     takes,
 )
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.cli.text import print_line
@@ -59,13 +59,13 @@ from rocwheel.targets.target_set import parse_target_set
 def read_machines(
     platform: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--platform", metavar="TAG", help="Copy wheels for this, e.g. linux_x86_64, win_amd64.", show_default="all"
         ),
     ] = None,
     python_version: Annotated[
         list[str] | None,
-        typer.Option("--python-version", metavar="X.Y", help="Copy wheels for this Python.", show_default="all"),
+        option("--python-version", metavar="X.Y", help="Copy wheels for this Python.", show_default="all"),
     ] = None,
 ) -> Machines:
     """Return the machines that the mirror is for."""
@@ -73,22 +73,20 @@ def read_machines(
 
 
 _ProjectOption = Annotated[
-    list[str], typer.Option("--project", metavar="PATTERN", help="Copy these projects, e.g. rocm or 'rocm*'.")
+    list[str], option("--project", metavar="PATTERN", help="Copy these projects, e.g. rocm or 'rocm*'.")
 ]
 _VersionOption = Annotated[
     str, shared("--version", f"Copy these versions, e.g. '==7.2.*', or '{LATEST}'.", show_default="all")
 ]
-_DevelOption = Annotated[bool, typer.Option("--devel", show_default=False, help="Copy packages for development, too.")]
+_DevelOption = Annotated[bool, option("--devel", help="Copy packages for development, too.")]
 _RequirementsOption = Annotated[
     bool,
-    typer.Option("--requirements", show_default=False, help="Copy what these require of the same indexes, too."),
+    option("--requirements", help="Copy what these require of the same indexes, too."),
 ]
-_VariantsOption = Annotated[
-    bool, typer.Option("--variants", show_default=False, help="Copy wheel variants (a draft, PEP 825), too.")
-]
+_VariantsOption = Annotated[bool, option("--variants", help="Copy wheel variants (a draft, PEP 825), too.")]
 _PoolOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--pool",
         metavar="PROJECT",
         help="Take the versions of this project in all indexes.",
@@ -126,14 +124,14 @@ def read_mirror_options(
     jobs: TransfersOption = 4,
     exact: Annotated[
         bool,
-        typer.Option("--exact", show_default=False, help="Remove from the mirror what is not among these any more."),
+        option("--exact", help="Remove from the mirror what is not among these any more."),
     ] = False,
     variants_for: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--variants-for",
             metavar="TARGETS",
-            autocompletion=complete_targets,
+            shell_complete=complete_targets,
             help="List the variants for machines with these GPUs, the preferred first.",
             show_default="as in the last run, else each machine is asked",
         ),
@@ -144,14 +142,14 @@ def read_mirror_options(
 
 
 _UrlsArgument = Annotated[
-    list[str], typer.Argument(metavar="URL", help="Package index: http(s)://, file:// or s3://, as pip takes it.")
+    list[str], argument(metavar="URL", help="Package index: http(s)://, file:// or s3://, as pip takes it.")
 ]
 _TargetsOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--targets",
         metavar="TARGETS",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="Of packages for certain GPUs, copy those for these.",
         show_default="all",
     ),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-import typer
 
 from rocwheel.cli.app import app
 from rocwheel.cli.index import print_notes
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.index.families import change_marks
@@ -79,7 +79,7 @@ def local_path(url: str) -> str:
 
 
 FilesArgument = Annotated[
-    list[str], typer.Argument(metavar="FILE", help="The wheels and sdists, by their paths, URLs or names alone.")
+    list[str], argument(metavar="FILE", help="The wheels and sdists, by their paths, URLs or names alone.")
 ]
 IndexOption = Annotated[
     str | None,
@@ -182,7 +182,7 @@ def _print_marks(report: IndexReport, names: list[str]) -> None:
 def yank(
     files: FilesArgument,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Have installers print this.", show_default="none")
+        str, option("--reason", metavar="TEXT", help="Have installers print this.", show_default="none")
     ] = "",
     output: IndexOption = None,
     json: JsonOption = False,

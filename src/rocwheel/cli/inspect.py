@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 from rich.filesize import decimal
 
 from rocwheel.build.cluster.readers import reading, shared_paths
@@ -13,6 +13,7 @@ from rocwheel.cli.app import app
 from rocwheel.cli.device import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
 from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption
 from rocwheel.cli.output import message_printer, print_json, report_warning, results, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_target_table
 from rocwheel.cli.text import group_kernel_files, kernel_folder
@@ -28,11 +29,11 @@ from rocwheel.cli.options import shared
 
 @app.command()
 def inspect(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files, folders and wheels.")],
+    paths: Annotated[list[Path], argument(metavar="PATH", help="Files, folders and wheels.")],
     *,
     deep: Annotated[
         bool,
-        typer.Option(
+        option(
             "--deep",
             help="Decompress bundles to check their hashes, count kernels and measure the code for each target.",
         ),
@@ -95,7 +96,7 @@ def _finish(files: list[FileFacts], *, quiet: bool) -> None:
     errors = [facts.error for facts in files if facts.error]
     raise_all("Files that can't be read", errors)
     if problems:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _print_line(text: str) -> None:

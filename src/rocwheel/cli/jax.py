@@ -6,11 +6,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
-from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.text import print_text
 from rocwheel.core.messages import in_one_line
 from rocwheel.core.writing import check_other
@@ -21,20 +22,13 @@ from rocwheel.frameworks.jax.starlark import starlark_package, wheel_rule_comman
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.target_set import parse_target_set
 
-jax_app = CommandApp("jax", help="JAX for ROCm: Bazel settings, build commands, wheels.")
-app.add_typer(jax_app)
-
-
-@jax_app.callback()
-def jax() -> None:
-    """Group the commands about JAX."""
+jax_app = Group("jax", help="JAX for ROCm: Bazel settings, build commands, wheels.")
+app.add_command(jax_app)
 
 
 SettingsOption = Annotated[
     Path,
-    typer.Option(
-        "--settings", "-s", metavar="FILE", help="Read the build's settings (TOML) from FILE.", show_default=True
-    ),
+    option("--settings", "-s", metavar="FILE", help="Read the build's settings (TOML) from FILE.", show_default=True),
 ]
 CheckOption = Annotated[bool, shared("--check")]
 ForceOption = Annotated[bool, shared("--force", "Overwrite files that were edited by hand.")]
@@ -67,25 +61,25 @@ def bazelrc(
     fragment = GeneratedFile(f"Made by rocwheel jax bazelrc from {settings.name};", render_bazelrc(given, targets))
     if check and output is None:
         message = "--check compares with a file: name it with --output"
-        raise typer.BadParameter(message)
+        raise click.BadParameter(message)
     diff = (fragment.diff(output) if check else fragment.write(output, force=force)) if output else ""
     if json:
         print_json("jax.bazelrc", 1, {"text": fragment.text, "diff": diff})
     else:
-        typer.echo(diff if output else fragment.text, nl=False)
+        click.echo(diff if output else fragment.text, nl=False)
     if check and diff:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 @jax_app.command()
 def starlark(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Write the files to this folder of the workspace; it becomes a package."),
+        argument(metavar="DIR", help="Write the files to this folder of the workspace; it becomes a package."),
     ],
-    bzlmod: Annotated[bool, typer.Option("--bzlmod", help="Write them for MODULE.bazel instead of WORKSPACE.")] = False,
+    bzlmod: Annotated[bool, option("--bzlmod", help="Write them for MODULE.bazel instead of WORKSPACE.")] = False,
     jax_rules: Annotated[
-        bool, typer.Option("--jax-rules", help="Write the program for JAX's own rules, too: jax_wheel_binary.")
+        bool, option("--jax-rules", help="Write the program for JAX's own rules, too: jax_wheel_binary.")
     ] = False,
     force: ForceOption = False,
     check: CheckOption = False,
@@ -105,9 +99,9 @@ def starlark(
     if json:
         print_json("jax.starlark", 1, {"files": list(package.files), "declaration": package.declaration, "diff": diff})
     else:
-        typer.echo(package.declaration, nl=False)
+        click.echo(package.declaration, nl=False)
     if check and diff:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 class CommandFormChoice(str, Enum):
@@ -123,7 +117,7 @@ def commands(
     version: Annotated[str, shared("--version", "Set the wheels' version, that of JAX.")],
     settings: SettingsOption = Path("rocm.toml"),
     form: Annotated[
-        CommandFormChoice, typer.Option("--form", help="Print a shell script, a Makefile, or workflow steps.")
+        CommandFormChoice, option("--form", help="Print a shell script, a Makefile, or workflow steps.")
     ] = CommandFormChoice.SHELL,
     sdk: Annotated[
         str, shared("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
@@ -132,10 +126,10 @@ def commands(
         str, shared("--dest-dir", "Write the wheels to this folder; it is created if needed.")
     ] = "dist",
     remote: Annotated[
-        bool, typer.Option("--remote", help="Build by remote execution, with the file that the settings name.")
+        bool, option("--remote", help="Build by remote execution, with the file that the settings name.")
     ] = False,
     jax_rules: Annotated[
-        bool, typer.Option("--jax-rules", help="Build the wheels by JAX's own rules, jax_wheel and wheel_sources.")
+        bool, option("--jax-rules", help="Build the wheels by JAX's own rules, jax_wheel and wheel_sources.")
     ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -161,4 +155,4 @@ def commands(
     if json:
         print_json("jax.commands", 1, {"form": form.value, "text": text})
     else:
-        typer.echo(text, nl=False)
+        click.echo(text, nl=False)

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import msgspec
-import typer
 
 from rocwheel.cli.jax import jax_app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.text import print_line
 from rocwheel.core.messages import in_one_line, printable
 from rocwheel.frameworks.jax.build_py import Note
@@ -128,11 +129,11 @@ def _addition_document(addition: Addition) -> dict[str, Any]:
 @jax_app.command("translate", context_settings={"ignore_unknown_options": True})
 def translate_command(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="Translate this command line, given behind --.")
+        list[str] | None, argument(metavar="COMMAND", help="Translate this command line, given behind --.")
     ] = None,
     file: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
             "--file",
             metavar="FILE",
             help="Translate the calls in this Makefile, shell script, workflow or Python file; may be repeated.",
@@ -156,7 +157,7 @@ def translate_command(
     setup_logging(quiet=quiet, verbose=verbose)
     if bool(words) == bool(file):
         message = "give either a command line behind --, or --file"
-        raise typer.BadParameter(message)
+        raise click.BadParameter(message)
     if file:
         _translate_files(file, version, sdk, json=json)
     else:
@@ -173,7 +174,7 @@ def _translate_words(words: list[str], version: str, sdk: str, *, json: bool) ->
         notes = {"kept": made.kept, "assumed": made.assumed, "dropped": made.dropped, "wrong": made.wrong}
         print_json("jax.translate", 1, {"settings": made.settings_text, "commands": commands, **notes})
     else:
-        typer.echo(tell_translation(made, commands), nl=False)
+        click.echo(tell_translation(made, commands), nl=False)
 
 
 def _notes_of_make(words: list[str]) -> tuple[Note, ...]:
@@ -203,28 +204,32 @@ def _translate_files(files: list[Path], version: str, sdk: str, *, json: bool) -
         ]
         print_json("jax.translate_files", 1, {"files": documents})
     else:
-        typer.echo("\n".join(tell_calls(in_one_line(str(path)), found) for path, found in made), nl=False)
-    raise typer.Exit(0 if all(found.complete for _, found in made) else 1)
+        click.echo("\n".join(tell_calls(in_one_line(str(path)), found) for path, found in made), nl=False)
+    raise click.exceptions.Exit(0 if all(found.complete for _, found in made) else 1)
 
 
 _CheckoutArgument = Annotated[
-    Path, typer.Argument(metavar="CHECKOUT", help="Read this git checkout, a clean one of rocm-jax's kind.")
+    Path, argument(metavar="CHECKOUT", help="Read this git checkout, a clean one of rocm-jax's kind.")
 ]
 _PhaseOption = Annotated[
     int,
-    typer.Option(
-        "--phase", min=1, max=LAST_PHASE, help="Go up to this phase: 1 prepare, 2 switch, 3 deprecate, 4 remove."
+    option(
+        "--phase",
+        metavar="N",
+        min=1,
+        max=LAST_PHASE,
+        help="Go up to this phase: 1 prepare, 2 switch, 3 deprecate, 4 remove.",
     ),
 ]
 _JaxOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--jax",
         metavar="DIR",
         help="Take the source of @jax from this clone, or from external/jax below Bazel's output base.",
     ),
 ]
-_ApplyOption = Annotated[bool, typer.Option("--apply", help="Change the files instead of printing the patch.")]
+_ApplyOption = Annotated[bool, option("--apply", help="Change the files instead of printing the patch.")]
 
 
 @jax_app.command()
@@ -260,7 +265,7 @@ def migrate(
 
 def _print_patch(made: Migration) -> None:
     if sys.stdout.isatty():
-        typer.echo(printable(made.patch.decode(errors="backslashreplace")), nl=False)
+        click.echo(printable(made.patch.decode(errors="backslashreplace")), nl=False)
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(made.patch)

@@ -6,12 +6,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import msgspec
-import typer
 
 from rocwheel.cli.jax import SettingsOption, jax_app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.wheel import Assembly, Sources, read_assembly, read_checks, read_sources
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
@@ -40,9 +41,7 @@ class WheelKind(str, Enum):
 def jax_wheel(
     kind: Annotated[
         WheelKind,
-        typer.Argument(
-            metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."
-        ),
+        argument(metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."),
     ],
     version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
     sources: Sources,
@@ -75,20 +74,18 @@ _PLACES = {"init": "jax_plugins/rocm/__init__.py"}
 def wheel_binary(
     kind: Annotated[
         WheelKind,
-        typer.Argument(
-            metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."
-        ),
+        argument(metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."),
     ],
     call: Annotated[
-        list[str], typer.Argument(metavar="CALL", help="Make what this call of the rule asks for; put -- before it.")
+        list[str], argument(metavar="CALL", help="Make what this call of the rule asks for; put -- before it.")
     ],
     version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
     python: Annotated[
-        str, typer.Option("--python", metavar="3.X", help="Set the Python that the extension modules are for.")
+        str, option("--python", metavar="3.X", help="Set the Python that the extension modules are for.")
     ] = "",
     cpu_tags: Annotated[
         list[str] | None,
-        typer.Option(_CPU_TAG, metavar="CPU=TAG", help="Give a wheel for this CPU this platform tag."),
+        option(_CPU_TAG, metavar="CPU=TAG", help="Give a wheel for this CPU this platform tag."),
     ] = None,
     spec: Annotated[
         Path | None,
@@ -137,13 +134,13 @@ class ToolChoice(str, Enum):
 def wheel_targets(
     settings: SettingsOption = Path("rocm.toml"),
     tool: Annotated[
-        ToolChoice, typer.Option("--tool", help="Have rocwheel make the wheels, or JAX's own programs.")
+        ToolChoice, option("--tool", help="Have rocwheel make the wheels, or JAX's own programs.")
     ] = ToolChoice.ROCWHEEL,
     rules: Annotated[
-        str, typer.Option("--rules", metavar="LABEL", help="Load the rules of rocwheel jax starlark from this package.")
+        str, option("--rules", metavar="LABEL", help="Load the rules of rocwheel jax starlark from this package.")
     ] = _TOOL.rules,
     library: Annotated[
-        str, typer.Option("--library", metavar="LABEL", help="Take rocwheel from this Python library.")
+        str, option("--library", metavar="LABEL", help="Take rocwheel from this Python library.")
     ] = _TOOL.library,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -161,7 +158,7 @@ def wheel_targets(
     if json:
         print_json("jax.wheel_targets", 1, {"text": text})
     else:
-        typer.echo(text, nl=False)
+        click.echo(text, nl=False)
 
 
 def _check_unused(rules: str, library: str) -> None:

@@ -20,13 +20,13 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 import msgspec
-import typer
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
 from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError, read_error
@@ -414,10 +414,10 @@ def _find_uv() -> str:
 
 _TargetsOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--targets",
         metavar="TARGETS",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="Lock for these GPUs, whichever this machine has.",
         show_default="those that extras name",
     ),
@@ -428,25 +428,21 @@ _PYTHON = re.compile(r"3(\.[0-9]{1,3}){1,2}")
 
 def read_resolve_options(
     index_url: Annotated[
-        str | None, typer.Option("--index-url", metavar="URL", help="Look for packages in this index alone.")
+        str | None, option("--index-url", metavar="URL", help="Look for packages in this index alone.")
     ] = None,
     extra_index_url: Annotated[
         list[str] | None,
-        typer.Option("--extra-index-url", metavar="URL", help="Look in this index first; what it has comes from it."),
+        option("--extra-index-url", metavar="URL", help="Look in this index first; what it has comes from it."),
     ] = None,
     find_links: Annotated[
-        list[str] | None, typer.Option("--find-links", metavar="PLACE", help="Look for packages in this folder.")
+        list[str] | None, option("--find-links", metavar="PLACE", help="Look for packages in this folder.")
     ] = None,
     python_version: Annotated[
         str | None,
-        typer.Option(
-            "--python-version", metavar="X.Y", help="Lock for this Python and later ones.", show_default="this one"
-        ),
+        option("--python-version", metavar="X.Y", help="Lock for this Python and later ones.", show_default="this one"),
     ] = None,
-    pre: Annotated[bool, typer.Option("--pre", show_default=False, help="Take prereleases, too.")] = False,
-    universal: Annotated[
-        bool, typer.Option("--universal", show_default=False, help="Lock for all platforms, with markers.")
-    ] = False,
+    pre: Annotated[bool, option("--pre", help="Take prereleases, too.")] = False,
+    universal: Annotated[bool, option("--universal", help="Lock for all platforms, with markers.")] = False,
 ) -> ResolveOptions:
     """Return where packages are looked for.
 
@@ -479,7 +475,7 @@ def _may_be_there(url: str) -> bool:
 @takes(options=read_resolve_options)
 def lock(
     requirements: Annotated[
-        list[str], typer.Argument(metavar="REQUIREMENT", help="What to lock, such as 'rocm[libraries,device-gfx942]'.")
+        list[str], argument(metavar="REQUIREMENT", help="What to lock, such as 'rocm[libraries,device-gfx942]'.")
     ],
     *,
     options: ResolveOptions,

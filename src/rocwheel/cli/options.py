@@ -6,82 +6,36 @@ import inspect
 import re
 from collections.abc import Iterable
 from importlib import import_module
-from pathlib import Path, PosixPath
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+import click
 
-from rocwheel.core.errors import InputError
+from rocwheel.cli.parameters import option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-_METAVARS = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PREFIX", "STORE", "URL"})
-"""What parameters are called that take places as texts; those of the type `Path` are known by that."""
-_FEW_SLASHES = re.compile(r"(s3|https?|file):(?!//)(/?)", re.IGNORECASE)
-
-
-_LIBRARY = "LIBRARY"
-
-
-class FolderToMake(PosixPath):
-    """A path as it was given with a slash at its end, which paths don't keep."""
-
-
-def check_place_words(parameter: Any, value: Any) -> None:
-    """Raise `InputError` for an empty word where ``parameter`` takes a place or library, and for a URL without slashes.
-
-    So it does for a slash at the end of what has to be a file, as paths don't keep it.
-
-    An empty word is mostly an unset variable of the shell, and as a path it would be the current folder.
-    """
-    is_library = parameter.metavar == _LIBRARY
-    if not (is_library or _is_place(parameter)) or value == parameter.default:
-        return
-    for word in value if isinstance(value, list | tuple) else (value,):
-        if parameter.metavar == "FILE" and isinstance(word, str) and word.endswith("/"):
-            raise InputError(word, "names a folder", expected="a file", remedy=f"Change {_name(parameter)}.")
-        if word == "":
-            expected = "the name of a library, such as librccl.so.1" if is_library else "a file, folder or URL"
-            remedy = "Is a variable unset?" if is_library else "Is a variable unset? The current folder is '.'."
-            raise InputError(_name(parameter), "is empty", expected=expected, remedy=remedy)
-        if isinstance(word, str) and (begin := _FEW_SLASHES.match(word)):
-            remedy = f"For a path that begins so, write ./{begin[0]}..."
-            found = "has one slash" if begin[2] else "has no slashes behind its scheme"
-            raise InputError(word, found, expected=f"{begin[1]}:// for a URL", remedy=remedy)
-
-
-def _is_place(parameter: Any) -> bool:
-    kind = parameter.type_descriptor.annotation
-    return Path in (kind, *get_args(kind)) or parameter.metavar in _METAVARS
-
-
-def _name(parameter: Any) -> str:
-    is_option = parameter.param_type_name == "option"
-    return str(max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name.upper())
-
-
 _LAST_WORD = re.compile(r"(.*[;,])?(.*)", re.DOTALL)
 
 
-def complete_targets(incomplete: str) -> list[str]:
+def complete_targets(_: object, __: object, incomplete: str) -> list[str]:
     """Return the targets, families, policies and products that end a list, such as ``gfx906;gfx9`` or ``gfx90a,MI``."""
     words = import_module("rocwheel.targets.target_set")
     return _ends(incomplete, [*words.known_words(), *words.product_words(), "native"])
 
 
-def complete_rules(incomplete: str) -> list[str]:
+def complete_rules(_: object, __: object, incomplete: str) -> list[str]:
     """Return the names of the audit's rules that begin like this."""
     return _ends(incomplete, [rule.name for rule in import_module("rocwheel.audit.rules").ALL_RULES])
 
 
-def complete_tools(incomplete: str) -> list[str]:
+def complete_tools(_: object, __: object, incomplete: str) -> list[str]:
     """Return the tools that a run path is spelled for."""
     return _ends(incomplete, [*import_module("rocwheel.environment.link_flags").TOOLS, "all"])
 
 
-def complete_commands(context: typer.Context, incomplete: str) -> list[str]:
+def complete_commands(context: click.Context, _: object, incomplete: str) -> list[str]:
     """Return the commands that begin like this, in the groups whose names stand before it."""
     known: object = context.find_root().command
     for word in context.params.get("words") or ():
@@ -96,9 +50,9 @@ def _ends(incomplete: str, words: Iterable[str]) -> list[str]:
     return [before + word for word in words if word.startswith(begun)]
 
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON (versioned, documented).")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no messages except errors.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print more about what is done and why.")]
+JsonOption = Annotated[bool, option("--json", help="Print the result as JSON (versioned, documented).")]
+QuietOption = Annotated[bool, option("--quiet", "-q", help="Print no progress and no messages except errors.")]
+VerboseOption = Annotated[bool, option("--verbose", "-v", help="Print more about what is done and why.")]
 
 
 class SharedOption(NamedTuple):
@@ -138,11 +92,11 @@ SHARED = {
 def shared(name: str, text: str = "", **more: Any) -> Any:
     """Return the shared option of that name for a command, with a help text of its own if given.
 
-    ``more`` are other settings of Typer's, which come before those of the table.
+    ``more`` are other settings of `option`, which come before those of the table.
     """
-    option = SHARED[name]
-    names = [name, option.short] if option.short else [name]
-    return typer.Option(*names, **{"metavar": option.metavar, "help": text or option.help, **more})
+    metavar, short, described = SHARED[name]
+    names = [name, short] if short else [name]
+    return option(*names, **{"metavar": metavar, "help": text or described, **more})
 
 
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -166,7 +120,6 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 
         run.make = make_all  # type: ignore[attr-defined]  # for whoever checks options without running the command
         run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-        # Typer reads a function's signature.
         options.sort(key=lambda option: option.default is not option.empty)
         keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
         run.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
@@ -178,6 +131,4 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 SchedulerOption = Annotated[str | None, shared("--scheduler")]
 
 TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time; 0 is one for each core.", min=0)]
-FetchNothingOption = Annotated[
-    bool, typer.Option("--dry-run", show_default=False, help="List what would be fetched, and fetch nothing.")
-]
+FetchNothingOption = Annotated[bool, option("--dry-run", help="List what would be fetched, and fetch nothing.")]

@@ -13,8 +13,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
 
+import click
 import msgspec
-import typer
 
 from rocwheel.core.errors import RocwheelError, each_problem
 from rocwheel.core.messages import in_one_line
@@ -138,7 +138,7 @@ def print_result(kind: str, text: str, *, json: bool) -> None:
     if json:
         print_json(kind, 1, {"text": text})
     else:
-        typer.echo(text, nl=False)
+        click.echo(text, nl=False)
 
 
 def report_error(error: RocwheelError) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
-import typer
 from rich import box
 from rich.filesize import decimal
 from rich.table import Table
@@ -28,6 +27,7 @@ from rocwheel.build.planning.options import PlanOptions, check_options
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
 from rocwheel.cli.output import messages, output_width, print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.reference_options import name_as_given
 from rocwheel.cli.tables import print_table
@@ -44,69 +44,69 @@ ArtifactDirOption = Annotated[
     shared("--artifact-dir", "Read the artifacts (folders, .tar.xz or .tar.zst) in this folder; several are united."),
 ]
 RecipeOption = Annotated[
-    Path | None, typer.Option("--recipe", metavar="FILE", help="Use this recipe (TOML) in place of the one for ROCm.")
+    Path | None, option("--recipe", metavar="FILE", help="Use this recipe (TOML) in place of the one for ROCm.")
 ]
 VersionOption = Annotated[
     str | None, shared("--version", "Set the version of all packages.", show_default="the SDK manifest's")
 ]
 SuffixOption = Annotated[
-    str, typer.Option("--version-suffix", metavar="TEXT", help="Append this text to the names of platform modules.")
+    str, option("--version-suffix", metavar="TEXT", help="Append this text to the names of platform modules.")
 ]
 TargetsOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--targets",
         metavar="TARGETS",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.",
     ),
 ]
 DefaultFamilyOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--default-family",
         metavar="TARGET",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="Select this target or family on machines without a GPU.",
     ),
 ]
 SelectorOption = Annotated[
     Literal["sdist", "wheel"],
-    typer.Option(help="sdist: decides at install time. wheel: can be locked, explicit extras."),
+    option(help="sdist: decides at install time. wheel: can be locked, explicit extras."),
 ]
 DevelOption = Annotated[
     Literal["none", "xz", "zst"],
-    typer.Option(help="Compress the devel tar. Reading zst takes Python 3.14, backports.zstd or the system's libzstd."),
+    option(help="Compress the devel tar. Reading zst takes Python 3.14, backports.zstd or the system's libzstd."),
 ]
 DeviceCodeOption = Annotated[
     Literal["keep", "compress", "trim"],
-    typer.Option(
-        help="Keep plain offload bundles, compress them in their places, or compress them and trim the libraries."
-    ),
+    option(help="Keep plain offload bundles, compress them in their places, or compress them and trim the libraries."),
 ]
 SplitOption = Annotated[
     Literal["none", "kpack", "overlay"],
-    typer.Option(
+    option(
         "--split-device",
         metavar="[=kpack|overlay]",
         help="Make a package for each GPU target: with archives of device code, which runtimes with kpack read, or "
         "with whole libraries, which any runtime reads.",
+        is_flag=False,
+        flag_value="kpack",  # where no value follows
         show_default=False,
     ),
 ]
 CommonOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--common",
         metavar="TARGETS",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="With --split-device=overlay, keep the code of these in the libraries for all GPUs.",
         show_default="the generic targets, else the one that most GPUs can use",
     ),
 ]
 RetargetOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--retarget",
         metavar="FROM=TO[,TO...]",
         help="Offer code for one target to GPUs that run the same instructions, e.g. gfx1030=extended.",
@@ -114,7 +114,7 @@ RetargetOption = Annotated[
 ]
 VariantsOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--variants",
         help="Offer the packages for each GPU also as wheel variants of one name, which are a draft (PEP 825).",
     ),
@@ -133,7 +133,7 @@ PlatformTagOption = Annotated[
 
 PlatformOption = Annotated[
     Platform | None,
-    typer.Option(
+    option(
         "--platform",
         help="Fail unless the artifacts are for this system; where no file tells, they are.",
         show_default="the one that the files are for",
@@ -193,7 +193,7 @@ def _given_tag(option: str | None) -> tuple[str | None, str]:
 
 _FromManifestOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--from-manifest",
         metavar="PATH",
         help="Build the same again: artifacts, recipe and options are those of this rocwheel-build.json, or folder.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import typer
 from rich import box
 from rich.filesize import decimal
 from rich.table import Table
@@ -14,6 +13,7 @@ from rocwheel.build.promoting.promote import PromoteJob, PromotionResult, checke
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
 from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
 from rocwheel.cli.targets import read_targets
@@ -26,13 +26,13 @@ class _Release(NamedTuple):
 
 
 def _read_release(
-    to: Annotated[str, typer.Option("--to", metavar="VERSION", help="Give all packages this version.")],
+    to: Annotated[str, option("--to", metavar="VERSION", help="Give all packages this version.")],
     targets: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--targets",
             metavar="TARGETS",
-            autocompletion=complete_targets,
+            shell_complete=complete_targets,
             help="Keep the packages for these GPU targets alone, in any spelling.",
         ),
     ] = None,
@@ -44,7 +44,7 @@ def _read_release(
 @app.command()
 @takes(release=_read_release)
 def promote(
-    dist: Annotated[Path, typer.Argument(metavar="DIST", help="The folder of the candidates, which stay unchanged.")],
+    dist: Annotated[Path, argument(metavar="DIST", help="The folder of the candidates, which stay unchanged.")],
     release: _Release,
     dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder; it is created if needed.")],
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,

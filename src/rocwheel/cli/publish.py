@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.filesize import decimal
 
 from rocwheel.cli.app import app
 from rocwheel.cli.index import print_edited, read_next_extras
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.remote import Selection, distributions_in, fetch_folder
 from rocwheel.cli.text import print_line
@@ -30,7 +30,7 @@ from rocwheel.stores.urls import is_url, refuse_web_url
 
 def _read_store(
     store: Annotated[
-        str, typer.Argument(metavar="STORE", help="Where they go: s3://BUCKET/PREFIX, file:///PATH or a folder.")
+        str, argument(metavar="STORE", help="Where they go: s3://BUCKET/PREFIX, file:///PATH or a folder.")
     ],
 ) -> str:
     refuse_web_url(store)
@@ -45,7 +45,7 @@ def _read_layout(
         str, shared("--output", metavar="PREFIX", help="Write the index into this folder of the store.")
     ] = "simple",
     files: Annotated[
-        str, typer.Option("--files", metavar="PREFIX", help="Put the distributions into this folder of the store.")
+        str, option("--files", metavar="PREFIX", help="Put the distributions into this folder of the store.")
     ] = "dist",
 ) -> Layout:
     return Layout(output, files)
@@ -54,7 +54,7 @@ def _read_layout(
 def _read_upload_time(
     upload_time: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--upload-time", metavar="TIME", help="Give new files this date.", show_default="when the store got each"
         ),
     ] = None,
@@ -65,16 +65,14 @@ def _read_upload_time(
 @app.command("publish")
 @takes(store=_read_store, layout=_read_layout, make_front=read_next_extras, uploaded=_read_upload_time)
 def publish_command(
-    dist: Annotated[
-        str, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists, or the URL of one.")
-    ],
+    dist: Annotated[str, argument(metavar="DIST_DIR", help="The folder of the wheels and sdists, or the URL of one.")],
     store: str,
     *,
     layout: Layout,
     make_front: NextExtras | None,
     uploaded: int | None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, list what would be published, and change nothing.")
+        bool, option("--dry-run", help="Check everything, list what would be published, and change nothing.")
     ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,

@@ -9,7 +9,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
 from rich.markup import escape
 
 from rocwheel.audit.settings import find_settings
@@ -18,6 +17,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.output import messages, print_json, report_warning, results, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.messages import count, in_one_line
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 ToolkitChoice = Annotated[
     ToolkitOption,
-    typer.Option(help="Take ROCm's libraries from the SDK's packages or the system; by default as the wheel fits."),
+    option(help="Take ROCm's libraries from the SDK's packages or the system; by default as the wheel fits."),
 ]
 PinOption = Annotated[
     Literal["release", "none", "minor", "exact"],
-    typer.Option(help="Pin added requirements to the version at hand, by default minor, or else to ROCm's release."),
+    option(help="Pin added requirements to the version at hand, by default minor, or else to ROCm's release."),
 ]
 KeepOption = Annotated[
-    bool, typer.Option("--keep", help="Keep every folder in run paths that may have libraries on some machine.")
+    bool, option("--keep", help="Keep every folder in run paths that may have libraries on some machine.")
 ]
-InitOption = Annotated[bool, typer.Option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
+InitOption = Annotated[bool, option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
 TagOption = Annotated[
     bool | None,
-    typer.Option("--rpath/--runpath", help="Set all run paths under this tag; by default they stay under theirs."),
+    option("--rpath/--runpath", help="Set all run paths under this tag; by default they stay under theirs."),
 ]
 
 
@@ -208,7 +208,7 @@ def _shortened_list(names: str) -> str:
 def repair(
     wheels: Annotated[
         list[Path],
-        typer.Argument(metavar="WHEEL", help="Repair these wheels, and those in these folders. They stay unchanged."),
+        argument(metavar="WHEEL", help="Repair these wheels, and those in these folders. They stay unchanged."),
     ],
     dest_dir: Annotated[
         Path, shared("--dest-dir", "Write the repaired wheels to this folder; it is created if needed.")
@@ -220,7 +220,7 @@ def repair(
     *,
     options: RepairOptions,
     check: Annotated[bool, shared("--check")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show the changes.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Write nothing; show the changes.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import message_printer, print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.workers import raise_all
 from rocwheel.report.make_report import make_report
@@ -25,15 +26,15 @@ _UNREAD = "What can't be read"
 def report(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", help="Wheels, sdists, builds, indexes, artifacts, environments, folders."),
+        argument(metavar="PATH", help="Wheels, sdists, builds, indexes, artifacts, environments, folders."),
     ],
     *,
     output: Annotated[Path | None, shared("--output", "Write the page to this file.")] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="OLD", help="Say what grew, shrank, came and went since OLD.")
+        Path | None, option("--against", metavar="OLD", help="Say what grew, shrank, came and went since OLD.")
     ] = None,
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Reckon what could be saved from samples, which is quicker.")
+        bool, option("--estimate", help="Reckon what could be saved from samples, which is quicker.")
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -49,7 +50,7 @@ def report(
     setup_logging(quiet=quiet, verbose=verbose)
     if output is None and not as_json:
         message = "Say where the page goes (-o report.html), or ask for --json."
-        raise typer.BadParameter(message)
+        raise click.BadParameter(message)
     if output:
         check_output(output, [*paths, *([against] if against else [])])
     unread: list[RocwheelError] = []

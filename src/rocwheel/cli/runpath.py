@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_tools, shared
 from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.cli.text import print_line, print_text
@@ -27,21 +27,16 @@ from rocwheel.environment.run_path_advice import RunPathAdvice, advise
 from rocwheel.environment.run_path_entries import CpuLevel, doubtful_entries, entry_problems, split_run_path
 from rocwheel.environment.run_paths import FileRunPath, SetRunpath, read_run_paths, write_run_paths
 
-runpath_app = CommandApp("runpath", help="Show and set the run paths of ELF files.")
-app.add_typer(runpath_app)
+runpath_app = Group("runpath", help="Show and set the run paths of ELF files.")
+app.add_command(runpath_app)
 
 
-@runpath_app.callback()
-def runpath() -> None:
-    """Hold the commands about run paths."""
-
-
-FilesArgument = Annotated[list[Path], typer.Argument(metavar="FILE", help="ELF files.")]
+FilesArgument = Annotated[list[Path], argument(metavar="FILE", help="ELF files.")]
 
 
 @runpath_app.command()
 def show(
-    files: Annotated[list[Path], typer.Argument(metavar="PATH", help="ELF files, wheels, and folders of them.")],
+    files: Annotated[list[Path], argument(metavar="PATH", help="ELF files, wheels, and folders of them.")],
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -80,7 +75,7 @@ def _search_table(files: tuple[FileRunPath, ...]) -> Table:
 
 @runpath_app.command("set")
 def set_(
-    value: Annotated[str, typer.Argument(metavar="RUNPATH", help="The new run path; an empty one removes it.")],
+    value: Annotated[str, argument(metavar="RUNPATH", help="The new run path; an empty one removes it.")],
     files: FilesArgument,
     dest_dir: Annotated[
         Path, shared("--dest-dir", "Write the changed copies to this folder; it is created if needed.")
@@ -121,9 +116,9 @@ def _check(value: str, *, force: bool) -> tuple[str, ...]:
     return tuple(f"the run path {text}" for text in found)
 
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A linked shared library or program.")]
+FileArgument = Annotated[Path, argument(metavar="FILE", help="A linked shared library or program.")]
 PlaceOption = Annotated[
-    str, typer.Option(metavar="PLACE", help="Compute it for a file installed here: site-packages/PACKAGE/[FILE].")
+    str, option(metavar="PLACE", help="Compute it for a file installed here: site-packages/PACKAGE/[FILE].")
 ]
 WithOption = Annotated[
     list[str] | None, shared("--with", "Find libraries in this wheel, folder, or SDK package (by its name).")
@@ -134,12 +129,12 @@ SpellOption = Annotated[
     shared(
         "--spell",
         f"Print what to write for this tool: {', '.join(TOOLS)}, or all.",
-        autocompletion=complete_tools,
+        shell_complete=complete_tools,
     ),
 ]
 RpathOption = Annotated[bool, shared("--rpath")]
 CpuLevelOption = Annotated[
-    CpuLevel, typer.Option(help="Count the glibc-hwcaps folders of this processor; by default the oldest.")
+    CpuLevel, option(help="Count the glibc-hwcaps folders of this processor; by default the oldest.")
 ]
 
 

@@ -5,22 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rocwheel.build.merging.merge import merge_selectors
-from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.text import print_line
 from rocwheel.targets.target_set import target_of_product
 
-selector_app = CommandApp("selector", help="The rocm distribution, which chooses packages for a machine.")
-app.add_typer(selector_app)
-
-
-@selector_app.callback()
-def selector() -> None:
-    """Hold the commands about the selector."""
+selector_app = Group("selector", help="The rocm distribution, which chooses packages for a machine.")
+app.add_command(selector_app)
 
 
 _DEFAULT = "--default-family"
@@ -30,14 +24,14 @@ _DEFAULT = "--default-family"
 def merge(
     selectors: Annotated[
         list[Path],
-        typer.Argument(
+        argument(
             metavar="BUILD",
             help="Of each the rocm-VERSION.tar.gz, what plan --json prints (.json), or its folder; or the URL of one.",
         ),
     ],
     dest_dir: Annotated[Path, shared("--dest-dir", "Write the one selector to this folder; it is created if needed.")],
     default_family: Annotated[
-        str, typer.Option(_DEFAULT, metavar="TARGET", help="Give machines without a GPU the packages for this target.")
+        str, option(_DEFAULT, metavar="TARGET", help="Give machines without a GPU the packages for this target.")
     ] = "",
     json: JsonOption = False,
     quiet: QuietOption = False,

@@ -8,13 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import msgspec
-import typer
 
-from rocwheel.cli.app import Command, CommandApp, app
+from rocwheel.cli.app import Command, Group, app
 from rocwheel.cli.given_paths import folder_place
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, takes
 from rocwheel.cli.output import output_width, print_json, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.text import print_line, print_text
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import read_regular
@@ -24,22 +25,15 @@ from rocwheel.targets.machine import System, native_targets
 from rocwheel.targets.spelling import WITH_OPTIONAL, Tool, flags_for, parse_desc
 from rocwheel.targets.target_set import TargetSet, fold_to_families, fold_to_generics, parse_target_set, strip_setting
 
-targets_app = CommandApp(
-    "targets", help="GPU targets: which exist, how each tool spells them, which code runs on which."
-)
-app.add_typer(targets_app)
-
-
-@targets_app.callback()
-def targets() -> None:
-    """Hold the commands about GPU targets."""
+targets_app = Group("targets", help="GPU targets: which exist, how each tool spells them, which code runs on which.")
+app.add_command(targets_app)
 
 
 Words = Annotated[
     list[str],
-    typer.Argument(
+    argument(
         metavar="TARGETS",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="Target ids, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
         "official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
         "supported@VERSION, extended@VERSION, "
@@ -105,14 +99,14 @@ class Machine(msgspec.Struct, frozen=True):
 def read_machine(
     root: Annotated[
         Path,
-        typer.Option(
+        option(
             "--root",
             metavar="DIR",
-            callback=folder_place,
+            check=folder_place,
             help="Look at /sys and /dev of another machine, copied to this folder.",
         ),
     ] = Path("/"),
-    require_gpu: Annotated[bool, typer.Option("--require-gpu", help="Exit with 1 when there is no GPU.")] = False,
+    require_gpu: Annotated[bool, option("--require-gpu", help="Exit with 1 when there is no GPU.")] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -148,21 +142,21 @@ class Feature(str, Enum):
 
 def _read_rows(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="TARGETS", autocompletion=complete_targets, help="List only these.")
+        list[str] | None, argument(metavar="TARGETS", shell_complete=complete_targets, help="List only these.")
     ] = None,
     family: Annotated[
         str,
-        typer.Option(
-            "--family", metavar="FAMILY", autocompletion=complete_targets, help="List only the targets of this family."
+        option(
+            "--family", metavar="FAMILY", shell_complete=complete_targets, help="List only the targets of this family."
         ),
     ] = "",
-    kind: Annotated[Kind | None, typer.Option(help="List only those of this kind.")] = None,
+    kind: Annotated[Kind | None, option(help="List only those of this kind.")] = None,
     official: Annotated[
-        str, typer.Option(metavar="VERSION", help="List only those official for this ROCm version, by Gentoo's lists.")
+        str, option(metavar="VERSION", help="List only those official for this ROCm version, by Gentoo's lists.")
     ] = "",
-    feature: Annotated[Feature | None, typer.Option(help="List only those that have this feature.")] = None,
+    feature: Annotated[Feature | None, option(help="List only those that have this feature.")] = None,
     product: Annotated[
-        str, typer.Option("--product", metavar="TEXT", help="List only those with this in the name of a product.")
+        str, option("--product", metavar="TEXT", help="List only those with this in the name of a product.")
     ] = "",
 ) -> list[TargetRow]:
     chosen = read_targets(words or [], required=False) if words else None
@@ -234,7 +228,7 @@ class Form(str, Enum):
 def expand(
     words: Words,
     to: Annotated[
-        Form, typer.Option(help="Print single targets, the families that hold exactly these, or generic processors.")
+        Form, option(help="Print single targets, the families that hold exactly these, or generic processors.")
     ] = Form.TARGETS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -260,7 +254,7 @@ def flags(
     words: Words,
     tool: Annotated[
         Tool,
-        typer.Option(
+        option(
             "--for",
             metavar="TOOL",
             help=f"Print the settings for this tool: one of {', '.join(tool.value for tool in Tool)}.",
@@ -268,10 +262,10 @@ def flags(
     ],
     optional: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--optional",
             metavar="TARGETS",
-            autocompletion=complete_targets,
+            shell_complete=complete_targets,
             help="With --for gentoo or ebuild: give these targets a flag that is off by default.",
         ),
     ] = None,
@@ -293,4 +287,4 @@ def flags(
     if as_json:
         print_json("target-flags", 1, {"for": tool.value, "targets": targets.words, "text": text})
     else:
-        typer.echo(text, nl=False)
+        click.echo(text, nl=False)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import msgspec
-import typer
 
 from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
@@ -15,6 +15,7 @@ from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.given_paths import regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.targets import TargetCommand, expand_folders, print_target_set, read_targets, targets_app
 from rocwheel.cli.text import group_kernel_files, print_line
@@ -50,20 +51,18 @@ if TYPE_CHECKING:
 
 _PackagesArgument = Annotated[
     list[Path],
-    typer.Argument(
-        callback=regular_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."
-    ),
+    argument(check=regular_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."),
 ]
 _RequireOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--require",
         metavar="TARGETS",
-        autocompletion=complete_targets,
+        shell_complete=complete_targets,
         help="Require that every package carries these targets.",
     ),
 ]
-_ReduceOption = Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")]
+_ReduceOption = Annotated[bool, option("--reduce", help="Print the largest set that all packages serve.")]
 
 _DIVIDED = "no target is served by every package with device code"
 
@@ -99,13 +98,13 @@ def coherent(
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
         raise_all("packages", unread)
-        raise typer.Exit(_report_shortage(report, required))
+        raise click.exceptions.Exit(_report_shortage(report, required))
     if as_json:
         print_json("coherence", 1, _coherence_json(report))
     for line in [] if as_json else _coherence_lines(report, carriers, partly=bool(unread), quiet=quiet):
         print_line(line)
     raise_all("packages", unread)
-    raise typer.Exit(0 if report.coherent else 1)
+    raise click.exceptions.Exit(0 if report.coherent else 1)
 
 
 def _find_packages(paths: list[Path]) -> list[Path]:
@@ -232,23 +231,21 @@ def _no_path(gpu: str) -> str:
 def runs_on(
     gpu: Annotated[
         str,
-        typer.Argument(
-            callback=_no_path,
+        argument(
+            check=_no_path,
             metavar="GPU",
-            autocompletion=complete_targets,
+            shell_complete=complete_targets,
             help="A target, such as gfx90a:xnack-; or native.",
         ),
     ],
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            callback=regular_places, metavar="PATH", help="Binaries, wheels, .deb files, and folders of them."
-        ),
+        argument(check=regular_places, metavar="PATH", help="Binaries, wheels, .deb files, and folders of them."),
     ],
     *,
     rocm: Annotated[
         str,
-        typer.Option(
+        option(
             "--rocm",
             metavar="VERSION",
             help="Judge by what this ROCm release loads, such as 6.4.",
@@ -290,7 +287,7 @@ def runs_on(
     for line in [] if as_json else answer.lines(quiet=quiet, verbose=verbose):
         print_line(line)
     raise_all("binaries", unread)
-    raise typer.Exit(0 if answer.runs_on_stock else 1)
+    raise click.exceptions.Exit(0 if answer.runs_on_stock else 1)
 
 
 class _Answer:

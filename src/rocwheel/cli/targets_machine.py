@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+import click
 
 from rocwheel.cli.options import takes
 from rocwheel.cli.output import print_json, report_error
@@ -31,11 +31,11 @@ def detect(machine: Machine) -> None:
     for problem in problems:
         report_error(problem)
     if problems:
-        raise typer.Exit(2)
+        raise click.exceptions.Exit(2)
     if not gpus and not machine.quiet:
         for finding in check_machine(machine.system).findings:
             print_text(finding, err=True)
-    raise typer.Exit(1 if machine.require_gpu and not gpus else 0)
+    raise click.exceptions.Exit(1 if machine.require_gpu and not gpus else 0)
 
 
 @targets_app.command()
@@ -51,10 +51,10 @@ def check(machine: Machine) -> None:
     if machine.json:
         findings = [finding._asdict() for finding in report.findings]
         print_json("gpu-access", 1, {"usable": report.usable, "gpus": report.gpus, "findings": findings})
-        raise typer.Exit(0 if report.usable else 1)
+        raise click.exceptions.Exit(0 if report.usable else 1)
     if report.gpus and not machine.quiet:
         print_line(f"GPUs: {', '.join(report.gpus)}")
     for finding in report.findings:
         if not machine.quiet or finding.level == "error":
             print_text(str(finding))
-    raise typer.Exit(0 if report.usable else 1)
+    raise click.exceptions.Exit(0 if report.usable else 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-import typer
+import click
 
 from rocwheel.core.messages import in_one_line, printable
 from rocwheel.targets.kernel_files import is_kernel_file
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 def print_line(text: object, *, err: bool = False) -> None:
     """Print one line, to standard error with ``err``: line ends and other control characters in it as escapes."""
-    typer.echo(in_one_line(str(text)), err=err)
+    click.echo(in_one_line(str(text)), err=err)
 
 
 def print_text(text: object, *, err: bool = False) -> None:
     """Print lines that are ours, such as a table; control characters in them, but for line ends, as escapes."""
-    typer.echo(printable(str(text)), err=err)
+    click.echo(printable(str(text)), err=err)
 
 
 def kernel_folder(path: str) -> str | None:

@@ -6,11 +6,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from rocwheel.cli.app import CommandApp, app
+from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, complete_tools, shared
 from rocwheel.cli.output import print_result, setup_logging
+from rocwheel.cli.parameters import argument, option
 from rocwheel.environment.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 from rocwheel.environment.read_tree import read_tree
 from rocwheel.frameworks.torch import (
@@ -24,17 +23,12 @@ from rocwheel.frameworks.torch import (
 from rocwheel.repair.options import Mismatch
 from rocwheel.targets.target_set import parse_target_set
 
-torch_app = CommandApp("torch", help="PyTorch for ROCm: initializer, requirements, run path.")
-app.add_typer(torch_app)
-
-
-@torch_app.callback()
-def torch() -> None:
-    """Group the commands about PyTorch."""
+torch_app = Group("torch", help="PyTorch for ROCm: initializer, requirements, run path.")
+app.add_command(torch_app)
 
 
 SdkVersionOption = Annotated[
-    str, typer.Option("--sdk-version", metavar="VERSION", help="Set the version of the SDK's packages.")
+    str, option("--sdk-version", metavar="VERSION", help="Set the version of the SDK's packages.")
 ]
 
 
@@ -46,7 +40,7 @@ class Lock(str, Enum):
 
 
 LockOption = Annotated[
-    Lock, typer.Option("--lock", help="Accept only this version, or any with its major and minor version.")
+    Lock, option("--lock", help="Accept only this version, or any with its major and minor version.")
 ]
 
 
@@ -55,7 +49,7 @@ def init(
     sdk_version: SdkVersionOption,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH", help="Load what the files of these wheels or folders need."),
+        argument(metavar="PATH", help="Load what the files of these wheels or folders need."),
     ] = None,
     lock: LockOption = Lock.EXACT,
     mismatch: Annotated[Mismatch, shared("--mismatch")] = "fail",
@@ -80,9 +74,9 @@ def requirements(
     sdk_version: SdkVersionOption,
     targets: Annotated[
         list[str] | None,
-        typer.Argument(
+        argument(
             metavar="TARGETS",
-            autocompletion=complete_targets,
+            shell_complete=complete_targets,
             help="Require code for these GPU targets; by default those of the machine.",
         ),
     ] = None,
@@ -104,7 +98,7 @@ def requirements(
 def runpath(
     folder: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--folder",
             metavar="DIR",
             help="Print it for libraries in this folder, relative to site-packages.",
@@ -112,11 +106,11 @@ def runpath(
         ),
     ] = None,
     family: Annotated[
-        str, typer.Option("--family", metavar="FAMILY", help="Search the libraries package of this target family.")
+        str, option("--family", metavar="FAMILY", help="Search the libraries package of this target family.")
     ] = "",
     spell: Annotated[
         str,
-        shared("--spell", autocompletion=complete_tools, text=f"Print it for another tool: one of {', '.join(TOOLS)}."),
+        shared("--spell", shell_complete=complete_tools, text=f"Print it for another tool: one of {', '.join(TOOLS)}."),
     ] = "",
     json: JsonOption = False,
     quiet: QuietOption = False,

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote
 
-import typer
+import click
 from rich.filesize import decimal
 
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.parameters import argument
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
@@ -39,7 +40,7 @@ _UNUSABLE = "What can't be verified"
 def verify(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Manifests, builds, wheels, sdists, SHA256SUMS, indexes, environments."),
+        argument(metavar="PATH", help="Manifests, builds, wheels, sdists, SHA256SUMS, indexes, environments."),
     ],
     *,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
@@ -66,7 +67,7 @@ def verify(
         _print(found, quiet=quiet)
     raise_all(_UNUSABLE, unread)
     if any(one.faults for one in found):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) -> Iterator[Verified]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+import click
 
 import rocwheel
 from rocwheel.cli.app import app
@@ -19,4 +19,4 @@ def version(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Ve
     if json:
         print_json("version", 1, {"version": rocwheel.__version__})
     else:
-        typer.echo(f"rocwheel {rocwheel.__version__}")
+        click.echo(f"rocwheel {rocwheel.__version__}")

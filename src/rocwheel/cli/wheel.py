@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import typer
 
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.parameters import option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.core.progress import step
@@ -20,24 +20,24 @@ from rocwheel.frameworks.wheel_spec import parse_values, read_spec, settable_val
 
 SourceOption = Annotated[
     list[Path] | None,
-    typer.Option("--src", metavar="PATH", help="Take build outputs from this file, or from below this folder."),
+    option("--src", metavar="PATH", help="Take build outputs from this file, or from below this folder."),
 ]
 SourceListOption = Annotated[
-    Path | None, typer.Option("--src-list", metavar="FILE", help="Read one more --src from each line of FILE.")
+    Path | None, option("--src-list", metavar="FILE", help="Read one more --src from each line of FILE.")
 ]
 ManifestOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--runfiles-manifest", metavar="FILE", help="Take build outputs from Bazel's MANIFEST of a target's runfiles."
     ),
 ]
 VersionOption = Annotated[str, shared("--version", "Set the wheel's version, in place of the description's.")]
 CommitOption = Annotated[
     list[str] | None,
-    typer.Option("--commit", metavar="REPOSITORY=COMMIT", help="Stamp this commit into commit_info.py."),
+    option("--commit", metavar="REPOSITORY=COMMIT", help="Stamp this commit into commit_info.py."),
 ]
 PythonOption = Annotated[
-    str, typer.Option("--python", metavar="3.X", help="Set the Python of extension modules whose names don't say it.")
+    str, option("--python", metavar="3.X", help="Set the Python of extension modules whose names don't say it.")
 ]
 PlatformOption = Annotated[str, shared("--platform-tag", "Set the platform tag, in place of the computed one.")]
 WithOption = Annotated[
@@ -46,10 +46,10 @@ WithOption = Annotated[
 ]
 SystemRunPathOption = Annotated[
     list[str] | None,
-    typer.Option("--system-run-path", metavar="DIR", help="Allow this absolute run path entry."),
+    option("--system-run-path", metavar="DIR", help="Allow this absolute run path entry."),
 ]
-RepairOption = Annotated[bool, typer.Option("--repair", help="Repair wrong run paths instead of failing.")]
-VerifyOption = Annotated[bool, typer.Option(help="Check that every file finds its libraries.")]
+RepairOption = Annotated[bool, option("--repair", help="Repair wrong run paths instead of failing.")]
+VerifyOption = Annotated[bool, option(help="Check that every file finds its libraries.")]
 DestDirOption = Annotated[Path, shared("--dest-dir", "Write the wheel to this folder; it is created if needed.")]
 OutputOption = Annotated[
     Path | None,
@@ -57,7 +57,7 @@ OutputOption = Annotated[
 ]
 ValuesOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Set the value of a placeholder of the description."),
+    option("--set", metavar="NAME=VALUE", help="Set the value of a placeholder of the description."),
 ]
 
 

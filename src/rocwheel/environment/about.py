@@ -22,7 +22,7 @@ from rocwheel.targets.machine import System, survey_machine
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-_PACKAGES = ("msgspec", "packaging", "rich", "typer")
+_PACKAGES = ("click", "msgspec", "packaging", "rich")
 _CODECS = ("deflate", "zlib-ng")
 _PREFIX_VARIABLES = ("ROCM_PATH", "ROCM_HOME", "HIP_PATH")
 _VARIABLES = ("CUDA_", "GPU_", "HIP_", "HSA_", "ROCM_", "ROCR_", "SOURCE_DATE_EPOCH")

@@ -19,7 +19,7 @@ ASK = {
         'printf "%s\\n" "${COMPREPLY[@]}"'
     ),
     "zsh": (
-        'compdef() { :; }; _arguments() { print -rl -- "$@"; }; source ./script; '
+        "compdef() { :; }; _describe() { print -rl -- ${completions_with_descriptions}; }; source ./script; "
         "words=(rocwheel targets det); CURRENT=3; _rocwheel_completion"
     ),
     "fish": 'source ./script; complete --do-complete "rocwheel targets det"',
@@ -32,10 +32,10 @@ def test_a_shell_completes_a_command(shell: str, tmp_path: Path) -> None:
     if not shutil.which(shell):
         pytest.skip(f"needs {shell} (Debian package {shell})")
     home = {"HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    environ = {**os.environ, **home, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    environ = {**os.environ, **home}
     script = subprocess.run(
         ["rocwheel"],
-        env={**environ, "_ROCWHEEL_COMPLETE": f"source_{shell}"},
+        env={**environ, "_ROCWHEEL_COMPLETE": f"{shell}_source"},
         capture_output=True,
         text=True,
         check=True,

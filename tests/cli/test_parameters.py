@@ -1,15 +1,83 @@
-"""Empty words and URLs with too few slashes, where commands take files and folders."""
+"""What the words of options and arguments become, and which are refused: places that are empty or hardly URLs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from rocwheel.cli.app import Command
+from rocwheel.cli.parameters import FolderToMake, argument, option
+from rocwheel.core.errors import InputError
 
+if TYPE_CHECKING:
     from tests.support.command_line import Run
+
+
+class Color(Enum):
+    """A choice whose values are not its names."""
+
+    RED = "red"
+    NAVY = "dark-blue"
+
+
+def values(*words: str) -> dict[str, Any]:
+    """Return what the function of a command gets for these words, but for what it gets without any."""
+    called: list[dict[str, Any]] = []
+
+    def one(
+        files: Annotated[list[Path] | None, argument(help="", metavar="PATH")] = None,
+        *,
+        text: Annotated[str, option(help="")] = "none",
+        output: Annotated[Path | None, option("--output", "-o", help="", metavar="OUTPUT")] = None,
+        color: Annotated[Color, option(help="")] = Color.RED,
+        side: Annotated[Literal["left", "right"] | None, option(help="")] = None,
+        number: Annotated[int, option(help="", min=0, max=9)] = 4,
+        word: Annotated[list[str] | None, option(help="", check=lambda words: words and sorted(words))] = None,
+        flag: Annotated[bool, option(help="")] = False,
+        maybe: Annotated[bool | None, option(help="")] = None,
+    ) -> None:
+        called.append(dict(locals()))
+
+    Command("one", one).main([*words], standalone_mode=False)
+    without = {"text": "none", "color": Color.RED, "number": 4, "flag": False}
+    return {name: value for name, value in called[0].items() if name != "called" and value != without.get(name)}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {}),
+        (["a", "b/"], {"files": [Path("a"), Path("b")]}),
+        (["--text="], {"text": ""}),
+        (["-o", "out/"], {"output": FolderToMake("out")}),
+        (["--color=dark-blue", "--side", "right"], {"color": Color.NAVY, "side": "right"}),
+        (["--number=0"], {"number": 0}),
+        (["--number=+3"], {"number": 3}),
+        (["--word=b", "--word=a"], {"word": ["a", "b"]}),
+        (["--flag", "--no-maybe"], {"flag": True, "maybe": False}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_words_become_what_the_hints_say(words: list[str], expected: dict[str, Any]) -> None:
+    assert values(*words) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("--color=NAVY", "--color: is 'NAVY'; expected one of red, dark-blue"),
+        ("--side=", "--side: is ''; expected one of left, right"),
+        ("--number=10", "--number: is '10'; expected a whole number from 0 to 9"),
+        ("--number=1e3", "--number: is '1e3'; expected a whole number from 0 to 9"),
+    ],
+)
+def test_a_word_that_is_none_of_the_values_is_refused(word: str, told: str) -> None:
+    with pytest.raises(InputError) as raised:
+        values(word)
+    assert str(raised.value) == told
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
+from rocwheel.cli.parameters import Value
 from tests.support.commands import COMMANDS
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ def restricted_options() -> list[tuple[str, Any]]:
         (words, option)
         for words, command in COMMANDS.items()
         for option in command.params
-        if option.param_type_name == "option" and (option.type_descriptor.choices or option.min is not None)
+        if isinstance(option, click.Option) and isinstance(option.type, Value)
+        if option.type.choices or option.type.range
     ]
 
 
@@ -86,5 +89,5 @@ def test_a_value_out_of_a_list_or_range_names_the_option_and_what_it_takes(run: 
 
 
 def needed(parameter: Any) -> list[str]:
-    value = str(getattr((parameter.type_descriptor.choices or ["x"])[0], "value", "x"))
+    value = next(iter(getattr(parameter.type, "choices", ())), "x")
     return [value] if parameter.param_type_name == "argument" else [max(parameter.opts, key=len), value]

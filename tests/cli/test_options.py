@@ -4,44 +4,51 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import click
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
+from rocwheel.cli.app import Group
 from rocwheel.cli.options import takes
+from rocwheel.cli.parameters import argument, option
 
 
-def read_size(width: Annotated[int, typer.Option()], height: Annotated[int, typer.Option()] = 2) -> int:
+def read_size(width: Annotated[int, option(help="")], height: Annotated[int, option(help="")] = 2) -> int:
     return width * height
 
 
-def sized_app() -> typer.Typer:
-    app = typer.Typer(add_completion=False)
+def sized_command() -> click.Command:
+    group = Group()
 
-    @app.command()
+    @group.command()
     @takes(size=read_size)
-    def show(name: Annotated[str, typer.Argument()], *, plain: bool = False, size: int) -> None:
+    def show(
+        name: Annotated[str, argument(help="")],
+        *,
+        plain: Annotated[bool, option("--plain", help="")] = False,
+        size: int,
+    ) -> None:
         """Show a size."""
-        typer.echo(f"{name} {size} {plain}")
+        click.echo(f"{name} {size} {plain}")
 
-    return app
+    return show
 
 
 def test_a_command_gets_the_value_that_is_made_from_the_shared_options() -> None:
-    finished = CliRunner().invoke(sized_app(), ["box", "--width", "3", "--height", "5"])
+    finished = CliRunner().invoke(sized_command(), ["box", "--width", "3", "--height", "5"])
     assert finished.output == "box 15 False\n"
 
 
 def test_shared_options_keep_their_defaults() -> None:
-    assert CliRunner().invoke(sized_app(), ["box", "--width", "3", "--plain"]).output == "box 6 True\n"
+    assert CliRunner().invoke(sized_command(), ["box", "--width", "3", "--plain"]).output == "box 6 True\n"
 
 
 @pytest.mark.parametrize("arguments", [["box"], ["--width", "3"]], ids=["of the value", "of the command"])
 def test_what_has_no_default_is_required(arguments: list[str]) -> None:
-    assert CliRunner().invoke(sized_app(), arguments).exit_code == 2
+    assert CliRunner().invoke(sized_command(), arguments).exit_code == 2
 
 
 def test_the_help_is_that_of_the_command_with_required_options_first() -> None:
-    command = typer.main.get_command(sized_app())
+    command = sized_command()
     assert command.help == "Show a size."
     assert [parameter.name for parameter in command.params] == ["name", "width", "plain", "height"]

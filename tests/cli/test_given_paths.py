@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.bundles import bundle_of
+from tests.support.command_line import as_user, needs_setpriv, rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,3 +87,25 @@ def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_mat
     (tmp_path / "in/a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
     assert run("device", "prune", tmp_path / "in", "--keep", "gfx906", "--output", f"{tmp_path}/out/").status == 0
     assert (tmp_path / "out/a.hipfb").is_file()
+
+
+@needs_setpriv
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed.whl"
+    closed.touch(0)
+    done = rocwheel("inspect", closed, before=as_user())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {closed}: can't be read (Permission denied). Check that it exists and may be read.\n"
+
+
+@needs_setpriv
+@pytest.mark.parametrize("command", [("device", "list"), ("targets", "runs-on", "gfx906"), ("inspect",)], ids=" ".join)
+def test_one_file_that_may_not_be_read_does_not_keep_from_the_others(tmp_path: Path, command: tuple[str, ...]) -> None:
+    for name in ("closed.hipfb", "open.hipfb"):
+        (tmp_path / name).write_bytes(bundle_of("gfx906"))
+    (tmp_path / "closed.hipfb").chmod(0)
+    paths = [tmp_path / name for name in ("closed.hipfb", "open.hipfb")]
+    done = rocwheel(*command, *paths, before=as_user())
+    assert done.returncode == (1 if command == ("device", "list") else 2)
+    assert f"{paths[0]}: can't be read (Permission denied)" in done.stderr
+    assert str(paths[1]) in done.stdout

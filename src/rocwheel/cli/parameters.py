@@ -1,0 +1,195 @@
+"""Options and arguments of Click, made from the hints of a command's function, and what their words have to be."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from enum import Enum
+from pathlib import Path, PosixPath
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin
+
+import click
+from click.shell_completion import CompletionItem
+
+from rocwheel.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Spelling(NamedTuple):
+    """How a command line spells the parameter in whose hint this stands: ``Annotated[int, option("--jobs", ...)]``."""
+
+    names: tuple[str, ...]
+    """The names of an option; none of an argument."""
+    help: str
+    min: int | None
+    max: int | None
+    check: Callable[[Any], Any] | None
+    """Returns the value that the command gets; raises `InputError` for another."""
+    settings: dict[str, Any]
+    """Those of Click's; ``show_default`` may be a text."""
+
+
+def option(
+    *names: str,
+    help: str,  # noqa: A002
+    min: int | None = None,  # noqa: A002
+    max: int | None = None,  # noqa: A002
+    check: Callable[[Any], Any] | None = None,
+    **settings: Any,
+) -> Spelling:
+    """Return how an option is spelled."""
+    return Spelling(names, help, min, max, check, settings)
+
+
+def argument(*, help: str, check: Callable[[Any], Any] | None = None, **settings: Any) -> Spelling:  # noqa: A002
+    """Return how an argument is spelled."""
+    return Spelling((), help, None, None, check, {"is_argument": True, **settings})
+
+
+class FolderToMake(PosixPath):
+    """A path as it was given with a slash at its end, which paths don't keep."""
+
+
+_PLACES = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PREFIX", "STORE", "URL"})
+"""What parameters are called that take places as texts; those of the type `Path` are known by that."""
+_LIBRARY = "LIBRARY"
+_FILE_OR_FOLDER = "OUTPUT"
+"""What an option is called that makes a file or a folder, as its command is given one or the other."""
+_FEW_SLASHES = re.compile(r"(s3|https?|file):(?!//)(/?)", re.IGNORECASE)
+
+
+class Value(click.ParamType[Any, Any]):
+    """What a word is to be: a text, a path, a whole number in a range, or one of some choices."""
+
+    name = "value"
+
+    def __init__(self, kind: Any, low: int | None, high: int | None) -> None:
+        self.kind, self.low, self.high = kind, low, high
+        members = get_args(kind) if get_origin(kind) is Literal else kind if issubclass(kind, Enum) else ()
+        self.choices = {str(member.value if isinstance(member, Enum) else member): member for member in members}
+
+    @property
+    def range(self) -> str:
+        """The range as the help shows it."""
+        low = "" if self.low is None else f"{self.low}<=x" if self.high is not None else f"x>={self.low}"
+        return low + ("" if self.high is None else f"<={self.high}" if low else f"x<={self.high}")
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value of a word; raise `InputError` for one that is not to be had."""
+        if not isinstance(value, str):
+            return value
+        if value != param.default:
+            self._check_place(value, param)
+        if self.choices:
+            return self.choices[value] if value in self.choices else self._refuse(value, param)
+        if self.kind is int:
+            try:
+                number = int(value.encode("ascii"))
+            except ValueError:
+                self._refuse(value, param)
+            is_in_range = (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
+            return number if is_in_range else self._refuse(value, param)
+        if self.kind is Path:
+            return FolderToMake(value) if param.metavar == _FILE_OR_FOLDER and value.endswith("/") else Path(value)
+        return value
+
+    def _refuse(self, value: str, parameter: click.Parameter) -> NoReturn:
+        if self.choices:
+            expected = f"one of {', '.join(self.choices)}"
+        elif self.low is not None and self.high is not None:
+            expected = f"a whole number from {self.low} to {self.high}"
+        else:
+            expected = "a whole number" if self.low is None else f"a whole number, at least {self.low}"
+        raise InputError(spelled(parameter), f"is {value!r}", expected=expected)
+
+    def _check_place(self, word: str, parameter: click.Parameter) -> None:
+        """Raise `InputError` for an empty word in place of a place or library, and for a URL without slashes.
+
+        So it does for a slash at the end of what has to be a file, as paths don't keep it. An empty word is mostly an
+        unset variable of the shell, and as a path it would be the current folder.
+        """
+        is_library = parameter.metavar == _LIBRARY
+        if not is_library and self.kind is not Path and parameter.metavar not in _PLACES:
+            return
+        if parameter.metavar == "FILE" and word.endswith("/"):
+            raise InputError(word, "names a folder", expected="a file", remedy=f"Change {spelled(parameter)}.")
+        if word == "":
+            expected = "the name of a library, such as librccl.so.1" if is_library else "a file, folder or URL"
+            remedy = "Is a variable unset?" if is_library else "Is a variable unset? The current folder is '.'."
+            raise InputError(spelled(parameter), "is empty", expected=expected, remedy=remedy)
+        if begin := _FEW_SLASHES.match(word):
+            remedy = f"For a path that begins so, write ./{begin[0]}..."
+            found = "has one slash" if begin[2] else "has no slashes behind its scheme"
+            raise InputError(word, found, expected=f"{begin[1]}:// for a URL", remedy=remedy)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the choices that begin like this; for others the shell offers files."""
+        if self.choices:
+            return [CompletionItem(word) for word in self.choices if word.startswith(incomplete)]
+        return [CompletionItem(incomplete, type="file")]
+
+
+class _Option(click.Option):
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        extra = super().get_help_extra(ctx)
+        if isinstance(self.type, Value) and self.type.range:
+            extra["range"] = self.type.range
+        return extra
+
+
+class _Argument(click.Argument):
+    """An argument that is spelled alike in the usage line and below it."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """Return the word of the usage line: in brackets if it is optional, with dots if it repeats."""
+        return self._word if self.required else f"[{self._word}]"
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self._word, f"{self.help}  [required]" if self.required else self.help or ""
+
+    @property
+    def _word(self) -> str:
+        return spelled(self) if self.nargs == 1 else f"{spelled(self)}..."
+
+
+def spelled(parameter: click.Parameter) -> str:
+    """Return what messages call a parameter: the long name of an option, the word of the help for an argument."""
+    is_option = parameter.param_type_name == "option"
+    return max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name.upper()
+
+
+def read_parameters(function: Callable[..., Any]) -> list[click.Parameter]:
+    """Return the parameters of a command, from the hints of its function: each a type, annotated with a spelling."""
+    return [_parameter(each) for each in inspect.signature(function, eval_str=True).parameters.values()]
+
+
+def _parameter(of: inspect.Parameter) -> click.Parameter:
+    hint, spelling = get_args(of.annotation)
+    if get_origin(hint) in {Union, UnionType}:
+        hint = next(kind for kind in get_args(hint) if kind is not type(None))
+    is_list, is_required = get_origin(hint) is list, of.default is of.empty
+    kind = get_args(hint)[0] if is_list else hint
+
+    def finish(_: click.Context, __: click.Parameter, value: Any) -> Any:
+        given = ([*value] or (None if is_required else of.default)) if is_list else value
+        return spelling.check(given) if spelling.check else given
+
+    settings = {"required": is_required, "callback": finish, "help": spelling.help, **spelling.settings}
+    if not is_required and not (is_list and of.default is None):
+        settings["default"] = of.default.value if isinstance(of.default, Enum) else of.default
+    if of.default == "":
+        settings.setdefault("show_default", False)
+    settings.setdefault("show_default", True)
+    dashed = f"--{of.name.replace('_', '-')}"
+    if kind is bool:
+        names = spelling.names or (f"{dashed}/--no-{dashed[2:]}",)
+        return _Option([of.name, *names], is_flag=True, **settings)
+    settings["type"] = value = Value(kind, spelling.min, spelling.max)
+    settings["metavar"] = settings.get("metavar") or (f"<{'|'.join(value.choices)}>" if value.choices else None)
+    if settings.pop("is_argument", False):
+        settings.pop("show_default")
+        return _Argument([of.name], nargs=-1 if is_list else 1, **settings)
+    return _Option([of.name, *(spelling.names or (dashed,))], multiple=is_list, **settings)
