@@ -8,7 +8,9 @@ import re
 import zipfile
 from typing import TYPE_CHECKING
 
+import lief
 import msgspec
+import pefile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,9 +20,12 @@ from rocwheel.binary.bundles.sequence import iter_bundles, iter_entries
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.binary.kpack.archive import Scheme, read_archive, read_kernel
+from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
+from rocwheel.core.patch import patched_view
 from rocwheel.core.reading import load
-from rocwheel.device.edit_bundles import Prune, bundle_parts, list_places
+from rocwheel.device.device_facts import list_device_code
+from rocwheel.device.edit_bundles import Prune, bundle_parts, device_patch, list_places
 from rocwheel.device.edit_file import RewriteOrder, RewriteReport, rewrite_device_code
 from rocwheel.device.edit_tree import edit_tree
 from rocwheel.device.edit_wheel import rewrite_wheel
@@ -29,6 +34,7 @@ from rocwheel.targets.retarget_pairs import TargetPair
 from rocwheel.wheels.sdist import SourceDate
 from tests.support.kpack_files import by_hand, make_kpack, split_two, toc
 from tests.support.kpack_reader import Archive
+from tests.support.pe_files import with_certificate
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel, members
 
@@ -413,3 +419,72 @@ def test_damaged_static_library_is_read_or_refused(data: bytes) -> None:
             assert sum(len(piece) for _, piece in pieces) <= 1 << 20
     with contextlib.suppress(InputError):
         assert sum(len(place.data) for place in list_places(memoryview(data), name="libx.a")) <= len(data)
+
+
+PE_FIXTURES = FIXTURES / "pe"
+KEPT = Prune(keep=(parse_target_id("gfx906"),))
+COMPRESSED = Storage(compress=True)
+
+
+def targets_in(path: Path) -> set[str]:
+    facts = list_device_code(path)
+    return {entry.target for bundle in facts.bundles for entry in bundle.entries}
+
+
+@pytest.mark.parametrize("name", ["two.dll", "two-gnu.dll"])
+def test_pruning_leaves_all_but_the_code_and_the_checksum_as_it_was(name: str, tmp_path: Path) -> None:
+    output = tmp_path / name
+    report = rewrite_device_code(PE_FIXTURES / name, output, KEPT, Storage())
+    assert (report.bundles, report.changed) == (2, 2)
+    assert targets_in(output) == {"gfx906"}
+    old, new = pefile.PE(PE_FIXTURES / name), pefile.PE(output)
+    for before, after in zip(old.sections, new.sections, strict=True):
+        is_code = before.Name == b".hip_fat"
+        assert before.__pack__() == after.__pack__()
+        assert (before.get_data() == after.get_data()) is not is_code
+    assert (old.OPTIONAL_HEADER.CheckSum == 0) is (name == "two.dll")
+    assert new.OPTIONAL_HEADER.CheckSum == (new.generate_checksum() if name == "two-gnu.dll" else 0)
+    assert lief.PE.parse(str(output)) is not None
+
+
+def test_compressed_code_is_what_it_was(tmp_path: Path) -> None:
+    output = tmp_path / "a.dll"
+    rewrite_device_code(PE_FIXTURES / "two-gnu.dll", output, None, COMPRESSED)
+    facts = list_device_code(output)
+    assert facts.raw_size == list_device_code(PE_FIXTURES / "two-gnu.dll").raw_size
+    assert [bundle.method for bundle in facts.bundles] == ["zstd", "zstd"]
+    assert pefile.PE(output).verify_checksum()
+
+
+def test_patches_and_whole_files_come_to_the_same_bytes(tmp_path: Path) -> None:
+    output = tmp_path / "a.dll"
+    rewrite_device_code(PE_FIXTURES / "two-gnu.dll", output, None, COMPRESSED)
+    data = memoryview((PE_FIXTURES / "two-gnu.dll").read_bytes())
+    patch = device_patch(data, name="a.dll", storage=COMPRESSED)
+    assert patch is not None
+    assert bytes(patched_view(data, patch)) == output.read_bytes()
+
+
+def signed(tmp_path: Path) -> Path:
+    path = tmp_path / "signed.dll"
+    path.write_bytes(with_certificate((PE_FIXTURES / "two.dll").read_bytes()))
+    return path
+
+
+def test_a_signed_file_is_refused_where_its_code_would_change(tmp_path: Path) -> None:
+    source = signed(tmp_path)
+    output = tmp_path / "a.dll"
+    with pytest.raises(SignedFileError) as refused:
+        rewrite_device_code(source, output, KEPT, Storage())
+    assert str(refused.value) == (
+        f"{source}: is signed, and any change makes the signature void; expected a file without certificates. "
+        "Remove the signature first, and sign the result."
+    )
+    assert not output.exists()
+
+
+def test_a_signed_file_whose_code_all_stays_is_copied(tmp_path: Path) -> None:
+    source = signed(tmp_path)
+    keep = Prune(keep=tuple(parse_target_id(target) for target in ("gfx906", "gfx90a", "gfx1030")))
+    rewrite_device_code(source, tmp_path / "a.dll", keep, Storage())
+    assert (tmp_path / "a.dll").read_bytes() == source.read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,15 +17,19 @@ from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, parse_targe
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import bundle_parts, device_patch, edit_bundle
-from rocwheel.device.retarget import Retarget, retarget_code_object, same_code
-from rocwheel.targets.retarget_pairs import TargetPair
+from rocwheel.device.retarget import Retarget, find_gaps, find_named_members, retarget_code_object, same_code
+from rocwheel.targets.retarget_pairs import TargetPair, parse_pairs
+from tests.support.bundles import bundle_of
 from tests.support.comgr import load_comgr
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwheel.binary.bundles.plain import BundlePart
     from tests.support.device_files import Fixture
+
 
 PLACE = CodePlace("x.hipfb", 0, 0)
 
@@ -204,3 +209,56 @@ def outcome(data: memoryview) -> str:
 def test_damaged_code_is_retargeted_or_refused_by_name(content: bytes) -> None:
     result = outcome(memoryview(content))
     assert result in {"unchanged", "retargeted", "compressed"} or result.startswith("x: ")
+
+
+def test_files_that_are_looked_up_by_name_are_counted_by_folder(tmp_path: Path) -> None:
+    wheel = tmp_path / "demo-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in ("a_gfx1030.co", "b_gfx1030.dat", "a_gfx906.co"):
+            archive.writestr(f"demo/lib/rocblas/library/{name}", b"")
+        archive.writestr("demo/.kpack/x_gfx1030.kpack", b"")
+    ways = "libraries look them up by name. Retarget the folder that the wheel is built from."
+    assert find_named_members(wheel, parse_pairs("gfx1030=gfx1031")) == (
+        f"{wheel}: demo/.kpack: 1 file for gfx1030 is offered to no other GPU: {ways}",
+        f"{wheel}: demo/lib/rocblas/library: 2 files for gfx1030 are offered to no other GPU: {ways}",
+    )
+    assert find_named_members(wheel, parse_pairs("gfx1034=gfx1035")) == ()
+
+
+def write_bundles(path: Path, *bundles: str) -> Path:
+    path.write_bytes(b"".join(bundle_of(*bundle.split()) for bundle in bundles))
+    return path
+
+
+def test_bundles_that_all_have_the_code_have_no_gap(tmp_path: Path) -> None:
+    path = write_bundles(tmp_path / "x.hipfb", "gfx1030 gfx906", "gfx1030")
+    assert find_gaps(path, parse_pairs("gfx1030=gfx1031,gfx1032")) == ()
+
+
+def test_bundles_without_the_code_are_counted_for_each_target(tmp_path: Path) -> None:
+    path = write_bundles(tmp_path / "x.hipfb", "gfx1030 gfx906", "gfx906", "gfx1031")
+    assert find_gaps(path, parse_pairs("gfx1030=gfx1031,gfx1032")) == (
+        f"{path}: 1 of 3 bundles has no code for gfx1030, and so none for gfx1031",
+        f"{path}: 2 of 3 bundles have no code for gfx1030, and so none for gfx1032",
+    )
+
+
+def test_code_that_no_bundle_has_is_an_error(tmp_path: Path) -> None:
+    path = write_bundles(tmp_path / "x.hipfb", "gfx906", "gfx90a:xnack+ gfx906")
+    message = f"{path}: no code for gfx1030 to offer to other GPUs; expected one of its targets gfx906, gfx90a:xnack+"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        find_gaps(path, parse_pairs("gfx1030=extended"))
+
+
+def test_variant_of_which_no_copy_may_be_made_is_not_offered(tmp_path: Path) -> None:
+    path = write_bundles(tmp_path / "x.hipfb", "gfx900:xnack+", "gfx900:xnack-")
+    assert find_gaps(path, parse_pairs("gfx900=gfx90c")) == (
+        f"{path}: 1 of 2 bundles has no code for gfx900, and so none for gfx90c",
+    )
+
+
+def test_code_that_needs_what_the_other_gpu_lacks_is_reported_as_such(tmp_path: Path) -> None:
+    path = write_bundles(tmp_path / "x.hipfb", "gfx90a:xnack+ gfx906")
+    message = f"{path}: no code for gfx90a to offer to other GPUs; expected code without xnack, which is off on gfx90c"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        find_gaps(path, parse_pairs("gfx90a=gfx90c", force=True))

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from hypothesis import given, settings
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.core.errors import ProblemsError
+from rocwheel.binary.kpack.archive import Scheme, read_archive
+from rocwheel.core.errors import ProblemsError, RocwheelError
 from rocwheel.core.reading import FileRange, join_data
 from rocwheel.device.edit_bundles import bundle_parts
-from rocwheel.device.retarget_tree import RetargetOrder, retarget_files
+from rocwheel.device.retarget_tree import RetargetOrder, retarget_archive, retarget_files
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.command_line import rocwheel
+from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library
-from tests.support.kpack_files import make_kpack
+from tests.support.kpack_files import Memory, make_kpack
 from tests.support.kpack_reader import Archive
 from tests.support.places import FIXTURES
 from tests.support.similar_code import bundle_for, code_for
@@ -376,3 +380,25 @@ def test_retargeted_archives_of_a_split_library_are_joined_with_it(tmp_path: Pat
         {target: code_for(target) for target in ("gfx1030", "gfx1034", "gfx1031")},
         {target: code_for(target) for target in ("gfx1030", "gfx1031")},
     ]
+
+
+CODE = (FIXTURES / "elf/gfx906.co").read_bytes()
+ARCHIVES = [make_kpack({("lib/libx.so", unit, "gfx906"): CODE for unit in range(2)}, scheme=s) for s in Scheme]
+
+
+def keys_of(content: bytes) -> set[tuple[str, int | None, str]]:
+    entries = read_archive(memoryview(content), name="x").entries
+    return {(entry.binary, entry.index, entry.target) for entry in entries}
+
+
+@given(damaged(ARCHIVES))
+@settings(max_examples=examples(200))
+def test_a_damaged_archive_is_retargeted_whole_or_refused_by_name(content: bytes) -> None:
+    [pair] = parse_pairs("gfx906=gfx900", force=True)
+    made = Memory()
+    try:
+        retarget_archive(memoryview(content), made, pair, name="x.kpack")
+    except RocwheelError as e:
+        assert str(e).startswith("x.kpack")  # noqa: PT017
+    else:
+        assert keys_of(made.getvalue()) == {(*key, "gfx900") for *key, target in keys_of(content) if target == "gfx906"}

@@ -6,30 +6,41 @@ import base64
 import csv
 import hashlib
 import io
+import shutil
 import zipfile
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.device.extract import extract_code
 from rocwheel.device.split.join_wheels import join_wheels
 from rocwheel.device.split.split_wheel import split_wheel
 from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
+from rocwheel.index.write_index import write_index
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 from rocwheel.wheels.sdist import SourceDate
+from tests.reference.conftest import new_environment
 from tests.support.bills import bill_of, pedigree, record_digest, with_bill
+from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of
+from tests.support.loopback import served
 from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rocwheel.device.split.split_wheel import WheelSplit
+    from tests.sdk.installed import Installed
 
 
 pytestmark = pytest.mark.slow
@@ -289,3 +300,133 @@ def test_nothing_is_written_when_it_is_only_planned(wheel: Path, tmp_path: Path)
     report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, dry_run=True), DATE)
     assert [device.target for device in report.devices] == ["gfx906", "gfx90a", "gfx11"]
     assert not (tmp_path / "out").exists()
+
+
+MANY = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
+CODE = sorted(code_of(unit, "gfx906") for unit in range(2))
+HOST, DEVICE = "demo-1.0-py3-none-linux_x86_64.whl", "demo_device_gfx906-1.0-py3-none-linux_x86_64.whl"
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a fat wheel in ``fat``, and its host wheel and device wheel in ``split``."""
+    folder = tmp_path_factory.mktemp("damage")
+    library = build_fat_library(folder / "libx.so", [make_bundle(unit, "gfx906") for unit in range(2)])
+    wheel = make_wheel(folder / "fat", "demo", {"demo/libx.so": library})
+    split_wheel(wheel, folder / "split", ORDER, SourceDate())
+    return folder
+
+
+def emptied(parts: Path) -> Path:
+    work = parts / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    return work
+
+
+def code_in(wheels: list[Path], work: Path) -> list[bytes]:
+    return sorted(Path(found.path).read_bytes() for found in extract_code(wheels, work / "code", ()))
+
+
+@MANY
+@given(st.data())
+def test_a_damaged_wheel_is_split_or_refused(parts: Path, data: st.DataObject) -> None:
+    work = emptied(parts)
+    wheel = work / HOST
+    wheel.write_bytes(data.draw(damaged([(parts / "fat" / HOST).read_bytes()])))
+    try:
+        split_wheel(wheel, work / "made", ORDER, SourceDate())
+    except RocwheelError:
+        assert list(work.iterdir()) == [wheel]
+        return
+    assert code_in(sorted((work / "made").iterdir()), work) == CODE
+
+
+@MANY
+@given(st.data(), st.sampled_from([HOST, DEVICE]))
+def test_damaged_host_and_device_wheels_are_joined_or_refused(parts: Path, data: st.DataObject, name: str) -> None:
+    work = emptied(parts)
+    for path in (parts / "split").iterdir():
+        shutil.copy(path, work)
+    (work / name).write_bytes(data.draw(damaged([(parts / "split" / name).read_bytes()])))
+    try:
+        join_wheels(work / HOST, [work / DEVICE], work / "made", SourceDate())
+    except RocwheelError:
+        assert sorted(path.name for path in work.iterdir()) == sorted([HOST, DEVICE])
+        return
+    assert code_in([work / "made" / HOST], work) == CODE
+
+
+NAMES = ("my-torch", "my-torch-device-gfx906", "my-torch-device-gfx1100", "my-torch-device-gfx11")
+ORDERS = list(permutations(NAMES))
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Split a wheel and serve an index of its parts on this machine; give its address."""
+    folder = tmp_path_factory.mktemp("index")
+    library = build_fat_library(folder / "libfat.so", [make_bundle(0, "gfx906 gfx1100")])
+    files: dict[str, Path | bytes] = {
+        "torch/__init__.py": b"",
+        "torch/lib/libfat.so": library,
+        "torch/lib/aotriton.images/amd-gfx11xx/flash/a.aks2": b"image",
+        "torch/lib/aotriton.images/amd-gfx906/flash/a.aks2": b"image",
+    }
+    wheel = make_wheel(folder / "fat", "my-torch", files, tag="py3-none-manylinux_2_17_x86_64")
+    split_wheel(wheel, folder / "dist", WheelSplitOrder(choice=SplitChoice()), SourceDate())
+    write_index(folder / "dist", folder / "simple")
+
+    with served(folder) as address:
+        yield f"{address}/simple/"
+
+
+def make(tmp_path: Path, tool: str) -> Installed:
+    return new_environment(tmp_path / "environment", tmp_path, tool)
+
+
+def install_from(environment: Installed, index: str, *requirements: str) -> None:
+    environment.installer("install", "--index-url", index, *requirements)
+
+
+def code_found(environment: Installed, target: str) -> bytes | str:
+    path = environment.site / "torch/lib/libfat.so"
+    [unit] = units_of(path)
+    return load_unit(path, unit, [target], old=False)
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_the_extra_of_a_target_brings_its_code_alone(index: str, tmp_path: Path, tool: str) -> None:
+    environment = make(tmp_path, tool)
+    install_from(environment, index, "my-torch[device-gfx1100]")
+    assert environment.dists() == ["my_torch", "my_torch_device_gfx11", "my_torch_device_gfx1100"]
+    assert code_found(environment, "gfx1100") == code_of(0, "gfx1100")
+    assert code_found(environment, "gfx906") == ARCHIVE_NOT_FOUND
+    install_from(environment, index, "my-torch-device-gfx906")
+    assert code_found(environment, "gfx906") == code_of(0, "gfx906")
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_wheels_are_removed_in_any_order_and_nothing_stays(index: str, tmp_path: Path, tool: str) -> None:
+    environment = make(tmp_path, tool)
+    before = environment.files()
+    for order in ORDERS[:: 5 if tool == "uv" else 11]:
+        install_from(environment, index, "my-torch[device-all]")
+        assert len(environment.dists()) == 4
+        for name in order:
+            environment.uninstall(name)
+            if "my_torch" in environment.dists():
+                for target in ("gfx906", "gfx1100"):
+                    is_there = f"my_torch_device_{target}" in environment.dists()
+                    assert code_found(environment, target) == (code_of(0, target) if is_there else ARCHIVE_NOT_FOUND)
+        assert environment.files() == before, order
+
+
+def test_both_tools_may_work_on_one_environment(index: str, tmp_path: Path) -> None:
+    environment = make(tmp_path, "uv")
+    before = environment.files()
+    install_from(environment, index, "my-torch[device-all]")
+    pip = msgspec.structs.replace(environment, tool="pip")
+    pip.uninstall("my-torch-device-gfx906", "my-torch")
+    environment.uninstall("my-torch-device-gfx11")
+    pip.uninstall("my-torch-device-gfx1100")
+    assert environment.files() == before
