@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.index.notes import KNOWN_NAME
+from rocwheel.index.folder_notes import KNOWN_NAME
 from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:

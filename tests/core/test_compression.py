@@ -15,7 +15,7 @@ from rocwheel.build.cluster.workers import worker_facts
 from rocwheel.build.manifest import used_tools
 from rocwheel.core import compression
 from rocwheel.core.compression import BoundedStream, ExpansionError, codec_samples, codec_tools, most_unpacked, open_xz
-from rocwheel.wheels import compression as identities
+from rocwheel.wheels import member_compression as identities
 from tests.support.bombs import xz_of_gigabytes
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from rocwheel.artifacts.import_table import TextEdit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.patch import FilePatch
-from rocwheel.wheels.names import FileName
+from rocwheel.wheels.file_names import FileName
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
 from trials.fuzz.attempt import attempt
 from trials.fuzz.harness import all_harnesses

@@ -17,8 +17,8 @@ import packaging.utils
 import pytest
 from packaging.version import Version
 
-import rocwheel.index.reading
-import rocwheel.wheels.names
+import rocwheel.index.trust
+import rocwheel.wheels.file_names
 from rocwheel.artifacts.deb import Choice, Relation
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
 from trials.fuzz.attempt import attempt
@@ -67,7 +67,7 @@ def test_a_packaging_that_reads_names_of_wheels_otherwise_is_found(
         found = packaging.utils.parse_wheel_filename(name)
         return (*found[:at], answer, *found[at + 1 :])
 
-    for module in (rocwheel.wheels.names, importlib.import_module("trials.fuzz.harnesses.wheels")):
+    for module in (rocwheel.wheels.file_names, importlib.import_module("trials.fuzz.harnesses.wheels")):
         monkeypatch.setattr(module, "parse_wheel_filename", lie)
     _require_found("wheels.file_name", "by hand")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.artifacts.deb import DebMember
-    from rocwheel.wheels.names import FileName
+    from rocwheel.wheels.file_names import FileName
 
     Lie = Callable[[Any], Any]
 

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.index.entry import About, Reading, describe, read_entry, read_requires_txt
+from rocwheel.index.entry import About, ReadEntry, describe, read_entry, read_requires_txt
+from rocwheel.wheels.file_names import parse_file_name
 from rocwheel.wheels.metadata import parse_core_metadata
-from rocwheel.wheels.names import parse_file_name
 from tests.support.example_counts import examples
 from tests.support.variant_wheels import add_variant_wheel, variant_document
 from tests.support.wheels import make_wheel, members, write_wheel
@@ -240,7 +240,7 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
         result = read_entry(path)
     except (InputError, ProblemsError):  # the one problem, or several
         return
-    assert isinstance(result, Reading)
+    assert isinstance(result, ReadEntry)
 
 
 @pytest.mark.parametrize(

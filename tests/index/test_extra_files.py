@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.index.extra_files import IndexContent, remove_stale_extras
-from rocwheel.index.notes import KNOWN_NAME
+from rocwheel.index.folder_notes import KNOWN_NAME
 from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking
 

@@ -14,7 +14,7 @@ from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.index.entry import read_entry
 from rocwheel.index.extra_files import note_extras
 from rocwheel.index.families import change_marks, write_indexes
-from rocwheel.index.notes import read_known, write_changed
+from rocwheel.index.folder_notes import read_known, write_changed
 from rocwheel.index.pages import GENERATOR, make_root_page
 from rocwheel.index.placing import FilePlacement
 from rocwheel.index.write_index import IndexOptions
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from rocwheel.index.entry import Reading
+    from rocwheel.index.entry import ReadEntry
     from rocwheel.index.extra_files import IndexContent
     from rocwheel.index.pages import Page
     from tests.index.conftest import AddWheel
@@ -65,7 +65,7 @@ def test_every_file_is_read_once_for_all_indexes_and_runs(
     read: list[Path] = []
     clock = time.time_ns
 
-    def noting(path: Path) -> Reading:
+    def noting(path: Path) -> ReadEntry:
         read.append(path)
         return read_entry(path)
 

@@ -13,7 +13,7 @@ from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import ChangedFileError, FileStamp
 from rocwheel.index.folder import Source, list_folder, read_folders
-from rocwheel.index.placing import FilePlacement, Places
+from rocwheel.index.placing import FilePlacement, Placer
 from rocwheel.index.write_index import write_index
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.core.workers import ReadContext
-    from rocwheel.index.notes import Found
+    from rocwheel.index.folder_notes import Found
     from tests.index.conftest import AddWheel
 
 
@@ -194,7 +194,7 @@ def nothing() -> None:
 
 
 def read_elsewhere(dist_dir: Path, elsewhere: Elsewhere) -> dict[str, Found]:
-    source = Source(Places(dist_dir, dist_dir, FilePlacement.RELATIVE), list_folder(dist_dir, dist_dir), "")
+    source = Source(Placer(dist_dir, dist_dir, FilePlacement.RELATIVE), list_folder(dist_dir, dist_dir), "")
     return read_folders([source], {}, SILENT, None, {}, elsewhere)
 
 

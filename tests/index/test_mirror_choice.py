@@ -6,7 +6,7 @@ import pytest
 
 from rocwheel.core.errors import ProblemsError
 from rocwheel.index.mirror_choice import Machines
-from rocwheel.index.reading import ListedFile
+from rocwheel.index.trust import ListedFile
 
 
 def listed(name: str, requires_python: str | None = None) -> ListedFile:

@@ -16,8 +16,8 @@ from rocwheel.core.hashing import hash_file
 from rocwheel.index.mirror import MirrorPlan, make_mirror, plan_mirror
 from rocwheel.index.mirror_choice import Choice, Machines
 from rocwheel.index.mirror_requirements import DependencyReader
-from rocwheel.index.reading import ListedFile
 from rocwheel.index.source import IndexSource
+from rocwheel.index.trust import ListedFile
 from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking
 from tests.support.sdists import write_sdist

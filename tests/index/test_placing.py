@@ -13,12 +13,12 @@ import pytest
 from rocwheel.core.errors import WorkError
 from rocwheel.core.reading import ChangedFileError, FileStamp
 from rocwheel.index.entry import read_entry
-from rocwheel.index.notes import Found, KnownFile
-from rocwheel.index.placing import FilePlacement, Places
+from rocwheel.index.folder_notes import Found, KnownFile
+from rocwheel.index.placing import FilePlacement, Placer
 from tests.support.changing_files import CHANGES
 
 if TYPE_CHECKING:
-    from rocwheel.index.entry import Reading
+    from rocwheel.index.entry import ReadEntry
     from tests.index.conftest import AddWheel
 
 
@@ -34,7 +34,7 @@ def output(dist_dir: Path) -> Path:
     return dist_dir.parent / "simple"
 
 
-def found(reading: Reading) -> Found:
+def found(reading: ReadEntry) -> Found:
     """Return a file that an earlier run has read."""
     return Found(KnownFile(reading.entry, reading.stamp, is_settled=True))
 
@@ -48,7 +48,7 @@ def test_a_file_that_changed_since_it_was_hashed_is_not_published(
     reading = read_entry(wheel)
     CHANGES[way](wheel)
     with pytest.raises(ChangedFileError, match=WAYS[way]):
-        Places(dist_dir, output, placement).place(found(reading))
+        Placer(dist_dir, output, placement).place(found(reading))
     assert [path.name for path in [*dist_dir.iterdir(), *output.rglob("*.*")]] == [wheel.name]
 
 
@@ -61,7 +61,7 @@ def test_a_link_from_before_does_not_publish_a_file_that_was_written_to_since(
     reading = read_entry(wheel)
     CHANGES["overwritten"](wheel)
     with pytest.raises(ChangedFileError, match=WAYS["overwritten"]):
-        Places(dist_dir, output, FilePlacement.HARDLINK).place(found(reading))
+        Placer(dist_dir, output, FilePlacement.HARDLINK).place(found(reading))
 
 
 def test_a_file_that_changes_while_it_is_linked_is_not_published(
@@ -77,7 +77,7 @@ def test_a_file_that_changes_while_it_is_linked_is_not_published(
 
     monkeypatch.setattr(Path, "hardlink_to", link_another)
     with pytest.raises(ChangedFileError, match=WAYS["replaced"]):
-        Places(dist_dir, output, FilePlacement.HARDLINK).place(found(reading))
+        Placer(dist_dir, output, FilePlacement.HARDLINK).place(found(reading))
     assert list((output / "a").iterdir()) == []
 
 
@@ -92,7 +92,7 @@ def test_metadata_that_has_another_hash_than_is_known_is_not_published(
         f"Remove {output}/.rocwheel-index.json, and run it again."
     )
     with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):
-        Places(dist_dir, output, FilePlacement.RELATIVE).place(found(wrong))
+        Placer(dist_dir, output, FilePlacement.RELATIVE).place(found(wrong))
     assert [path.name for path in dist_dir.iterdir()] == [wheel.name]
 
 
@@ -100,7 +100,7 @@ def test_what_is_known_of_a_linked_file_is_what_it_is_like_with_the_link(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     wheel = add_wheel("a")
-    known = Places(dist_dir, output, FilePlacement.HARDLINK).place(found(read_entry(wheel)))
+    known = Placer(dist_dir, output, FilePlacement.HARDLINK).place(found(read_entry(wheel)))
     assert known.holds_for(FileStamp.at(wheel))
 
 
@@ -115,6 +115,6 @@ def test_a_file_is_linked_whose_link_of_a_killed_run_has_gone_since_it_was_read(
     time.sleep(0.02)  # the clock of a file system goes by steps
     left.unlink()
     # When it is linked, it has as many names as then
-    placed = Places(dist_dir, output, FilePlacement.HARDLINK).place(found(reading))
+    placed = Placer(dist_dir, output, FilePlacement.HARDLINK).place(found(reading))
     assert (output / "a" / wheel.name).samefile(wheel)
     assert placed.stamp == FileStamp.at(wheel)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
 from rocwheel.index.pages import RawFile
-from rocwheel.index.reading import UnreadablePageError, check_file, read_html_page, read_json_page
+from rocwheel.index.trust import UnreadablePageError, check_file, read_html_page, read_json_page
 from trials.fuzz.attempt import attempt
 from trials.fuzz.harness import Harness
 

@@ -17,7 +17,7 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.index.entry import Reading
+    from rocwheel.index.entry import ReadEntry
     from rocwheel.stores.store import Store
 
 COUNT = 20
@@ -86,7 +86,7 @@ def test_files_that_were_read_before_are_not_read_again(
 
     read = []
 
-    def noted(path: Path) -> Reading:
+    def noted(path: Path) -> ReadEntry:
         read.append(path)
         return read_entry(path)
 

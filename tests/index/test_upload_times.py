@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
-from rocwheel.index.notes import KNOWN_NAME
+from rocwheel.index.folder_notes import KNOWN_NAME
 from rocwheel.index.placing import FilePlacement
 from rocwheel.index.upload_times import UploadTimes, parse_time, render_time
 from rocwheel.index.write_index import IndexOptions, write_index

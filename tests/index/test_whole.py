@@ -227,7 +227,7 @@ KILLED = (
 import gc, os, random, shutil, signal, sys, time
 from pathlib import Path
 from rocwheel.index.families import change_marks, write_indexes
-from rocwheel.index.notes import NOTES
+from rocwheel.index.folder_notes import NOTES
 from rocwheel.index.write_index import IndexOptions
 from rocwheel.index.placing import FilePlacement
 from rocwheel.index.yanked import Yanking

@@ -19,7 +19,7 @@ import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError, WorkError
 from rocwheel.index.families import write_indexes
-from rocwheel.index.notes import KNOWN_NAME
+from rocwheel.index.folder_notes import KNOWN_NAME
 from rocwheel.index.placing import FilePlacement
 from rocwheel.index.write_index import IndexOptions, locked_index, write_index
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rocwheel.core import reading
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.index.notes import KNOWN_NAME
+from rocwheel.index.folder_notes import KNOWN_NAME
 from rocwheel.index.pages import RawFile, make_project_page
 from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking, read_yanked

@@ -13,8 +13,8 @@ from rocwheel.wheels.content import BytesContent, TarFile, digest_content, tar_c
 from rocwheel.wheels.packing import Packer, Span, digest_spans, encode_span, level_for, pack_span
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.compression import StreamFormat
     from rocwheel.wheels.content import Content, Digest
+    from rocwheel.wheels.member_compression import StreamFormat
 
 
 MIB = 1 << 20

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import ChangedFileError, FileRange
-from rocwheel.wheels.compression import BLOCK, DEFLATED, STORED
 from rocwheel.wheels.content import BytesContent, FileContent, SequenceContent
+from rocwheel.wheels.member_compression import BLOCK, DEFLATED, STORED
 from rocwheel.wheels.packing import Packer
 from tests.wheels.doubles import LazyExecutor, ListSink, ZeroContent
 

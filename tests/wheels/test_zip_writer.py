@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.core.writing import AtomicFile, atomic_file
-from rocwheel.wheels.compression import DEFLATED, STORED
+from rocwheel.wheels.member_compression import DEFLATED, STORED
 from rocwheel.wheels.zip_writer import ZipTime, ZipWriter
 
 if TYPE_CHECKING:

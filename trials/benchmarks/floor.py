@@ -21,7 +21,7 @@ import deflate
 from zlib_ng import zlib_ng
 
 from rocwheel.core.compression import WHEEL_LEVEL
-from rocwheel.wheels.compression import BLOCK, WHOLE_LIMIT
+from rocwheel.wheels.member_compression import BLOCK, WHOLE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -18,7 +18,7 @@ import deflate
 from zlib_ng import zlib_ng
 
 from rocwheel.core.compression import WHEEL_LEVEL
-from rocwheel.wheels.compression import BLOCK
+from rocwheel.wheels.member_compression import BLOCK
 from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_reader import iter_packed
 from tests.support.published_wheels import JAX_WHEELS

@@ -30,7 +30,6 @@ from rocwheel.core.hashing import source_hash
 from rocwheel.core.patch import patched_view
 from rocwheel.device.edit_bundles import device_patch
 from rocwheel.targets.declaration import DECLARATION_NAME
-from rocwheel.wheels.compression import codec_identity
 from rocwheel.wheels.content import (
     BytesContent,
     Content,
@@ -41,6 +40,7 @@ from rocwheel.wheels.content import (
     TarLink,
     tar_content,
 )
+from rocwheel.wheels.member_compression import codec_identity
 from rocwheel.wheels.metadata import metadata_files
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from rocwheel.core.patch import FilePatch
     from rocwheel.core.reading import Data
-    from rocwheel.wheels.compression import StreamFormat
+    from rocwheel.wheels.member_compression import StreamFormat
     from rocwheel.wheels.writing import OpenWheel
 
 

@@ -20,8 +20,8 @@ from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.targets.catalog import load_catalog, sort_key
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.kernel_files import find_family, load_table
+from rocwheel.wheels.file_names import is_wheel_file_name, name_and_version, split_wheel_file_name
 from rocwheel.wheels.metadata import CoreMetadata, CoreMetadataError, metadata_files, parse_core_metadata
-from rocwheel.wheels.names import is_wheel_file_name, name_and_version, split_wheel_file_name
 from rocwheel.wheels.sdist import SourceDate
 from rocwheel.wheels.tags import lowest_glibc, parse_platforms
 from rocwheel.wheels.variants import load_draft, make_metadata, render_metadata

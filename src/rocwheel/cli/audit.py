@@ -41,8 +41,8 @@ from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import raise_all
 from rocwheel.environment.read_tree import UNREADABLE, WheelReading, read_environments, real_paths
 from rocwheel.environment.run_path_entries import CpuLevel
+from rocwheel.wheels.file_names import is_wheel_file_name, name_and_version, split_wheel_file_name, wheel_platforms
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.names import is_wheel_file_name, name_and_version, split_wheel_file_name, wheel_platforms
 from rocwheel.wheels.requirements import applies, is_refusing, readable_requirements
 from rocwheel.wheels.zip_directory import find_metadata, read_directory
 from rocwheel.wheels.zip_reader import read_member

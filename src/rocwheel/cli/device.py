@@ -31,7 +31,7 @@ from rocwheel.device.edit_tree import edit_tree
 from rocwheel.device.edit_wheel import rewrite_wheel
 from rocwheel.device.inspection import add_up_targets, summarize_targets
 from rocwheel.wheels.binaries import is_given_wheel
-from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.file_names import name_and_version
 from rocwheel.wheels.sdist import SourceDate
 
 if TYPE_CHECKING:

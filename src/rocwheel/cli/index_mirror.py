@@ -43,7 +43,7 @@ from rocwheel.index.mirror import (
     MirrorPlan,
     MirrorReport,
     check_mirror,
-    find_others,
+    find_extraneous,
     make_mirror,
     plan_mirror,
 )
@@ -195,7 +195,7 @@ def mirror(
     raise_all("--targets", list(_unserved(plan, agents or ())))
     if dry_run:
         check_mirror(plan, dest_dir / FILES_FOLDER, exact=options.exact)
-        others = find_others(plan, dest_dir / FILES_FOLDER) if options.exact else ()
+        others = find_extraneous(plan, dest_dir / FILES_FOLDER) if options.exact else ()
         _print_planned(plan, sorted(others), json=json)
         return
     report = make_mirror(plan, dest_dir, options, progress)

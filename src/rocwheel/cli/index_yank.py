@@ -18,8 +18,8 @@ from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.text import print_line
 from rocwheel.index.families import change_marks
+from rocwheel.index.folder_notes import KNOWN_NAME
 from rocwheel.index.front_content import kept_front_page, next_front_page
-from rocwheel.index.notes import KNOWN_NAME
 from rocwheel.index.publish import change_published_marks, is_family
 from rocwheel.index.published import has_root_page
 from rocwheel.index.uploads import Layout

@@ -43,7 +43,7 @@ from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.target_set import parse_target_set
-from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
+from rocwheel.wheels.file_names import is_wheel_file_name, wheel_platforms
 from rocwheel.wheels.requirements import RequirementError, read_build_requires, read_requirement
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from rocwheel.core.scratch import no_room, require_room, scratch_folder, tempora
 from rocwheel.stores.open import RemoteFile, open_file, open_store
 from rocwheel.stores.store import RangesIgnoredError
 from rocwheel.stores.urls import is_url, parse_url, shown_url
-from rocwheel.wheels.names import is_distribution_name
+from rocwheel.wheels.file_names import is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -35,7 +35,7 @@ from rocwheel.targets.kernel_files import processors_of_name
 from rocwheel.targets.serving import serves
 from rocwheel.targets.target_set import id_sort_key
 from rocwheel.wheels.content import FileContent
-from rocwheel.wheels.names import split_label
+from rocwheel.wheels.file_names import split_label
 from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.variants import load_draft, read_wheel_text

@@ -22,8 +22,8 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.reading import read_if_readable
 from rocwheel.core.scratch import no_room, require_room, write_all
 from rocwheel.wheels.binaries import Binary
+from rocwheel.wheels.file_names import name_and_version
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.names import name_and_version
 from rocwheel.wheels.record import parse_record
 from rocwheel.wheels.zip_directory import find_metadata, read_directory
 from rocwheel.wheels.zip_reader import read_member

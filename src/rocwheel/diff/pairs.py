@@ -17,7 +17,7 @@ from rocwheel.diff.changes import FileChange, PackageChange, Status
 from rocwheel.diff.facts import ArchivedCode
 from rocwheel.diff.sides import Item
 from rocwheel.targets.kernel_files import kernel_targets, library_of
-from rocwheel.wheels.names import split_wheel_file_name
+from rocwheel.wheels.file_names import split_wheel_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -21,8 +21,8 @@ from rocwheel.index.entry import find_distributions
 from rocwheel.index.source import files_of_local_index
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.wheels.build_manifest import BUILT_FOLDER
+from rocwheel.wheels.file_names import is_wheel_file_name, split_wheel_file_name
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata, parse_entry_points
-from rocwheel.wheels.names import is_wheel_file_name, split_wheel_file_name
 from rocwheel.wheels.record import parse_record
 from rocwheel.wheels.tar import read_sdist
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory

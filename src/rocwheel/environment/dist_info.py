@@ -23,6 +23,7 @@ from rocwheel.core.reading import load
 from rocwheel.environment.loader import InstalledLayout
 from rocwheel.environment.tree import Distribution, MetadataProblem
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.wheels.file_names import name_and_version, split_label
 from rocwheel.wheels.metadata import (
     SCRIPT_GROUPS,
     CoreMetadataError,
@@ -30,7 +31,6 @@ from rocwheel.wheels.metadata import (
     parse_core_metadata,
     parse_entry_points,
 )
-from rocwheel.wheels.names import name_and_version, split_label
 from rocwheel.wheels.record import parse_record
 from rocwheel.wheels.sbom import SBOM_NAME, find_unlicensed
 from rocwheel.wheels.variants import load_draft, read_wheel_text

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.pe.header import AMD64, ARM64, X86
-from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.file_names import wheel_platforms
 from rocwheel.wheels.platform_floor import host_machines, platform_floor
 from rocwheel.wheels.tags import is_known_platform, lowest_glibc, parse_platforms
 

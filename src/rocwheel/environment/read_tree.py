@@ -54,7 +54,7 @@ from rocwheel.environment.tree import (
 from rocwheel.environment.windows_files import is_for_windows
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
 from rocwheel.wheels.content import Digest
-from rocwheel.wheels.names import is_wheel_file_name
+from rocwheel.wheels.file_names import is_wheel_file_name
 from rocwheel.wheels.zip_directory import Archive, find_dist_info, read_archive
 from rocwheel.wheels.zip_reader import (
     ZipMember,
@@ -78,12 +78,6 @@ def begin_large(progress: Progress, label: str, total: int) -> Progress:
     """Begin a step of ``total`` bytes to read, and return where to report it; one that is over soon is not shown."""
     progress.begin(label, total)
     return progress
-
-
-def advanced(progress: Progress, file: InstalledFile) -> InstalledFile:
-    """Return a file, which has been read."""
-    progress.advance(file.size)
-    return file
 
 
 def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
@@ -167,14 +161,18 @@ def read_wheels(
             (str(path), _shared(member)) for path, (_, members) in zip(paths, opened, strict=True) for member in members
         ]
         progress.begin("reading wheels", sum(member.size for _, member in every))
-        files += [advanced(progress, file) for file in how.readers.map(_read_pair, every, _tell)]
+        for file in how.readers.map(_read_pair, every, _tell):
+            progress.advance(file.size)
+            files.append(file)
         return [distribution for distribution, _ in opened], files
     with open_workers() as executor:
         for path, (_, members) in zip(paths, opened, strict=True):
             progress.begin(f"reading {path.name}", sum(member.size for member in members))
             _prefetch_small(path, members)
             read = map_sized(executor, partial(_read_file, str(path), how=how), members, lambda member: member.size)
-            files += [advanced(progress, file) for file in read]
+            for file in read:
+                progress.advance(file.size)
+                files.append(file)
     return [distribution for distribution, _ in opened], files
 
 
@@ -375,7 +373,10 @@ def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[li
     default = str(site) if context or not owners else ""
     paths = list(_walk(site))
     progress.begin(f"reading {folder}", sum(path.lstat().st_size for path in paths))
-    files = [advanced(progress, _read_path(path, site, owners, default)) for path in paths]
+    files = []
+    for path in paths:
+        files.append(_read_path(path, site, owners, default))
+        progress.advance(files[-1].size)
     files += _programs(site, owners)
     packers = {owner.source for owner in distributions if is_for_windows(owner)}
     return distributions, [_with_devel_files(file) if file.distribution in packers else file for file in files]

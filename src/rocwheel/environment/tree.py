@@ -16,7 +16,7 @@ import msgspec
 from rocwheel.binary.elf.facts import Elf, ElfTraits
 from rocwheel.environment.file_reports import DeviceReport, PeReport
 from rocwheel.environment.loader import SITE, InstalledLayout, Obstacle, TreeDisk
-from rocwheel.wheels.names import split_wheel_file_name, wheel_platforms
+from rocwheel.wheels.file_names import split_wheel_file_name, wheel_platforms
 from rocwheel.wheels.platform_floor import host_machines
 from rocwheel.wheels.record import RecordEntry
 from rocwheel.wheels.tags import parse_platforms, split_tags

@@ -31,7 +31,7 @@ from rocwheel.environment.tree import Distribution, InstalledFile, Tree, split_e
 from rocwheel.frameworks.wheel_draft import InputFiles, draft_wheel, read_runfiles_manifest, write_draft
 from rocwheel.frameworks.wheel_spec import make_spec
 from rocwheel.wheels.content import FileContent, PatchedContent
-from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.file_names import name_and_version
 from rocwheel.wheels.sdist import SourceDate
 from rocwheel.wheels.tags import check_platform
 

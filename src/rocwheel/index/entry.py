@@ -20,8 +20,8 @@ from rocwheel.core.messages import count, first_of, quoted
 from rocwheel.core.reading import FileStamp, unchanged
 from rocwheel.core.workers import raise_all
 from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.wheels.file_names import FileName, check_identity, is_distribution_name, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.names import FileName, check_identity, is_distribution_name, parse_path
 from rocwheel.wheels.record import find_record_gaps, parse_record
 from rocwheel.wheels.requirements import (
     RequirementError,
@@ -220,7 +220,7 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the variant says of itself: its ``variant.json``."""
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ReadEntry(msgspec.Struct, frozen=True):
     """A file that has been read, and which file that was."""
 
     entry: IndexEntry
@@ -239,7 +239,7 @@ class _Texts(NamedTuple):
     """``variant.json`` as `IndexEntry` has it."""
 
 
-def read_entry(path: Path) -> Reading:
+def read_entry(path: Path) -> ReadEntry:
     """Read a wheel or sdist: all of it is hashed and unpacked, and compared with its checksums.
 
     Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one or is damaged, for
@@ -271,7 +271,7 @@ def read_entry(path: Path) -> Reading:
         label=name.label,
         variant=texts.variant,
     )
-    return Reading(entry, shown, stamp)
+    return ReadEntry(entry, shown, stamp)
 
 
 def read_metadata(path: Path) -> bytes:

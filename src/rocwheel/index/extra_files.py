@@ -14,7 +14,7 @@ from rocwheel.core.names import is_file_name
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import raise_all
 from rocwheel.index.entry import IndexEntry
-from rocwheel.index.notes import KnownExtras, write_changed
+from rocwheel.index.folder_notes import KnownExtras, write_changed
 from rocwheel.index.pages import GENERATOR, PAGES, make_digest
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import raise_all
 from rocwheel.index.extra_files import Extras, no_extras, remove_stale_extras
 from rocwheel.index.folder import find_families, folder_names, list_names
-from rocwheel.index.notes import KNOWN_NAME, NOTES, read_families, read_known, remove_notes, write_families
+from rocwheel.index.folder_notes import KNOWN_NAME, NOTES, read_families, read_known, remove_notes, write_families
 from rocwheel.index.pages import FRONT_PAGE, PAGES, is_root_page
 from rocwheel.index.placing import FilePlacement, read_previous, remove_stale
 from rocwheel.index.write_index import IndexOptions, WriteFamilies, WrittenIndex, locked_index, write_locked_index
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from rocwheel.index.extra_files import IndexContent
-    from rocwheel.index.notes import KnownIndex
+    from rocwheel.index.folder_notes import KnownIndex
     from rocwheel.index.write_index import IndexReport
 
 

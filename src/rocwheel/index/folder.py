@@ -14,17 +14,17 @@ from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, is_fa
 from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
 from rocwheel.core.workers import ReadContext, Readers, open_workers
 from rocwheel.index.entry import read_entry
-from rocwheel.index.notes import NOTES, Found, KnownFile
+from rocwheel.index.folder_notes import NOTES, Found, KnownFile
 from rocwheel.index.pages import FRONT_PAGE, PAGES
 from rocwheel.wheels.build_manifest import BUILT_FOLDER
-from rocwheel.wheels.names import is_distribution_name
+from rocwheel.wheels.file_names import is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.core.progress import Progress
     from rocwheel.index.entry import IndexEntry
-    from rocwheel.index.placing import Places
+    from rocwheel.index.placing import Placer
 
 
 SUFFIXES = (".whl", ".tar.gz")
@@ -201,7 +201,7 @@ def _names_outside_of_indexes(folder: Path, output: Path) -> Iterator[list[str]]
 class Source(NamedTuple):
     """A folder of distributions."""
 
-    places: Places
+    placer: Placer
     """Where its files go."""
     listing: Listing
     prefix: str
@@ -214,7 +214,7 @@ class Listed(NamedTuple):
     key: str
     """What leads from the output to it."""
     found: Found
-    places: Places
+    placer: Placer
 
     @property
     def known(self) -> KnownFile:
@@ -253,7 +253,7 @@ def read_folders(
     read = {key: one for key, one in found.items() if one is not None}
     doubles = _find_doubles(sources, read)
     if doubles or (problems and (unread is None or not read)):
-        raise ProblemsError(folder_names([source.places.dist_dir for source in sources]), [*problems, *doubles])
+        raise ProblemsError(folder_names([source.placer.dist_dir for source in sources]), [*problems, *doubles])
     if unread is not None:
         unread += problems
     return read
@@ -272,7 +272,7 @@ def _find_known(
             if (noted := known.get(key)) and stamp and noted.holds_for(stamp):
                 found[key] = Found(noted)
                 continue
-            path = source.places.dist_dir / name
+            path = source.placer.dist_dir / name
             found[key] = _remembered(memory, path, stamp)
             if found[key] is None:
                 new.append(_New(key, path, stamp))
@@ -375,7 +375,7 @@ def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Lis
         for name in source.listing.distributions:
             key = f"{source.prefix}{name}"
             if name not in listed and (found := read.get(key)):
-                listed[name] = Listed(key, found, source.places)
+                listed[name] = Listed(key, found, source.placer)
     return listed
 
 
@@ -387,7 +387,7 @@ def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[
         for name in source.listing.distributions:
             if (one := read.get(f"{source.prefix}{name}")) is None:
                 continue
-            entry, folder = one.known.entry, source.places.dist_dir
+            entry, folder = one.known.entry, source.placer.dist_dir
             first, place = seen.setdefault((entry.project, entry.identity), (entry, folder))
             if first.filename != name:
                 what = f"the same distribution as {first.filename} under another name"

@@ -40,7 +40,7 @@ from rocwheel.index.front_page import (
 from rocwheel.index.pages import FRONT_PAGE
 from rocwheel.index.upload_times import render_time
 from rocwheel.targets.catalog import families_of, load_catalog
-from rocwheel.wheels.names import is_wheel_file_name, wheel_platforms
+from rocwheel.wheels.file_names import is_wheel_file_name, wheel_platforms
 from rocwheel.wheels.requirements import follow_requirements
 
 if TYPE_CHECKING:

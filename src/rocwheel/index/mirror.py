@@ -14,24 +14,24 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.names import is_utf8
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import attempt_all, map_in_threads, open_workers, raise_all, serialized, worker_count
+from rocwheel.index.folder_notes import read_known
 from rocwheel.index.mirror_choice import choose_files, choose_projects, is_pattern, normalized_pattern, unmatched
 from rocwheel.index.mirror_requirements import Followed, PackageFinder, follow
-from rocwheel.index.notes import read_known
-from rocwheel.index.reading import ListedFile
 from rocwheel.index.source import fetch_file, raise_for_folders
+from rocwheel.index.trust import ListedFile
 from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking
 from rocwheel.stores.store import MissingFileError, PassingError, StoreError
 from rocwheel.stores.urls import shown_url
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
-from rocwheel.wheels.names import is_distribution_name
+from rocwheel.wheels.file_names import is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from rocwheel.index.folder_notes import KnownIndex
     from rocwheel.index.mirror_choice import Choice
     from rocwheel.index.mirror_requirements import DependencyReader
-    from rocwheel.index.notes import KnownIndex
     from rocwheel.index.source import IndexSource
     from rocwheel.index.write_index import IndexReport
 
@@ -58,7 +58,7 @@ def _folder_of(url: str) -> Path | None:
     return Path(unquote(parts.path)).parent.resolve() if parts.scheme == "file" else None
 
 
-def find_others(plan: MirrorPlan, folder: Path) -> frozenset[str]:
+def find_extraneous(plan: MirrorPlan, folder: Path) -> frozenset[str]:
     """Return the names of the distributions in a folder that are not of the plan; none if there is no such folder."""
     wanted = {file.filename for file in plan.files}
     paths = folder.iterdir() if folder.is_dir() else ()
@@ -66,7 +66,7 @@ def find_others(plan: MirrorPlan, folder: Path) -> frozenset[str]:
     return frozenset(name for name in names if name not in wanted and is_distribution_name(name))
 
 
-def remove_others(folder: Path, names: Iterable[str]) -> None:
+def remove_extraneous(folder: Path, names: Iterable[str]) -> None:
     """Remove distributions that no page lists any more, and their core metadata."""
     try:
         for name in sorted(names):
@@ -98,17 +98,20 @@ class MirrorPlan(msgspec.Struct, frozen=True):
 
 
 def plan_mirror(
-    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: DependencyReader | None = None
+    sources: Sequence[IndexSource],
+    choice: Choice,
+    serves: Callable[[str], bool],
+    dependencies: DependencyReader | None = None,
 ) -> MirrorPlan:
     """Read the pages of indexes and return what a mirror of them takes.
 
-    ``serves`` is as for `choose_projects`; ``needs`` reads what files require, if that is wanted. Raises, together,
-    what is wrong: names that no index has, those to take from all included, pages that can't be read, files that may
-    not be trusted, and names that two indexes have for different bytes, of projects that are taken from all.
+    ``serves`` is as for `choose_projects`; ``dependencies`` reads what files require, if that is wanted. Raises,
+    together, what is wrong: names that no index has, those to take from all included, pages that can't be read, files
+    that may not be trusted, and names that two indexes have for different bytes, of projects that are taken from all.
     """
     choice.check()
     try:
-        return _plan(sources, choice, serves, needs)
+        return _plan(sources, choice, serves, dependencies)
     except PassingError:
         raise
     except RocwheelError:
@@ -117,31 +120,31 @@ def plan_mirror(
 
 
 def _plan(
-    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: DependencyReader | None
+    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], dependencies: DependencyReader | None
 ) -> MirrorPlan:
     where = " and ".join(source.url for source in sources)
-    shelf = PackageFinder(sources, choice, serves)
-    present = _present(sources, choice, shelf)
+    finder = PackageFinder(sources, choice, serves)
+    present = _present(sources, choice, finder)
     either = " or ".join(source.url for source in sources)
     if not present:
         raise_all(where, [error for source in sources if (error := _page_error(source))])
-    raise_all(where, [*unmatched(choice, present, either), *_unknown_pooled(choice, shelf, either)])
-    files = _named_files(shelf, choice, choose_projects(choice, present, serves), where)
+    raise_all(where, [*unmatched(choice, present, either), *_unknown_pooled(choice, finder, either)])
+    files = _named_files(finder, choice, choose_projects(choice, present, serves), where)
     everything = msgspec.structs.replace(choice, devel=True)
-    plan = MirrorPlan(files, shelf.ignored, choose_projects(everything, present, lambda _: True))
-    if needs is None:
+    plan = MirrorPlan(files, finder.ignored, choose_projects(everything, present, lambda _: True))
+    if dependencies is None:
         return plan
-    followed = follow(files, choice, serves, shelf.offered, needs.read)
-    shelf.check(where)
-    return _with_required(plan, followed, shelf.ignored, frozenset(needs.fetched))
+    followed = follow(files, choice, serves, finder.offered, dependencies.read)
+    finder.check(where)
+    return _with_required(plan, followed, finder.ignored, frozenset(dependencies.fetched))
 
 
-def _present(sources: Sequence[IndexSource], choice: Choice, shelf: PackageFinder) -> tuple[str, ...]:
+def _present(sources: Sequence[IndexSource], choice: Choice, finder: PackageFinder) -> tuple[str, ...]:
     """Return the projects of all indexes, of those that can be meant; the page of all may be huge, or missing."""
     if any(map(is_pattern, choice.projects)):
         return tuple(dict.fromkeys(name for source in sources for name in source.projects()))
     names = dict.fromkeys(normalized_pattern(text) for text in choice.projects)
-    return tuple(name for name in names if is_utf8(name) and shelf.has(name))
+    return tuple(name for name in names if is_utf8(name) and finder.has(name))
 
 
 def _page_error(source: IndexSource) -> MissingFileError | None:
@@ -155,20 +158,20 @@ def _page_error(source: IndexSource) -> MissingFileError | None:
     return None
 
 
-def _unknown_pooled(choice: Choice, shelf: PackageFinder, where: str) -> Iterator[InputError]:
+def _unknown_pooled(choice: Choice, finder: PackageFinder, where: str) -> Iterator[InputError]:
     """Yield an error for each name of which no versions can be taken from all indexes."""
     for name in sorted(choice.pooled):
         if is_pattern(name):
             found = f"{quoted(name)} is a pattern"
             yield InputError("--pool", found, expected="the name of a project", remedy="Give it once for each project.")
-        elif not (is_utf8(name) and shelf.has(name)):
+        elif not (is_utf8(name) and finder.has(name)):
             yield InputError("--pool", f"{quoted(name)} is no project of {where}", remedy="Correct the name.")
 
 
-def _named_files(shelf: PackageFinder, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
+def _named_files(finder: PackageFinder, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
     """Return the files of the wanted projects; raise `InputError` for none, and what is wrong with their pages."""
-    offered = map_in_threads(shelf.offered, wanted, where)
-    shelf.check(where)
+    offered = map_in_threads(finder.offered, wanted, where)
+    finder.check(where)
     files = tuple(file for group in offered for file in choose_files(choice, group))
     if not files:
         found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
@@ -254,7 +257,7 @@ def make_mirror(
     files = _fetch_all(plan, folder, known, options.jobs, progress, problems)
     if not files:
         raise_all(str(dest_dir), problems)
-    others = find_others(plan, folder) if options.exact and not problems else frozenset()
+    extraneous = find_extraneous(plan, folder) if options.exact and not problems else frozenset()
     machine = known.machine if options.machine is None else options.machine
     index: IndexReport = write_index(
         folder,
@@ -264,13 +267,13 @@ def make_mirror(
             progress=progress,
             yanking=_yanking(plan, {file.filename for file in files}),
             machine=machine,
-            left_out=others,
+            left_out=extraneous,
         ),
     )
-    remove_others(folder, others)
+    remove_extraneous(folder, extraneous)
     problems += _broken_promises(plan, folder, output)
     raise_all(str(dest_dir), problems)
-    return MirrorReport(index.output, files, plan.ignored, plan.absent, plan.unusable, tuple(sorted(others)))
+    return MirrorReport(index.output, files, plan.ignored, plan.absent, plan.unusable, tuple(sorted(extraneous)))
 
 
 def _yanking(plan: MirrorPlan, names: Collection[str]) -> Yanking:

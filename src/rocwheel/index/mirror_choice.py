@@ -17,8 +17,8 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.index.source import read_text
 from rocwheel.stores.urls import shown_url
-from rocwheel.wheels.names import without_label
-from rocwheel.wheels.requirements import ALL_PLACES, Place, platforms_of_tag, read_specifier, tag_minors
+from rocwheel.wheels.file_names import without_label
+from rocwheel.wheels.requirements import ALL_INTERPRETERS, Interpreter, platforms_of_tag, read_specifier, tag_minors
 from rocwheel.wheels.tags import is_known_platform
 from rocwheel.wheels.variants import index_file_name, load_draft, parse_variants
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from rocwheel.index.reading import ListedFile
     from rocwheel.index.source import ProjectListing
+    from rocwheel.index.trust import ListedFile
     from rocwheel.wheels.variants import Properties
 
 
@@ -59,10 +59,10 @@ class Machines(msgspec.Struct, frozen=True):
         raise_all("the machines", problems)
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def interpreters(self) -> tuple[Interpreter, ...]:
         """Where markers of requirements are judged."""
-        systems = self._systems or tuple(dict.fromkeys(platform for _, platform in ALL_PLACES))
-        return tuple(product(self._minors or tuple(dict.fromkeys(minor for minor, _ in ALL_PLACES)), systems))
+        systems = self._systems or tuple(dict.fromkeys(platform for _, platform in ALL_INTERPRETERS))
+        return tuple(product(self._minors or tuple(dict.fromkeys(minor for minor, _ in ALL_INTERPRETERS)), systems))
 
     @property
     def shown(self) -> str:

@@ -23,14 +23,14 @@ from rocwheel.core.errors import InputError, RocwheelError, read_error
 from rocwheel.core.workers import raise_all
 from rocwheel.index.entry import read_metadata
 from rocwheel.index.mirror_choice import choose_variants, is_devel
-from rocwheel.index.reading import ListedFile
 from rocwheel.index.source import fetch_file, read_text
+from rocwheel.index.trust import ListedFile
 from rocwheel.stores.urls import shown_url
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.requirements import (
     RequirementError,
     is_refusing,
-    marker_holds_at,
+    marker_holds_for,
     parse_requirement,
     parse_requires_txt,
     read_build_requires,
@@ -246,7 +246,7 @@ class _Following:
         self._serves = serves
         self._offered = offered
         self._read = read
-        self._places = choice.machines.places
+        self._interpreters = choice.machines.interpreters
         self._waiting: list[tuple[ListedFile, str]] = []
         self._done: set[tuple[str, str]] = set()
         self._specifiers: defaultdict[str, dict[str, SpecifierSet]] = defaultdict(dict)
@@ -293,7 +293,7 @@ class _Following:
     def _holds(self, requirement: Requirement, extra: str) -> bool:
         if is_refusing(requirement):
             return False
-        return requirement.marker is None or marker_holds_at(str(requirement.marker), extra, self._places)
+        return requirement.marker is None or marker_holds_for(str(requirement.marker), extra, self._interpreters)
 
     def _take(self, requirement: Requirement, by: ListedFile, extra: str) -> None:
         name = canonicalize_name(requirement.name)

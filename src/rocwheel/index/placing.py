@@ -23,7 +23,7 @@ from rocwheel.core.scratch import is_scratch, scratch_folder
 from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import atomic_file
 from rocwheel.index.entry import read_metadata
-from rocwheel.index.notes import KNOWN_NAME, KnownProject, settled, write_changed
+from rocwheel.index.folder_notes import KNOWN_NAME, KnownProject, settled, write_changed
 from rocwheel.index.pages import PAGES, RawPage, decode_json_page, is_project_page, is_root_page, make_digest
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rocwheel.core.errors import RocwheelError
     from rocwheel.index.entry import IndexEntry
-    from rocwheel.index.notes import Found, KnownFile
+    from rocwheel.index.folder_notes import Found, KnownFile
     from rocwheel.index.pages import Page
 
 
@@ -55,7 +55,7 @@ class FilePlacement(enum.Enum):
         raise InputError(parameter, f"is {value!r}", expected=f"one of {names}")
 
 
-class Places(msgspec.Struct, frozen=True, eq=False):
+class Placer(msgspec.Struct, frozen=True, eq=False):
     """Where the files of an index go. Thousands of files share one such value, so it is compared by identity."""
 
     dist_dir: Path

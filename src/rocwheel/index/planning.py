@@ -15,7 +15,7 @@ import msgspec
 
 from rocwheel.index.entry import IndexEntry
 from rocwheel.index.folder import Listed
-from rocwheel.index.notes import KnownProject
+from rocwheel.index.folder_notes import KnownProject
 from rocwheel.index.pages import PAGES, VariantsFile, group_by_project, read_times
 from rocwheel.index.placing import page_stamps
 from rocwheel.index.yanked import change_yanked, read_yanked
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import FileStamp
     from rocwheel.index.folder import Source
-    from rocwheel.index.notes import KnownIndex
+    from rocwheel.index.folder_notes import KnownIndex
     from rocwheel.index.upload_times import UploadTimes
     from rocwheel.index.yanked import Yanking
 
@@ -40,8 +40,8 @@ def find_standing(
     projects: Mapping[str, Iterable[IndexEntry]],
 ) -> dict[str, KnownProject]:
     """Return the projects whose pages, and all that they list, are certainly as the last run has left them."""
-    beside = {source.places: source.listing.beside for source in sources}
-    stale = {one.known.entry.project for one in listed if not _stands(known, one, beside[one.places])}
+    beside = {source.placer: source.listing.beside for source in sources}
+    stale = {one.known.entry.project for one in listed if not _stands(known, one, beside[one.placer])}
     return {
         project: noted
         for project, entries in projects.items()
@@ -55,7 +55,7 @@ def find_standing(
 
 def _stands(known: KnownIndex, one: Listed, beside: Mapping[str, FileStamp]) -> bool:
     noted = one.found.known
-    return noted is known.files.get(one.key) and one.places.holds(noted, beside)
+    return noted is known.files.get(one.key) and one.placer.holds(noted, beside)
 
 
 def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str], families: Iterable[str]) -> bool:
@@ -95,14 +95,14 @@ class IndexPlan(msgspec.Struct, frozen=True, dict=True):
     @property
     def targets(self) -> list[Path]:
         """What is written for these, but for the pages and what stands beside them."""
-        return [target for one in self.to_place for target in one.places.targets(one.known)]
+        return [target for one in self.to_place for target in one.placer.targets(one.known)]
 
     @cached_property
     def bases(self) -> dict[str, str]:
         """What leads from a project's folder to each file."""
-        bases = {places: places.base for places in {one.places for one in self.listed.values()}}
+        bases = {places: places.base for places in {one.placer for one in self.listed.values()}}
         beside = {one.entry.filename: "" for files in self.variants.values() for one in files}
-        return {name: bases[one.places] for name, one in self.listed.items()} | beside
+        return {name: bases[one.placer] for name, one in self.listed.items()} | beside
 
     def linked(self, project: str) -> list[IndexEntry]:
         """Return what the page of a project links to."""
@@ -114,7 +114,7 @@ class IndexPlan(msgspec.Struct, frozen=True, dict=True):
         more: defaultdict[str, set[str]] = defaultdict(set)
         for project, files in self.variants.items():
             more[project].update(one.entry.filename for one in files)
-        for entry in (one.known.entry for one in self.listed.values() if one.places.holds_files):
+        for entry in (one.known.entry for one in self.listed.values() if one.placer.holds_files):
             more[entry.project].add(entry.filename)
             if entry.metadata_sha256:
                 more[entry.project].add(f"{entry.filename}.metadata")
@@ -173,5 +173,5 @@ def plan_index(
 
 def _folder(listed: Mapping[str, Listed], output: Path) -> Path | str:
     """Return what to name where it lacks a file: the only folder, else the index."""
-    folders = {one.places.dist_dir for one in listed.values()}
+    folders = {one.placer.dist_dir for one in listed.values()}
     return folders.pop() if len(folders) == 1 else str(output)

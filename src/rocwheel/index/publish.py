@@ -16,16 +16,16 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import raise_all
 from rocwheel.index.extra_files import NextExtras
 from rocwheel.index.families import taken_by
-from rocwheel.index.notes import KNOWN_NAME, PUBLISHED_NAME
-from rocwheel.index.one_index import OneIndex
+from rocwheel.index.folder_notes import KNOWN_NAME, PUBLISHED_NAME
 from rocwheel.index.pages import FRONT_PAGE, PAGES, families_in_root_page
 from rocwheel.index.published import has_root_page
 from rocwheel.index.store_notes import NotesFile, load
+from rocwheel.index.store_pages import OneIndex
 from rocwheel.index.upload_times import UploadTimes, read_clock, to_microseconds
 from rocwheel.index.uploads import (
     Layout,
     Local,
-    Place,
+    StoredIndex,
     find_family_indexes,
     find_leftovers,
     find_missing,
@@ -36,7 +36,7 @@ from rocwheel.index.uploads import (
 from rocwheel.index.write_index import IndexReport
 from rocwheel.index.yanked import KEEP_YANKED, NAME_REMEDY, Yanking, change_yanked, share_yanking
 from rocwheel.stores.folder import FolderStore
-from rocwheel.wheels.names import parse_file_name
+from rocwheel.wheels.file_names import parse_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -93,7 +93,7 @@ def _open(
     problems: list[RocwheelError],
 ) -> OneIndex:  # fmt: skip
     layout = Layout(family)
-    index = Place(store, layout, pages, notes, family, find_family_indexes(layout, pages))
+    index = StoredIndex(store, layout, pages, notes, family, find_family_indexes(layout, pages))
     has_front = index.layout.beside("", FRONT_PAGE) in pages
     return OneIndex(index, (), make_front if has_front else None, problems)
 
@@ -221,7 +221,7 @@ class _Work:
         self._stored = list_stored(store, layout.files)
         pages = list_stored(store, layout.index)
         self._problems: list[RocwheelError] = []
-        places = {family: Place(store, one, pages, notes[family], family) for family, one in layouts.items()}
+        places = {family: StoredIndex(store, one, pages, notes[family], family) for family, one in layouts.items()}
         below = find_family_indexes(layout, pages) | local.groups.keys() - {""}
         places[""] = msgspec.structs.replace(places[""], families=below)
         self._indexes = {

@@ -35,7 +35,7 @@ from rocwheel.index.uploads import Layout
 from rocwheel.index.yanked import yanked_among, yanked_in_html, yanked_in_json
 from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
 from rocwheel.stores.urls import leads_to_web
-from rocwheel.wheels.names import parse_file_name
+from rocwheel.wheels.file_names import parse_file_name
 from rocwheel.wheels.variants import is_index_file_name
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.part_file import Expected, receive
 from rocwheel.core.reading import FileStamp, read_regular
 from rocwheel.core.workers import raise_all
-from rocwheel.index.reading import (
+from rocwheel.index.trust import (
     ListedFile,
     UnreadablePageError,
     check_file,
@@ -40,7 +40,7 @@ from rocwheel.stores.web import stream_file as stream_web_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from rocwheel.index.notes import KnownFile
+    from rocwheel.index.folder_notes import KnownFile
     from rocwheel.index.pages import RawPage
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from rocwheel.core.decoding import decode_json
 from rocwheel.index.entry import About
-from rocwheel.index.notes import PUBLISHED_NAME
+from rocwheel.index.folder_notes import PUBLISHED_NAME
 from rocwheel.index.pages import make_digest
 from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
 
@@ -112,10 +112,10 @@ class Notes(msgspec.Struct, frozen=True):
     about: dict[str, tuple[str, About]] = {}
     """Hash of a file and what it says of itself, by file name."""
 
-    def join(self, news: NoteUpdate) -> Notes:
+    def join(self, update: NoteUpdate) -> Notes:
         """Return the notes with what is new in place of what they have of the same projects and files."""
-        projects = {name: one for name, one in {**self.projects, **news.projects}.items() if name not in news.gone}
-        return Notes(_FORMAT, dict(sorted(projects.items())), dict(sorted({**self.about, **news.about}.items())))
+        projects = {name: one for name, one in {**self.projects, **update.projects}.items() if name not in update.gone}
+        return Notes(_FORMAT, dict(sorted(projects.items())), dict(sorted({**self.about, **update.about}.items())))
 
 
 class NoteUpdate(msgspec.Struct, frozen=True):
@@ -135,7 +135,7 @@ class NotesFile:
         self._name = posixpath.join(index, PUBLISHED_NAME)
         self._first, self.notes = self._load()
 
-    def add(self, news: NoteUpdate, read_again: Callable[[str], Noted | None]) -> Notes:
+    def add(self, update: NoteUpdate, read_again: Callable[[str], Noted | None]) -> Notes:
         """Note what is new, with what others note meanwhile, and return all.
 
         ``read_again`` returns what there is to note of a project now: if somebody else has noted one as well, either
@@ -145,23 +145,23 @@ class NotesFile:
 
         def attempt() -> Notes:
             before, notes = first.take(self._load)
-            joined = notes.join(self._updated(news, notes, read_again))
+            joined = notes.join(self._updated(update, notes, read_again))
             if joined != notes or not before.data:  # also without any projects: by it, an index above others is known
                 swap(self._store, self._name, msgspec.json.encode(joined), before)
             return joined
 
         return until_done(attempt)
 
-    def _updated(self, news: NoteUpdate, notes: Notes, read_again: Callable[[str], Noted | None]) -> NoteUpdate:
+    def _updated(self, update: NoteUpdate, notes: Notes, read_again: Callable[[str], Noted | None]) -> NoteUpdate:
         contested = [
             name
-            for name, noted in news.projects.items()
+            for name, noted in update.projects.items()
             if notes.projects.get(name) not in (self.notes.projects.get(name), noted)
         ]
         found = {name: read_again(name) for name in contested}
-        updated = {name: found.get(name, noted) for name, noted in news.projects.items()}
+        updated = {name: found.get(name, noted) for name, noted in update.projects.items()}
         projects = {name: noted for name, noted in updated.items() if noted is not None}
-        return msgspec.structs.replace(news, projects=projects)
+        return msgspec.structs.replace(update, projects=projects)
 
     def read(self) -> Notes:
         """Return what is noted now."""

@@ -1,4 +1,4 @@
-"""Pages of an index on a store, which other publishers change at the same time.
+"""An index on a store, which other publishers change at the same time: its pages, and in which order they change.
 
 The JSON page of a project is what the index knows of it. A publisher reads it, adds its files, and replaces it if
 nobody else has done so meanwhile; else it begins again. The HTML page is made of the JSON page in the same way, and
@@ -7,13 +7,15 @@ read before that: whoever replaces it last has seen the last JSON page.
 
 from __future__ import annotations
 
+import posixpath
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.core.errors import InputError
+from rocwheel.core.errors import InputError, ProblemsError, each_problem
+from rocwheel.core.workers import attempt_all, open_workers
 from rocwheel.index.extra_files import IndexContent
 from rocwheel.index.pages import (
     FRONT_PAGE,
@@ -24,19 +26,35 @@ from rocwheel.index.pages import (
     is_as_made,
     make_variants_files,
 )
-from rocwheel.index.published import PageReader, Published, ReadPages, merge, parse_project, read_html_form, require_own
-from rocwheel.index.store_notes import NOTHING, First, NotesFile, load, swap, until_done
+from rocwheel.index.published import (
+    PageReader,
+    Published,
+    ReadPages,
+    RootPage,
+    merge,
+    parse_project,
+    read_html_form,
+    require_own,
+)
+from rocwheel.index.store_notes import NOTHING, First, NotesFile, NoteUpdate, load, swap, until_done
 from rocwheel.index.upload_times import UploadTimes
+from rocwheel.index.uploads import AT_ONCE
+from rocwheel.index.write_index import IndexReport
+from rocwheel.stores.store import StoreError
+from rocwheel.stores.urls import is_url, make_address
+from rocwheel.wheels.file_names import parse_file_name
 from rocwheel.wheels.variants import merge_index_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.progress import Progress
     from rocwheel.index.entry import IndexEntry
     from rocwheel.index.extra_files import NextExtras
     from rocwheel.index.pages import VariantsFile
     from rocwheel.index.store_notes import Noted, Notes
-    from rocwheel.index.uploads import Layout, Place
+    from rocwheel.index.uploads import Layout, StoredIndex, Upload
     from rocwheel.index.yanked import Yanking
     from rocwheel.stores.store import LoadedFile, Store, StoredFile
 
@@ -176,12 +194,12 @@ class Pages:
 class FrontPage:
     """The front page of one index."""
 
-    def __init__(self, place: Place, make: NextExtras) -> None:
-        self._place = place
-        self._store = place.store
-        self._name = place.layout.beside("", FRONT_PAGE)
+    def __init__(self, index: StoredIndex, make: NextExtras) -> None:
+        self._index = index
+        self._store = index.store
+        self._name = index.layout.beside("", FRONT_PAGE)
         self._make = make
-        self._before = load(place.store, self._name) if self._name in place.stored else NOTHING
+        self._before = load(index.store, self._name) if self._name in index.stored else NOTHING
         self._require_own(self._before)
         self.edited: list[str] = []
         """The place of the page if somebody had edited it and it was written again."""
@@ -189,8 +207,8 @@ class FrontPage:
     def write(self, notes_file: NotesFile, notes: Notes) -> bool:
         """Replace the page by one of what is noted, and return whether that has changed it."""
         # What families list is read after the page, by whoever writes it: who is last has seen the last of them.
-        first = First(None if self._place.families else (self._before, notes))
-        if not self._place.families and notes == notes_file.notes:
+        first = First(None if self._index.families else (self._before, notes))
+        if not self._index.families and notes == notes_file.notes:
             # Nobody has looked whether the notes were still those when the page was read.
             if self._page(self._before, notes) == self._before.data:
                 return False
@@ -212,17 +230,17 @@ class FrontPage:
 
     def _page(self, before: LoadedFile, notes: Notes) -> bytes:
         """Return the page that follows on another one."""
-        content = self._content(self._place.layout, notes, self._place.family)
+        content = self._content(self._index.layout, notes, self._index.family)
         content = msgspec.structs.replace(content, families=self._families())
         return self._make(before.data)(content)[FRONT_PAGE]
 
     def _families(self) -> dict[str, IndexContent]:
         """Return what the indexes of families below list, as far as it is noted; also of what others publish now."""
-        layout = self._place.layout
-        if not self._place.families:
+        layout = self._index.layout
+        if not self._index.families:
             return {}
         named = families_in_root_page(load(self._store, layout.page("", "html")).data)
-        layouts = {name: layout.of_family(name) for name in sorted(self._place.families | named)}
+        layouts = {name: layout.of_family(name) for name in sorted(self._index.families | named)}
         return {
             name: self._content(one, NotesFile(self._store, one.index).notes, name) for name, one in layouts.items()
         }
@@ -243,3 +261,143 @@ class FrontPage:
 
     def _require_own(self, page: LoadedFile) -> None:
         require_own(self._store.place(self._name), is_own=not page.data or GENERATOR.encode() in page.data)
+
+
+class OneIndex:
+    """The work on one index.
+
+    Making it reads what the pages list and changes nothing; what is wrong with them goes to ``problems``.
+    """
+
+    def __init__(
+        self,
+        index: StoredIndex,
+        uploads: Sequence[Upload],
+        make_front: NextExtras | None,
+        problems: list[RocwheelError],
+    ) -> None:
+        store, layout, stored = index.store, index.layout, index.stored
+        self._index = index
+        self._bases = {one.entry.filename: layout.base(layout.file(one.name)) for one in uploads}
+        self.projects = group_by_project(one.entry for one in uploads)
+        """The files that are to be listed."""
+        self._pages = Pages(store, layout, stored, index.notes_file.notes.projects)
+        self._root = RootPage(store, layout, stored, index.notes_file.notes.projects)
+        listed = attempt_all(RootPage.read, [self._root], problems)
+        self.listed = self.projects.keys() | {name for names in listed for name in names}
+        """All projects that it has or will have."""
+        fronts = [make_front] if make_front else []
+        made = attempt_all(lambda make: FrontPage(index, make), fronts, problems)
+        self._front = made[0] if made else None
+        read = self._read_all(self.projects, problems)
+        self.published: dict[str, Published] = dict(zip(self.projects, read, strict=True))
+        """What was listed before, by project."""
+        if self._front:
+            others = [name for name in sorted(self.listed - self.projects.keys()) if not self._pages.is_noted(name)]
+            self._read_all(others, [])  # where they are broken, that is for others to mend
+        attempt_all(self._check, self.projects, problems)
+
+    @property
+    def edited(self) -> list[str]:
+        """The places of pages that somebody had edited, and that were written again."""
+        return [*self._pages.edited, *self._root.edited, *(self._front.edited if self._front else ())]
+
+    def known(self) -> dict[str, str]:
+        """Return the hashes of what is listed, by the names of the files on the store."""
+        found = {}
+        for project, published in self.published.items():
+            folder = posixpath.join("/", self._index.layout.index, project)
+            for name, entry in published.entries.items():
+                path = posixpath.normpath(posixpath.join(folder, published.bases[name], name))
+                found[path.lstrip("/")] = entry.sha256
+        return found
+
+    def new(self) -> set[str]:
+        """Return the names of the files that were not listed before."""
+        return {
+            entry.filename
+            for project, entries in self.projects.items()
+            for entry in entries
+            if entry.filename not in self.published[project].entries
+        }
+
+    def write(self, dated: Mapping[str, Sequence[IndexEntry]], times: UploadTimes, progress: Progress) -> set[str]:
+        """Write the pages of projects, then that of all, and the front page; return the projects whose pages changed.
+
+        ``dated`` are the files by project with the dates of new ones; ``times`` are by the clock of the store.
+        """
+        self._pages.times = times
+        waiting = {project: entries for project, entries in dated.items() if not self._pages.stand(project, entries)}
+        progress.begin("writing pages", len(waiting))
+        changed = set()
+
+        def add(item: tuple[str, Sequence[IndexEntry]]) -> bool:
+            return self._pages.add(*item, self._bases)
+
+        with open_workers(AT_ONCE) as executor:
+            for project, has_changed in zip(waiting, executor.map(add, waiting.items()), strict=True):
+                changed |= {project} if has_changed else set()
+                progress.advance(1)
+        self._root.add(dated, self._index.families, has_front_page=self._front is not None)
+        self._finish(dated)
+        progress.end()
+        return changed
+
+    def find(self, projects: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
+        """Return those of the names of each project's files that its page lists, and the address of each."""
+        return {
+            name: (self._address(project, f"{published.bases[name]}{name}"),)
+            for project in projects.keys() & self.listed
+            for published in [self._pages.read(project)]
+            for name in published.entries.keys() & projects[project]
+        }
+
+    def _address(self, project: str, link: str) -> str:
+        if is_url(link):
+            return make_address(link)
+        page = posixpath.join(self._index.store.url, self._index.layout.index, project)
+        return make_address(posixpath.join(page, link))
+
+    def mark(self, yanking: Yanking) -> IndexReport:
+        """Change the marks of files that pages list, and return what the pages of their projects list now."""
+        names = (*yanking.yanked, *yanking.unyanked)
+        projects = sorted({parse_file_name(name).project for name in names})
+        marked = {project: self._pages.mark(project, yanking) for project in projects}
+        self._finish({})
+        output = self._index.store.place(self._index.layout.index)
+        listed = {project: list(published.entries) for project, published in marked.items()}
+        yanked = {name: reason for one in marked.values() for name, reason in one.yanked.items()}
+        return IndexReport(output, listed, (), (), yanked, edited=tuple(self.edited))
+
+    def show(self) -> None:
+        """Bring the front page up to date with the indexes of families below."""
+        if self._index.families:
+            self._finish({})
+
+    def _finish(self, entries: Mapping[str, Sequence[IndexEntry]]) -> None:
+        """Note what there is now, and then show it."""
+        index, notes_file = self._index, self._index.notes_file
+        # Noted projects had pages; where the store lists none any more, somebody has removed them.
+        gone = {name for name in notes_file.notes.projects if index.layout.page(name, "json") not in index.stored}
+        about = {one.filename: (one.sha256, one.about) for some in entries.values() for one in some}
+        update = NoteUpdate(self._pages.noted, about, gone - entries.keys())
+        notes = notes_file.add(update, self._pages.read_again)
+        if self._front:
+            self._front.write(notes_file, notes)
+
+    def _read_all(self, projects: Iterable[str], problems: list[RocwheelError]) -> list[Published]:
+        def read(project: str) -> Published:
+            try:
+                return self._pages.read(project)
+            except StoreError:  # as it would fail for every other page
+                raise
+            except (InputError, ProblemsError) as e:
+                problems.extend(each_problem([e]))
+                return Published()
+
+        with open_workers(AT_ONCE) as executor:
+            return list(executor.map(read, projects))
+
+    def _check(self, project: str) -> Published:
+        place = self._index.store.place(self._index.layout.page(project, "json"))
+        return merge(place, self.published[project], self.projects[project], self._bases)

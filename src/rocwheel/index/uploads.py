@@ -17,8 +17,8 @@ from rocwheel.core.reading import ChangedFileError, FileStamp
 from rocwheel.core.workers import open_workers, raise_all, serialized
 from rocwheel.index.entry import IndexEntry, read_metadata
 from rocwheel.index.folder import Listed, Listing, Source, find_families, list_folder, read_folders, unite
-from rocwheel.index.notes import PUBLISHED_NAME, KnownIndex, read_known, write_known
-from rocwheel.index.placing import FilePlacement, Places
+from rocwheel.index.folder_notes import PUBLISHED_NAME, KnownIndex, read_known, write_known
+from rocwheel.index.placing import FilePlacement, Placer
 from rocwheel.index.store_notes import NotesFile
 from rocwheel.stores.store import UPLOADS, MissingStoreError, Store, StoredFile, TakenError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from rocwheel.core.progress import Progress
-    from rocwheel.index.notes import Found, KnownFile
+    from rocwheel.index.folder_notes import Found, KnownFile
 
 
 def require_same(store: Store, stored: StoredFile, size: int | None, sha256: str) -> None:
@@ -102,7 +102,7 @@ class Layout(msgspec.Struct, frozen=True):
         return f"{posixpath.relpath(posixpath.dirname(f'/{stored}'), f'/{self.index}/project')}/"
 
 
-class Place(msgspec.Struct, frozen=True):
+class StoredIndex(msgspec.Struct, frozen=True):
     """An index on a store, and what is known of it before any page is read."""
 
     store: Store
@@ -188,7 +188,7 @@ def _list_folders(dist_dir: Path) -> dict[str, Listing]:
 
 def _source(dist_dir: Path, family: str, listing: Listing) -> Source:
     folder = dist_dir / family if family else dist_dir
-    return Source(Places(folder, folder, FilePlacement.RELATIVE), listing, f"{family}/" if family else "")
+    return Source(Placer(folder, folder, FilePlacement.RELATIVE), listing, f"{family}/" if family else "")
 
 
 def _local_upload(dist_dir: Path, one: Listed) -> Upload:

@@ -34,7 +34,7 @@ from rocwheel.index.extra_files import (
     write_extras,
 )
 from rocwheel.index.folder import Listed, Source, folder_names, list_folder, read_folders, unite
-from rocwheel.index.notes import (
+from rocwheel.index.folder_notes import (
     NOTES,
     Found,
     Journal,
@@ -48,7 +48,7 @@ from rocwheel.index.notes import (
 from rocwheel.index.pages import FRONT_PAGE, PAGES, make_project_page, make_root_page, make_variants_files, read_times
 from rocwheel.index.placing import (
     FilePlacement,
-    Places,
+    Placer,
     check_output,
     check_targets,
     note_project,
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
     from rocwheel.core.errors import RocwheelError
     from rocwheel.index.entry import IndexEntry
-    from rocwheel.index.notes import KnownFile
+    from rocwheel.index.folder_notes import KnownFile
 
 
 @contextmanager
@@ -219,7 +219,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def _folders(self) -> list[Path]:
-        return [source.places.dist_dir for source in self.sources]
+        return [source.placer.dist_dir for source in self.sources]
 
     def _check_places(self) -> None:
         output, variants = self.output, self.plan.variants
@@ -258,7 +258,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     def _remove_abandoned(self, previous: Iterable[str]) -> None:
         # Also where this run has nothing to write.
         for source in self.sources:
-            remove_abandoned(source.places.dist_dir, source.listing.hidden)
+            remove_abandoned(source.placer.dist_dir, source.listing.hidden)
         for folder in (self.output, *(self.output / project for project in {*previous, *self.plan.changed})):
             remove_abandoned(folder)
 
@@ -268,8 +268,8 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         write_begun(self.output, Journal(_listed(_join(previous, affected)), names, self.plan.yanked))
 
     def _place(self, one: Listed) -> KnownFile:
-        placed = one.places.place(one.found)
-        path = one.places.dist_dir / placed.entry.filename
+        placed = one.placer.place(one.found)
+        path = one.placer.dist_dir / placed.entry.filename
         if path in self.options.memory:  # for other indexes of the same files: linking changes the stamp
             apart = msgspec.structs.replace(placed, placed=(), placement="")
             self.options.memory[path] = one.found._replace(known=apart)
@@ -278,7 +278,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     def _unlist_replaced(self) -> _Pages:
         """Take files off the pages that list them with other bytes, before the index gets these under their names."""
         pages = _Pages({}, [])
-        holds_files = any(source.places.holds_files for source in self.sources)
+        holds_files = any(source.placer.holds_files for source in self.sources)
         for project, entries in self.plan.changed.items() if holds_files else ():
             listed = dict(read_times(self.output / project).keys())
             replaced = {one.filename for one in entries if listed.get(one.filename) not in (None, "", one.sha256)}
@@ -329,7 +329,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
             yanked=plan.yanked,
             extras=tuple(sorted(made.digests)),
             folders=tuple(source.prefix for source in self.sources),
-            placement=self.sources[0].places.placement.value,
+            placement=self.sources[0].placer.placement.value,
             machine=self.options.machine,
             projects={**plan.standing, **noted},
             made=made,
@@ -443,7 +443,7 @@ def _remove_links(output: Path, known: KnownIndex) -> None:
 def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) -> tuple[Source, ...]:
     sources = []
     for number, folder in enumerate(folders):
-        places = Places(folder, output, options.placement)
+        places = Placer(folder, output, options.placement)
         listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
         # Behind it, as no server serves a folder that is not there.
         check_output(output, folder, options.served, holds_files=places.holds_files)

@@ -17,7 +17,7 @@ from rocwheel.environment.run_path_entries import is_build_folder, is_origin_rel
 from rocwheel.environment.sdk_layout import layout_releases
 from rocwheel.environment.tree import find_conflicts
 from rocwheel.targets.declaration import DECLARATION_NAME
-from rocwheel.wheels.names import name_and_version
+from rocwheel.wheels.file_names import name_and_version
 from rocwheel.wheels.zip_directory import outside_reason
 
 if TYPE_CHECKING:

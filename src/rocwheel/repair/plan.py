@@ -52,7 +52,7 @@ from rocwheel.repair.run_paths import (
     run_path_edits,
     safe_edits,
 )
-from rocwheel.wheels.names import split_wheel_file_name
+from rocwheel.wheels.file_names import split_wheel_file_name
 from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.requirements import parse_requirement
 from rocwheel.wheels.tags import expand_tags, split_tags

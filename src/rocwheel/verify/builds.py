@@ -14,7 +14,7 @@ from rocwheel.core.scratch import is_scratch
 from rocwheel.core.workers import raise_all, serialized
 from rocwheel.core.writing import atomic_file
 from rocwheel.environment.read_tree import begin_large
-from rocwheel.index.notes import NOTES
+from rocwheel.index.folder_notes import NOTES
 from rocwheel.index.pages import FRONT_PAGE, PAGES
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 from rocwheel.wheels.build_manifest import (

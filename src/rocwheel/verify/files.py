@@ -20,8 +20,8 @@ from rocwheel.core.reading import open_unchanged, read_small
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.workers import serialized
 from rocwheel.environment.read_tree import begin_large
+from rocwheel.wheels.file_names import check_identity, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.names import check_identity, parse_path
 from rocwheel.wheels.record import find_record_gaps, parse_record, unhashed_paths
 from rocwheel.wheels.tar import read_sdist_file, read_sdist_names
 from rocwheel.wheels.zip_directory import find_dist_info, outside_reason, read_archive

@@ -16,8 +16,8 @@ from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import serialized
 from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.pages import RawPage
-from rocwheel.index.reading import UnreadablePageError, check_file, check_variants_list, trusted_projects
 from rocwheel.index.source import local_pages, read_local_page
+from rocwheel.index.trust import UnreadablePageError, check_file, check_variants_list, trusted_projects
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import read_member
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.core.progress import Progress
-    from rocwheel.index.reading import ListedFile
+    from rocwheel.index.trust import ListedFile
 
 
 class ListedHere(msgspec.Struct, frozen=True):

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.core.progress import Progress
-    from rocwheel.index.reading import ListedFile
     from rocwheel.index.source import ProjectListing
+    from rocwheel.index.trust import ListedFile
     from rocwheel.stores.store import Store
     from rocwheel.wheels.build_manifest import BuildManifest
 

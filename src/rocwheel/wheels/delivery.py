@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.core.reading import ChangedFileError
-from rocwheel.wheels.compression import DEFLATED, STORED, WINDOW, stream_bound
 from rocwheel.wheels.content import Digest, Hasher
+from rocwheel.wheels.member_compression import DEFLATED, STORED, WINDOW, stream_bound
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.compression import Packed, PackedBlock
+    from rocwheel.wheels.member_compression import Packed, PackedBlock
 
 
 class Sink(Protocol):

@@ -27,7 +27,17 @@ from rocwheel.core.hashing import source_hash
 from rocwheel.core.reading import is_settled
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.wheels import content as contents
-from rocwheel.wheels.compression import (
+from rocwheel.wheels.content import (
+    BytesContent,
+    Digest,
+    EditedContent,
+    FileContent,
+    PatchedContent,
+    SequenceContent,
+    digest_bytes,
+    digest_content,
+)
+from rocwheel.wheels.member_compression import (
     BLOCK,
     DEFLATED,
     STORED,
@@ -49,16 +59,6 @@ from rocwheel.wheels.compression import (
     store_block,
     store_whole,
     xz_identity,
-)
-from rocwheel.wheels.content import (
-    BytesContent,
-    Digest,
-    EditedContent,
-    FileContent,
-    PatchedContent,
-    SequenceContent,
-    digest_bytes,
-    digest_content,
 )
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class MemberCache:
         self.note(content, digest)
 
     def pack_whole(self, content: Content) -> Packed:
-        """Do what `rocwheel.wheels.compression.pack_whole` does, unless the cache has it."""
+        """Do what `rocwheel.wheels.member_compression.pack_whole` does, unless the cache has it."""
         with content.open(0, content.size) as buffers:
             data = join(buffers)
         digest = digest_bytes(data)
@@ -243,7 +243,7 @@ class MemberCache:
         return msgspec.structs.replace(packed, sha256=self._put(key, packed.data, facts))
 
     def deflate_block(self, content: Content, start: int, stop: int) -> PackedBlock:
-        """Do what `rocwheel.wheels.compression.deflate_block` does, unless the cache has it."""
+        """Do what `rocwheel.wheels.member_compression.deflate_block` does, unless the cache has it."""
         if isinstance(content, SequenceContent):
             return self._deflate_piece(content, start, stop)
         return self._keep_block(deflate_block(content, start, stop, self._level))
@@ -281,7 +281,7 @@ class MemberCache:
         return msgspec.structs.replace(block, sha256=self._put(key, block.data))
 
     def compress_piece(self, content: Content, start: int, stop: int, format_: StreamFormat) -> PackedBlock:
-        """Do what `rocwheel.wheels.compression.compress_piece` does, unless the cache has it."""
+        """Do what `rocwheel.wheels.member_compression.compress_piece` does, unless the cache has it."""
         with content.open(start, stop) as buffers:
             data = memoryview(join(buffers))
         identity = xz_identity() if format_ == "xz" else codec_identity()

@@ -10,7 +10,10 @@ import msgspec
 from zlib_ng import zlib_ng
 
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.wheels.compression import (
+from rocwheel.wheels.content import BytesContent, Digest, EditedContent, Hasher, digest_content
+from rocwheel.wheels.delivery import BlockMember, EncodedMember, Head, PackedCount, RecalledMember, Sink, deliver_whole
+from rocwheel.wheels.member_cache import KnownMember, MemberCache, known_ranges
+from rocwheel.wheels.member_compression import (
     BLOCK,
     DEFLATED,
     ENCODER_MEMORY,
@@ -29,17 +32,14 @@ from rocwheel.wheels.compression import (
     store_whole,
     stream_bound,
 )
-from rocwheel.wheels.content import BytesContent, Digest, EditedContent, Hasher, digest_content
-from rocwheel.wheels.delivery import BlockMember, EncodedMember, Head, PackedCount, RecalledMember, Sink, deliver_whole
-from rocwheel.wheels.member_cache import KnownMember, MemberCache, known_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor, Future
 
     from rocwheel.core.cache import Store
-    from rocwheel.wheels.compression import StreamFormat
     from rocwheel.wheels.content import Content, Digest
+    from rocwheel.wheels.member_compression import StreamFormat
 
 
 class Schedule:

@@ -18,7 +18,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
-from rocwheel.wheels.names import without_label
+from rocwheel.wheels.file_names import without_label
 from rocwheel.wheels.tags import parse_platforms
 from rocwheel.wheels.tar import read_sdist_file
 
@@ -53,9 +53,9 @@ _MINORS = range(8, 16)
 """The minor versions of Python 3 that a wheel for any Python is judged for."""
 _MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 _PLATFORMS = (*(("linux", machine) for machine in _MACHINES), ("win32", "AMD64"), ("darwin", "arm64"))
-Place = tuple[int, tuple[str, str]]
+Interpreter = tuple[int, tuple[str, str]]
 """A minor version of Python 3, and the values of ``sys_platform`` and ``platform_machine``."""
-ALL_PLACES: tuple[Place, ...] = tuple(product(_MINORS, _PLATFORMS))
+ALL_INTERPRETERS: tuple[Interpreter, ...] = tuple(product(_MINORS, _PLATFORMS))
 """Those that a wheel for any Python and platform is judged for."""
 _NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("Darwin", "posix")}
 
@@ -67,23 +67,23 @@ def marker_holds(marker: str, extra: str, filename: str) -> bool:
     A file name that is not a wheel's names neither: every known Python and platform counts then. The Python that runs
     this does not matter.
     """
-    return marker_holds_at(marker, extra, _places(PurePath(filename).name))
+    return marker_holds_for(marker, extra, _interpreters_of(PurePath(filename).name))
 
 
-def marker_holds_at(marker: str, extra: str, places: Iterable[Place]) -> bool:
-    """Return whether ``marker`` holds, with ``extra``, in one of the places."""
+def marker_holds_for(marker: str, extra: str, interpreters: Iterable[Interpreter]) -> bool:
+    """Return whether ``marker`` holds, with ``extra``, for one of the interpreters."""
     parsed = Marker(marker)
-    return any(parsed.evaluate({**_environment(minor, *platform), "extra": extra}) for minor, platform in places)
+    return any(parsed.evaluate({**_environment(minor, *platform), "extra": extra}) for minor, platform in interpreters)
 
 
 @cache
-def _places(filename: str) -> tuple[Place, ...]:
+def _interpreters_of(filename: str) -> tuple[Interpreter, ...]:
     try:
         tags = parse_wheel_filename(without_label(filename))[3]
     except InvalidWheelFilename:
-        return ALL_PLACES
-    places = {place for tag in tags for place in product(tag_minors(tag), platforms_of_tag(tag.platform))}
-    return tuple(sorted(places))
+        return ALL_INTERPRETERS
+    found = {one for tag in tags for one in product(tag_minors(tag), platforms_of_tag(tag.platform))}
+    return tuple(sorted(found))
 
 
 def tag_minors(tag: Tag) -> tuple[int, ...]:

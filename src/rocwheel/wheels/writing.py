@@ -17,10 +17,10 @@ from rocwheel.core.hashing import FollowingHash, Seal, SealedPart, seal
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileStamp
 from rocwheel.core.writing import AtomicFile
-from rocwheel.wheels.compression import STORED, pack_whole
 from rocwheel.wheels.content import BytesContent
 from rocwheel.wheels.delivery import PackedCount, Sink
-from rocwheel.wheels.names import with_label
+from rocwheel.wheels.file_names import with_label
+from rocwheel.wheels.member_compression import STORED, pack_whole
 from rocwheel.wheels.packing import Packer
 from rocwheel.wheels.record import RecordRow, render_record
 from rocwheel.wheels.zip_reader import digest_member, iter_packed
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from rocwheel.core.cache import Store
-    from rocwheel.wheels.compression import StreamFormat
     from rocwheel.wheels.content import Content, Digest
+    from rocwheel.wheels.member_compression import StreamFormat
     from rocwheel.wheels.zip_reader import ZipMember
     from rocwheel.wheels.zip_writer import ZipTime
 

@@ -18,7 +18,7 @@ from rocwheel.core.messages import count, quoted
 from rocwheel.core.reading import FileRange, FileStamp, open_regular, read_at
 from rocwheel.core.remote_placeholders import prefetch, source_at
 from rocwheel.core.workers import raise_all
-from rocwheel.wheels.compression import DEFLATED, STORED
+from rocwheel.wheels.member_compression import DEFLATED, STORED
 from rocwheel.wheels.zip_headers import (
     AGAIN,
     Directory,

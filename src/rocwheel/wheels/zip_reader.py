@@ -19,8 +19,8 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import run_in_background
-from rocwheel.wheels.compression import STORED
 from rocwheel.wheels.content import Digest
+from rocwheel.wheels.member_compression import STORED
 from rocwheel.wheels.zip_headers import AGAIN, HEAD_PIECE
 
 if TYPE_CHECKING:

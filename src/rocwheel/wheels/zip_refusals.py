@@ -14,7 +14,7 @@ import msgspec
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
-from rocwheel.wheels.compression import DEFLATED, STORED
+from rocwheel.wheels.member_compression import DEFLATED, STORED
 from rocwheel.wheels.zip_headers import ZIP64
 
 if TYPE_CHECKING:

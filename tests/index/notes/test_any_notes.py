@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import RocwheelError
-from rocwheel.index.notes import KNOWN_NAME, NOTES
+from rocwheel.index.folder_notes import KNOWN_NAME, NOTES
 from rocwheel.index.write_index import write_index
 from tests.support.damage import damaged
 from tests.support.example_counts import examples

@@ -16,7 +16,7 @@ from trials.fuzz.harness import require
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from rocwheel.wheels.names import FileName
+    from rocwheel.wheels.file_names import FileName
 
 __all__ = ["compare_name", "read_name"]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from rocwheel.build.promoting.candidates import VersionChange
 from rocwheel.core.errors import InputError
 from rocwheel.device.split.wheel_metadata import unpacked_name
+from rocwheel.wheels.file_names import is_distribution_name, without_label
 from rocwheel.wheels.metadata import (
     add_requirements,
     drop_values,
@@ -19,7 +20,6 @@ from rocwheel.wheels.metadata import (
     set_wheel_fields,
     wheel_headers,
 )
-from rocwheel.wheels.names import is_distribution_name, without_label
 from trials.fuzz.harness import Harness, require
 
 _METADATA = b"""Metadata-Version: 2.4

@@ -8,12 +8,13 @@ from contextlib import suppress
 from html.parser import HTMLParser
 
 from rocwheel.core.errors import InputError
+from rocwheel.index.folder_notes import BEGUN_NAME, KNOWN_NAME, PUBLISHED_NAME, read_known
 from rocwheel.index.front_page import read_rows
 from rocwheel.index.lock_file import LockFile
-from rocwheel.index.notes import BEGUN_NAME, KNOWN_NAME, PUBLISHED_NAME, read_known
 from rocwheel.index.pages import RawPage, families_in_root_page, projects_in_root_page, read_times
 from rocwheel.index.published import parse_project, read_html_form
-from rocwheel.index.reading import (
+from rocwheel.index.store_notes import NotesFile
+from rocwheel.index.trust import (
     UnreadablePageError,
     check_file,
     check_variants_list,
@@ -21,7 +22,6 @@ from rocwheel.index.reading import (
     read_json_page,
     trusted_projects,
 )
-from rocwheel.index.store_notes import NotesFile
 from rocwheel.index.upload_times import parse_time, render_time
 from rocwheel.index.yanked import read_yanked
 from rocwheel.stores.folder import FolderStore

@@ -17,8 +17,8 @@ from rocwheel.build.promoting.candidates import read_build_info
 from rocwheel.core.errors import RocwheelError
 from rocwheel.diff.sides import read_entry_points
 from rocwheel.environment.dist_info import read_distribution
+from rocwheel.wheels.file_names import parse_file_name
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.names import parse_file_name
 from rocwheel.wheels.record import RecordRow, find_record_gaps, parse_record, render_record
 from rocwheel.wheels.requirements import (
     RequirementError,

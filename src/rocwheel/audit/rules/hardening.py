@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.header import PF_X, PT_LOAD
 from rocwheel.binary.elf.mapping import PAGES, find_small_pages, find_unreservable
-from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.file_names import wheel_platforms
 from rocwheel.wheels.tags import lowest_glibc
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rocwheel.binary.pe.header import X86, machine_name
 from rocwheel.core.messages import count, first_of
 from rocwheel.environment.known_libraries import stable_abi
 from rocwheel.environment.platform_tags import WINDOWS_TAGS, misplaced_code, repaired_platforms
-from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.file_names import wheel_platforms
 from rocwheel.wheels.platform_floor import host_machines, next_policy, platform_floor
 from rocwheel.wheels.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform, split_tags
 

@@ -50,7 +50,7 @@ from rocwheel.wheels.build_manifest import (
     render_sums,
     write_manifest,
 )
-from rocwheel.wheels.compression import STREAM_PIECE
+from rocwheel.wheels.member_compression import STREAM_PIECE
 from rocwheel.wheels.packing import CUT_FROM, Span
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from rocwheel.core.names import (
 )
 from rocwheel.environment.known_libraries import DllKind, allowed_libraries, gnu_import_libraries, kind_of_dll
 from rocwheel.targets.catalog import is_family, targets_of
-from rocwheel.wheels.names import wheel_platforms
+from rocwheel.wheels.file_names import wheel_platforms
 from rocwheel.wheels.sdist import sdist_name
 from rocwheel.wheels.tags import lowest_glibc
 

@@ -22,8 +22,8 @@ from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.workers import map_in_threads, raise_all
 from rocwheel.environment.package_targets import parse_literals
+from rocwheel.wheels.file_names import FileName, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, edit_requirements, parse_core_metadata, set_version
-from rocwheel.wheels.names import FileName, parse_path
 from rocwheel.wheels.requirements import is_refusing, readable_requirements
 from rocwheel.wheels.sbom import SBOM_NAME, promoted_bill
 from rocwheel.wheels.tar import read_sdist

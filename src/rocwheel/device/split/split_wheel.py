@@ -39,8 +39,8 @@ from rocwheel.device.split.wheel_metadata import (
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 from rocwheel.targets.kernel_files import classify_path, is_unknown_kernel_file, kpack_target
-from rocwheel.wheels.compression import STORED
 from rocwheel.wheels.content import BytesContent, FileContent, PatchedContent
+from rocwheel.wheels.member_compression import STORED
 from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.writing import WheelName, write_wheels

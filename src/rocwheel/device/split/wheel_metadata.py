@@ -19,6 +19,13 @@ from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.targets.kernel_files import find_family
+from rocwheel.wheels.file_names import (
+    check_identity,
+    is_distribution_name,
+    split_label,
+    split_wheel_file_name,
+    without_label,
+)
 from rocwheel.wheels.metadata import (
     CoreMetadata,
     CoreMetadataError,
@@ -31,13 +38,6 @@ from rocwheel.wheels.metadata import (
     render_wheel_file,
     set_values,
     wheel_headers,
-)
-from rocwheel.wheels.names import (
-    check_identity,
-    is_distribution_name,
-    split_label,
-    split_wheel_file_name,
-    without_label,
 )
 from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.requirements import RequirementError, parse_requirement, readable_requirements

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.index.reading`."""
+"""Tests of `rocwheel.index.trust`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.core.errors import InputError
 from rocwheel.index.pages import RawFile, RawPage
-from rocwheel.index.reading import check_file, check_variants_list, join_url, trusted_projects
+from rocwheel.index.trust import check_file, check_variants_list, join_url, trusted_projects
 
 A = "a" * 64
 PAGE = "https://host/simple/rocm-sdk/"

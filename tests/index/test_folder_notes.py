@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.index.notes`."""
+"""Tests of `rocwheel.index.folder_notes`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import FileStamp
 from rocwheel.index.entry import read_entry
-from rocwheel.index.notes import KNOWN_NAME, KnownIndex, read_known
+from rocwheel.index.folder_notes import KNOWN_NAME, KnownIndex, read_known
 from rocwheel.index.placing import FilePlacement
 from rocwheel.index.write_index import IndexOptions, write_index
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.index.entry import Reading
+    from rocwheel.index.entry import ReadEntry
     from tests.index.conftest import AddWheel
 
 
@@ -38,7 +38,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     clock = time.time_ns
 
-    def noting(path: Path) -> Reading:
+    def noting(path: Path) -> ReadEntry:
         names.append(path.name)
         return read_entry(path)
 

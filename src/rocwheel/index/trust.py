@@ -25,7 +25,7 @@ from rocwheel.core.names import is_file_name
 from rocwheel.index.pages import decode_html_page, decode_json_page, is_sha256
 from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
 from rocwheel.stores.web import check_step
-from rocwheel.wheels.names import split_label
+from rocwheel.wheels.file_names import split_label
 from rocwheel.wheels.variants import is_index_file_name
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.wheels.compression`."""
+"""Tests of `rocwheel.wheels.member_compression`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.wheels import compression as part
-from rocwheel.wheels.compression import (
+from rocwheel.wheels import member_compression as part
+from rocwheel.wheels.content import BytesContent, Digest, SequenceContent, TarFile, TarLink, tar_content
+from rocwheel.wheels.member_compression import (
     BLOCK,
     STORED,
     StreamFormat,
@@ -31,7 +32,6 @@ from rocwheel.wheels.compression import (
     pack_whole,
     piece_ranges,
 )
-from rocwheel.wheels.content import BytesContent, Digest, SequenceContent, TarFile, TarLink, tar_content
 from tests.support.raw_streams import inflate
 from tests.wheels.doubles import ZeroContent, read_all
 

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.wheels.names`."""
+"""Tests of `rocwheel.wheels.file_names`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.wheels.names import (
+from rocwheel.wheels.file_names import (
     is_wheel_file_name,
     name_and_version,
     split_label,

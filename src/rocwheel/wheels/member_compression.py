@@ -16,8 +16,8 @@ A member that fits one buffer is deflated whole by libdeflate. A larger one is c
 each ended by a sync flush (the last one by the final block), so that they join into one raw deflate stream. Which way a
 member goes depends on its size alone: the bytes are the same whatever the number of workers.
 
-`pack_bytes`, `rocwheel.wheels.compression.deflate_part` and
-`rocwheel.wheels.compression.compress_bytes` are pure: bytes and a level in, packed bytes and facts out.
+`pack_bytes`, `rocwheel.wheels.member_compression.deflate_part` and
+`rocwheel.wheels.member_compression.compress_bytes` are pure: bytes and a level in, packed bytes and facts out.
 The other functions read a content and call one of them.
 
 The cuts of a sequence, such as a tar, also follow from what is in it: where one of its members changes, the pieces
