@@ -75,15 +75,11 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
     Without ``targets`` the selector chooses the device packages when it is installed, by the machine's GPUs. All
     targets are asked for by the extra that has those of the release, which hardly has packages for every GPU.
     """
-    devices = _device_extras(targets.processors) if targets else ["device"]
+    devices = [device_extra(processor) for processor in targets.processors] if targets else ["device"]
+    if targets and {target.name for target in load_catalog().targets} <= {*targets.processors}:
+        devices = ["device-all"]
     requirement = f"rocm[{','.join(['libraries', *devices])}]=={_locked(sdk_version, lock)}"
     return f"{_VARIABLE}={shlex.quote(requirement)}\n"
-
-
-def _device_extras(processors: Sequence[str]) -> list[str]:
-    if {target.name for target in load_catalog().targets} <= {*processors}:
-        return ["device-all"]
-    return [device_extra(processor) for processor in processors]
 
 
 def search_folders(family: str = "") -> tuple[str, ...]:

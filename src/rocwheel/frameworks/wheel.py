@@ -121,13 +121,10 @@ def _repaired(member: DraftMember, elf: Elf, surroundings: _Surroundings) -> Dra
     edit = surroundings.edit(elf, posixpath.dirname(member.place))
     if edit is None or not isinstance(member.content, FileContent):
         return member
-    return _edited(member, elf, member.content, edit)
-
-
-def _edited(member: DraftMember, elf: Elf, content: FileContent, edit: SetRunpath) -> DraftMember:
-    with content.source.view() as data:
+    source = member.content.source
+    with source.view() as data:
         patch = plan_runpath(data, edit.value, edit.tag, name=member.origin)
-    return msgspec.structs.replace(member, content=PatchedContent(content.source, patch), elf=edit.applied_to(elf))
+    return msgspec.structs.replace(member, content=PatchedContent(source, patch), elf=edit.applied_to(elf))
 
 
 _RUN_PATH_RULES = "run-path-"
@@ -149,10 +146,8 @@ class FaultyWheelError(ProblemsError):
     exit_status = 1
 
     def __init__(self, wheel: str, findings: Sequence[Finding]) -> None:
-        faults = [
-            WheelFaultError(_place(finding.file), _reason(finding), remedy=finding.remedy) for finding in findings
-        ]
-        super().__init__(f"{wheel} is not written", faults)
+        faults = (WheelFaultError(_place(one.file), f"{one.found} ({one.rule})", remedy=one.remedy) for one in findings)
+        super().__init__(f"{wheel} is not written", [*faults])
 
 
 def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntries = _NOTHING_INTENDED) -> None:
@@ -163,9 +158,10 @@ def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntr
     """
     name = canonicalize_name(name_and_version(wheel.name)[0])
     tree = without_distribution(read_tree([wheel], companions), name)
+    without_intended = msgspec.structs.replace(tree, files=tuple(_bare(file, intended) for file in tree.files))
     findings = [
         *_findings(tree, AuditSettings(ignore=_RULES_ON_INTENDED)),
-        *_findings(_without_entries(tree, intended), AuditSettings(select=_RULES_ON_INTENDED)),
+        *_findings(without_intended, AuditSettings(select=_RULES_ON_INTENDED)),
     ]
     faults = [finding for finding in findings if _is_fault(finding)]
     if faults:
@@ -184,12 +180,8 @@ def without_distribution(tree: Tree, name: str) -> Tree:
     return msgspec.structs.replace(tree, distributions=distributions, files=files)
 
 
-def _without_entries(tree: Tree, intended: IntendedEntries) -> Tree:
-    """Return the tree as if no run path had the intended entries."""
-    return msgspec.structs.replace(tree, files=tuple(_bare(file, intended) for file in tree.files))
-
-
 def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
+    """Return a file as if its run path had no intended entries."""
     if file.elf is None or file.run_path is None:
         return file
     left_out = intended.of(file.run_path, file.folder)
@@ -211,10 +203,6 @@ def _place(file: str) -> str:
     """Return a member's path inside the wheel; the wheel's own name where the finding is about all of it."""
     wheel, member, path = file.partition("!")
     return path if member else wheel.rpartition("/")[2]
-
-
-def _reason(finding: Finding) -> str:
-    return f"{finding.found} ({finding.rule})"
 
 
 class WheelBuild(msgspec.Struct, frozen=True):

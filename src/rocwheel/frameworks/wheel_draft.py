@@ -26,12 +26,13 @@ from rocwheel.wheels.tags import check_platform_of_files
 from rocwheel.wheels.writing import WheelName, write_wheels
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.frameworks.wheel_spec import WheelSpec
 
 
 _PATTERN_CHARACTERS = set("*?[")
+_ESCAPE = re.compile(r"\\[snb]")
 _KEY_ESCAPES = {"\\s": " ", "\\n": "\n", "\\b": "\\"}
 _PATH_ESCAPES = {"\\n": "\n", "\\b": "\\"}
 
@@ -123,16 +124,10 @@ def _manifest_row(path: Path, number: int, line: str) -> tuple[str, str]:
     if not space:
         expected = "a name, a space and a path"
         raise InputError(path, f"line {number} is {line!r}", expected=expected, remedy="Is it Bazel's MANIFEST?")
-    return (_unescape(name, _KEY_ESCAPES), _unescape(target, _PATH_ESCAPES)) if escaped else (name, target)
-
-
-def _unescape(text: str, escapes: Mapping[str, str]) -> str:
-    parts, position = [], 0
-    while position < len(text):
-        pair = text[position : position + 2]
-        parts.append(escapes.get(pair, text[position]))
-        position += 2 if pair in escapes else 1
-    return "".join(parts)
+    if escaped:
+        name = _ESCAPE.sub(lambda match: _KEY_ESCAPES[match[0]], name)
+        target = _ESCAPE.sub(lambda match: _PATH_ESCAPES.get(match[0], match[0]), target)
+    return name, target
 
 
 _STAMP_OPTION = "--commit"
@@ -199,8 +194,11 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
     nothing decides, or when the names and ``requires_python`` contradict it or each other.
     """
     modules = sorted(extensions)
+    if not modules and python:
+        remedy = "Leave it out: wheels without extension modules are for every Python."
+        raise InputError(_TAG_OPTION, f"is {python}, but no file is an extension module", remedy=remedy)
     if not modules:
-        return _without_modules(python)
+        return ANY_PYTHON
     named = {place: _tag(*match.groups()) for place in modules if (match := _NAMED.search(place))}
     is_stable = all(place.endswith(_STABLE) for place in modules)
     wanted = _asked_tag(python) if python else next(iter(named.values()), "")
@@ -211,13 +209,6 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
     _check_modules(modules, named, wanted)
     _check_requirement(modules[0], wanted, requires_python, is_stable=is_stable)
     return f"{wanted.partition('-')[0]}-abi3" if is_stable else wanted
-
-
-def _without_modules(python: str) -> str:
-    if python:
-        remedy = "Leave it out: wheels without extension modules are for every Python."
-        raise InputError(_TAG_OPTION, f"is {python}, but no file is an extension module", remedy=remedy)
-    return ANY_PYTHON
 
 
 def _asked_tag(python: str) -> str:
@@ -337,15 +328,11 @@ def _outputs(spec: WheelSpec, inputs: InputFiles) -> Iterator[DraftMember]:
             raise SpecError(spec.name, f"puts {len(found)} files at {output.place}", expected=f"a folder, {where!r}")
         for name, path in found.items():
             place = posixpath.join(output.place, name) if output.place.endswith("/") else output.place
-            yield _file_member(place, path)
-
-
-def _file_member(place: str, path: Path) -> DraftMember:
-    source = FileRange.whole(path)
-    with source.view() as data:
-        elf = read_elf(data, name=str(path)) if is_elf(data) else None
-    is_host = elf is not None and elf.is_host_code
-    return DraftMember(place, FileContent(source), _EXECUTABLE if is_host else _PLAIN, elf, str(path))
+            source = FileRange.whole(path)
+            with source.view() as data:
+                elf = read_elf(data, name=str(path)) if is_elf(data) else None
+            mode = _EXECUTABLE if elf is not None and elf.is_host_code else _PLAIN
+            yield DraftMember(place, FileContent(source), mode, elf, str(path))
 
 
 def _texts(spec: WheelSpec, commits: Mapping[str, str]) -> Iterator[DraftMember]:
@@ -380,7 +367,10 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
             yield SpecError(spec.name, f"has {module}, but shares {namespace} with others", remedy=remedy)
     for group, names in spec.entry_points.items():
         for name, value in names.items():
-            yield from _entry_point_problems(spec, f"{group}: {name} = {value}", value.partition(":")[0], places)
+            path = value.partition(":")[0].strip().replace(".", "/")
+            if f"{path}.py" not in places and f"{path}/__init__.py" not in places:
+                found = f"has the entry point {group}: {name} = {value}, but not its module"
+                yield SpecError(spec.name, found, expected=f"{path}/__init__.py or {path}.py in the wheel")
 
 
 def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
@@ -403,13 +393,6 @@ def _check_machines(members: Iterable[DraftMember]) -> None:
         if elf and elf.is_host_code and elf.machine not in host_machines():
             found = f"is for a machine that no platform tag is known for (ELF machine {elf.machine})"
             raise InputError(member.origin, found, remedy="Give --platform-tag.")
-
-
-def _entry_point_problems(spec: WheelSpec, row: str, module: str, places: Collection[str]) -> Iterator[SpecError]:
-    path = module.strip().replace(".", "/")
-    if f"{path}.py" not in places and f"{path}/__init__.py" not in places:
-        expected = f"{path}/__init__.py or {path}.py in the wheel"
-        yield SpecError(spec.name, f"has the entry point {row}, but not its module", expected=expected)
 
 
 def _metadata_files(spec: WheelSpec, tag: str, licenses: Mapping[str, bytes], *, is_purelib: bool) -> dict[str, bytes]:

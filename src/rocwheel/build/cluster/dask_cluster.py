@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 10
 """Seconds that a scheduler has to answer at first."""
-_PATIENCE = 60
+_RECOVERY_TIMEOUT = 60
 """Seconds in which lost workers come back: a nanny starts them again."""
 _RETRIES = 2
 """How often a job is done again that raised something."""
@@ -178,8 +178,8 @@ class DaskCluster:
         job = self._jobs[future]
         try:
             if future.status == "finished":
-                return Answer(job, future.result(timeout=_PATIENCE))
-            error = future.exception(timeout=_PATIENCE) if future.status == "error" else None
+                return Answer(job, future.result(timeout=_RECOVERY_TIMEOUT))
+            error = future.exception(timeout=_RECOVERY_TIMEOUT) if future.status == "error" else None
         except (TimeoutError, asyncio.TimeoutError, CommClosedError):
             return None  # where the scheduler is lost, the job is cancelled next
         except Exception as e:
@@ -192,7 +192,7 @@ class DaskCluster:
 
     def _next(self) -> Any:
         waited = 0
-        while waited < _PATIENCE:
+        while waited < _RECOVERY_TIMEOUT:
             with suppress(Empty):
                 return self._done.get(timeout=_BEAT)
             waited = 0 if self._count_threads() else waited + _BEAT

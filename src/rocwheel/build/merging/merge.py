@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.build.merging.selectors import Place, find_places, marker_of, read_selectors
 from rocwheel.build.placement import canonical_order
-from rocwheel.build.planning.selector import requires_txt
+from rocwheel.build.planning.selector import family_extras, requires_txt
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, RocwheelError, write_error
 from rocwheel.core.messages import first_of, shortened
@@ -315,7 +315,7 @@ def find_facts(place: Place, selectors: Sequence[Selector]) -> PlatformFacts:
     extras, refused = _united_extras(place, own, selected)
     is_neutral = any(one.info["LAYOUT"] == "neutral" for one in own)
     for prefix, requirement in selected.items():
-        extras |= _family_extras(prefix, requirement, families, is_neutral=is_neutral)
+        extras |= family_extras(prefix, requirement, families, is_neutral=is_neutral)
     with_overlays = [one.on(place, "COMMON_GPUS") or [] for one in own if one.on(place, "OVERLAID")]
     others = {
         "LIBRARIES": _libraries(place, own),
@@ -381,19 +381,6 @@ def _gpu_extras(selector: Selector) -> Iterator[str]:
     everywhere = [selector.info, *selector.info.get("BY_PLATFORM", {}).values()]
     for prefix in {prefix for facts in everywhere for prefix in facts.get("SELECTED", ())}:
         yield from (f"{prefix}-{name}" for name in names)
-
-
-def _family_extras(
-    prefix: str, requirement: str, families: Mapping[str, Sequence[str]], *, is_neutral: bool
-) -> dict[str, list[str]]:
-    """Return the extras of families, as `build` makes them."""
-    wanted = {family: requirement.replace("{family}", family) for family in families}
-    extras = {f"{prefix}-{canonicalize_name(family)}": [text] for family, text in wanted.items()}
-    if is_neutral:
-        extras[f"{prefix}-all"] = list(wanted.values())
-        served = ((family, target) for family, targets in families.items() for target in targets)
-        extras |= {f"{prefix}-{target}": [wanted[family]] for family, target in served if target not in families}
-    return extras
 
 
 def _libraries(place: Place, selectors: Sequence[Selector]) -> dict[str, dict[str, Any]]:

@@ -237,18 +237,28 @@ def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[s
 
 
 def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[list[str]]]:
-    rows = {f"{extra}-{canonicalize_name(family)}": [[facts.requirement(key, family), ""]] for family in facts.families}
-    if facts.basis.layout == "neutral":
-        rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
-        # Those of targets whose GPUs run the code of another target's package.
-        served = ((family, target) for family, targets in facts.families.items() for target in targets)
-        rows |= {
-            f"{extra}-{target}": [[facts.requirement(key, family), ""]]
-            for family, target in served
-            if target not in facts.families
-        }
+    is_neutral = facts.basis.layout == "neutral"
+    required = family_extras(extra, facts.requirement(key), facts.families, is_neutral=is_neutral)
+    rows = {name: [[text, ""] for text in texts] for name, texts in required.items()}
+    if is_neutral:
         rows |= refusing_extras(extra, facts.requirement(facts.recipe.selector.requires[0]), facts.families)
     return rows
+
+
+def family_extras(
+    prefix: str, requirement: str, families: Mapping[str, Sequence[str]], *, is_neutral: bool
+) -> dict[str, list[str]]:
+    """Return what the extras of families require, by their names; ``{family}`` in the requirement stands for each.
+
+    In a neutral layout there is one for all, and one for each target whose GPUs run the code of another's package.
+    """
+    wanted = {family: requirement.replace("{family}", family) for family in families}
+    extras = {f"{prefix}-{canonicalize_name(family)}": [text] for family, text in wanted.items()}
+    if is_neutral:
+        extras[f"{prefix}-all"] = list(wanted.values())
+        served = ((family, target) for family, targets in families.items() for target in targets)
+        extras |= {f"{prefix}-{target}": [wanted[family]] for family, target in served if target not in families}
+    return extras
 
 
 def refusing_extras(extra: str, required: str, families: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:
