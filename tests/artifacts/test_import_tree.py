@@ -30,7 +30,7 @@ def tree(files: dict[str, str], links: dict[str, tuple[str, str]]) -> LinkTree:
 def resolve(made: LinkTree) -> tuple[dict[str, str], list[str], list[str]]:
     problems: list[RocwheelError] = []
     moved, dangling = made.resolve(problems)
-    return {link.destination.path: link.text for link in moved}, dangling, [str(problem) for problem in problems]
+    return {to.path: text for to, _, text in moved}, dangling, [str(problem) for problem in problems]
 
 
 @pytest.mark.parametrize(

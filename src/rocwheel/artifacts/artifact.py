@@ -13,6 +13,7 @@ import msgspec
 
 from rocwheel.binary.code_objects import processor_of
 from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import FileRange
 from rocwheel.core.writing import plain_mode
 
@@ -84,14 +85,14 @@ def path_fault(path: str) -> str | None:
         return "is not in its shortest form"
     if "\0" in path:
         return "holds a NUL character"
-    return None if _is_utf8(path) else "is not valid UTF-8 text"
+    return None if is_utf8(path) else "is not valid UTF-8 text"
 
 
 def link_fault(path: str, link: str) -> str | None:
     """Return what is wrong with the text of the symlink at ``path``, or None when it stays below the root."""
     if not link:
         return "points nowhere"
-    if not _is_utf8(link):
+    if not is_utf8(link):
         return "points to a name that is not valid UTF-8 text"
     if link.startswith("/"):
         return f"points to the absolute path {link!r}"
@@ -105,14 +106,6 @@ def ancestors(path: str) -> list[str]:
     """Return the folders above ``path``, the outermost first: ``a`` and ``a/b`` for ``a/b/c``."""
     segments = path.split("/")
     return ["/".join(segments[:depth]) for depth in range(1, len(segments))]
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
@@ -139,16 +132,12 @@ def parse_manifest(data: bytes, source: str) -> tuple[str, ...]:
     problems = [
         InputError(source, f"the stage folder {stage!r} {fault}", expected="a relative path inside the artifact")
         for stage in stages
-        if (fault := path_fault(stage) or _blank_fault(stage))
+        # Written, a line of blanks would mean nothing.
+        if (fault := path_fault(stage) or ("" if stage.strip() else "is blank"))
     ]
     if problems:
         raise ProblemsError(source, problems)
     return stages
-
-
-def _blank_fault(stage: str) -> str:
-    """Return what is wrong with a name of blanks: written, its line would mean nothing."""
-    return "" if stage.strip() else "is blank"
 
 
 def _stage(line: str) -> str:

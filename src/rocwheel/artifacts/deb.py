@@ -38,13 +38,9 @@ if TYPE_CHECKING:
     from rocwheel.wheels.tar import BoundedTar
 
 
-def _itself(file: IO[bytes]) -> IO[bytes]:
-    return file
-
-
 _OPENERS = cast(
     "dict[str, Callable[[IO[bytes]], IO[bytes]]]",
-    {"": _itself, ".gz": gzip.open, ".xz": open_xz, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
+    {"": lambda file: file, ".gz": gzip.open, ".xz": open_xz, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
 )
 _DATA_ERRORS = (*TAR_ERRORS, lzma.LZMAError, zlib.error, zstd.ZstdError, OSError)
 

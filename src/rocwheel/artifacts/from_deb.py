@@ -212,7 +212,8 @@ def import_debs(
         importer.sources = {one.control.package: _source(one.control) for one in given}
         importer.version = _sdk_version([one.control for one in given], table)
         importer.unknown.extend(packages.unknown)
-        progress.begin(f"unpacking {count(len(packages.rocm), 'package')}", _size(packages.rocm))
+        size = sum(given.path.stat().st_size for given in packages.rocm)
+        progress.begin(f"unpacking {count(len(packages.rocm), 'package')}", size)
         imported = [*_import(importer, packages.rocm, progress)]
         system = _System(importer, packages, bundle_system=bundle_system)
         imported += system.take(progress)
@@ -247,10 +248,6 @@ def _versions(*controls: DebControl) -> list[str]:
         f"version {one.version}" + (f" for {one.architecture}" if machines - {one.architecture} else "")
         for one in controls
     ]
-
-
-def _size(packages: Iterable[GivenPackage]) -> int:
-    return sum(given.path.stat().st_size for given in packages)
 
 
 def _import(importer: Importer, packages: Iterable[GivenPackage], progress: Progress) -> Iterator[GivenPackage]:

@@ -77,9 +77,8 @@ def check_one_release(prefix: Path, stated: Sequence[Sign], libraries: Sequence[
         releases[sign.release].append(sign)
     if len({_series(release) for release in releases}) < 2 and not _has_doubles(libraries):
         return
-    found = "; ".join(
-        f"{release}: {first_of([sign.path for sign in releases[release]], 2)}" for release in sorted(releases, key=_key)
-    )
+    ordered = sorted(releases, key=lambda release: [int(part) for part in re.findall(r"\d+", release)])
+    found = "; ".join(f"{release}: {first_of([sign.path for sign in releases[release]], 2)}" for release in ordered)
     remedy = "Remove what is left of the others, or install one release into a folder of its own."
     raise InputError(prefix, f"mixes releases of ROCm ({found})", expected="files of one release", remedy=remedy)
 
@@ -137,14 +136,6 @@ def _series(release: str) -> tuple[int, ...] | str:
         return release
 
 
-def _key(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", release))
-
-
-def _no_targets(_path: str) -> Collection[str]:
-    return ()
-
-
 class _Prefix(NamedTuple):
     given: Path
     """As the user named it, for messages."""
@@ -158,14 +149,15 @@ class _Prefix(NamedTuple):
     @property
     def paths(self) -> list[str]:
         """Everything that lies in the prefix itself; links out of it, such as those of ``/opt/rocm/bin``, do not."""
-        return [self.path_of(one) for one in self.entries if not one.is_symlink() or self._is_inside(one)]
+        return [
+            self.path_of(one)
+            for one in self.entries
+            if not one.is_symlink() or _real(one.path).is_relative_to(self.root)
+        ]
 
     @property
     def files(self) -> list[str]:
         return [self.path_of(entry) for entry in self.entries if not entry.is_symlink()]
-
-    def _is_inside(self, link: os.DirEntry[str]) -> bool:
-        return _real(link.path).is_relative_to(self.root)
 
 
 def import_prefixes(
@@ -175,7 +167,7 @@ def import_prefixes(
     *,
     strict: bool = False,
     progress: Progress = SILENT,
-    targets_of: Callable[[str], Collection[str]] = _no_targets,
+    targets_of: Callable[[str], Collection[str]] = lambda _: (),
 ) -> ImportReport:
     """Turn prefixes, laid over one another, into artifacts in the folder ``dest``, which must be new or empty.
 

@@ -34,15 +34,6 @@ class SymlinkError(InputError):
     """A symlink that leaves its source or never ends."""
 
 
-class MovedLink(msgspec.Struct, frozen=True):
-    """A symlink at its new place."""
-
-    origin: Origin
-    destination: Destination
-    text: str
-    """Relative to the folder of the link."""
-
-
 class _Link(msgspec.Struct, frozen=True):
     origin: Origin
     destination: Destination
@@ -81,11 +72,12 @@ class LinkTree:
         """Return where a file went, if it was imported."""
         return self._placed.get(source)
 
-    def resolve(self, problems: list[RocwheelError]) -> tuple[list[MovedLink], list[str]]:
-        """Return the links at their new places, and the source paths of those whose target is not among the sources.
+    def resolve(self, problems: list[RocwheelError]) -> tuple[list[tuple[Destination, Origin, str]], list[str]]:
+        """Return the links at their new places, with their texts there, and the source paths of those that dangle.
 
-        A link whose target goes to the link's own place vanishes: two names became one. A link to something that is
-        left out vanishes too. Links that leave the source or run in circles are added to ``problems``.
+        The target of a link that dangles is not among the sources. A link whose target goes to the link's own place
+        vanishes: two names became one. A link to something that is left out vanishes too. Links that leave the source
+        or run in circles are added to ``problems``.
         """
         folders = {folder for path in (*self._placed, *self._links) for folder in ancestors(path)}
         moved, dangling = [], []
@@ -101,7 +93,7 @@ class LinkTree:
                     dangling.append(source)
             elif new_target != link.destination.path:
                 text = posixpath.relpath(new_target, posixpath.dirname(link.destination.path) or ".")
-                moved.append(MovedLink(link.origin, link.destination, text))
+                moved.append((link.destination, link.origin, text))
         return moved, dangling
 
     def _new_path(self, target: str, folders: set[str]) -> str | None:

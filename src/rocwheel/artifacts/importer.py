@@ -307,7 +307,8 @@ class Importer:
         """Raise everything that was wrong with the sources, also that nothing in them was ROCm's."""
         self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
         if not self._problems and not (self._tree.files and self._is_any_matched):
-            found = f"holds no file of ROCm: {_told(len(self._unmatched))}"
+            unmatched = f"no rule of the table matches its {count(len(self._unmatched), 'file')}"
+            found = f"holds no file of ROCm: {unmatched if self._unmatched else 'nothing is for any artifact'}"
             self._problems.append(InputError(sources, found, remedy="Check the path, or the --table option."))
         if self._problems:
             subject = "the import"
@@ -344,7 +345,7 @@ class Importer:
         moved, dangling = self._links.resolve(self._problems)
         for link in moved:
             with self._collecting():
-                self._tree.add_link(link.destination, link.origin, link.text)
+                self._tree.add_link(*link)
         return dangling
 
     @contextmanager
@@ -365,9 +366,3 @@ def importing(table: ImportTable, dest: Path, *sources: Path, strict: bool = Fal
     """
     with new_folder(dest, *sources) as root:
         yield Importer(table, root, strict=strict)
-
-
-def _told(unmatched: int) -> str:
-    return (
-        f"no rule of the table matches its {count(unmatched, 'file')}" if unmatched else "nothing is for any artifact"
-    )

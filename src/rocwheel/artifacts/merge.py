@@ -90,11 +90,11 @@ def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack:
     shards = (primary, *others)
     accepted = PathPatterns(options.may_differ) if options.may_differ else None
     host = choose_host_files(primary, others, accepted)
-    device = unite_device_files(shards)
-    declared = check_declared(shards, allow_missing=options.allow_missing)
-    problems = [*host.problems, *device.problems, *declared.problems]
+    problems = [*host.problems]
+    device = unite_device_files(shards, problems)
+    missing = check_declared(shards, problems, allow_missing=options.allow_missing)
     raise_all("the shards", sorted(problems, key=str))
-    files = [*_united(host, stack), *device.files]
+    files = [*_united(host, stack), *device]
     artifacts = tuple(_artifact(name, group) for name, group in _grouped(files))
     report = MergeReport(
         primary=primary.location,
@@ -102,7 +102,7 @@ def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack:
         targets=tuple(sorted({target for shard in shards for target in shard.targets})),
         artifacts=tuple(_described(name, group, shards) for name, group in _grouped(files)),
         differences=host.differences,
-        missing=(*declared.missing, *find_missing(shards)),
+        missing=(*missing, *find_missing(shards)),
         unknown=tuple(sorted({f.path for shard in shards for f in shard.files if is_unknown_kernel_file(f.path)})),
     )
     return MergePlan(artifacts, report)

@@ -128,11 +128,8 @@ def _is_candidate(path: Path) -> bool:
     stem = archive_stem(path)
     if stem is not None:
         return looks_like_artifact(stem) or peek(path, len(MANIFEST_NAME)) == MANIFEST_NAME.encode()
-    return any(looks_like_artifact(path.name.removesuffix(suffix)) for suffix in _suffixes_of(path))
-
-
-def _suffixes_of(path: Path) -> Iterator[str]:
-    return (suffix for suffix in _OTHER_SUFFIXES if path.name.endswith(suffix))
+    suffixes = (suffix for suffix in _OTHER_SUFFIXES if path.name.endswith(suffix))
+    return any(looks_like_artifact(path.name.removesuffix(suffix)) for suffix in suffixes)
 
 
 def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
@@ -311,14 +308,13 @@ def _difference(one: Artifact, other: Artifact) -> str:
     """Return what two artifacts of one name differ in, empty if in nothing that matters."""
     if sorted(one.stages) != sorted(other.stages):
         return "their stage folders"
-    mine, theirs = (_members(artifact) for artifact in (one, other))
+    # Archives need not list folders.
+    mine, theirs = (
+        {member.path: member for member in artifact.members if member.kind is not FileKind.DIRECTORY}
+        for artifact in (one, other)
+    )
     paths = sorted(mine.keys() | theirs.keys())
     return next((path for path in paths if not _is_same(mine.get(path), theirs.get(path))), "")
-
-
-def _members(artifact: Artifact) -> dict[str, Member]:
-    """Return the members by path; archives need not list folders."""
-    return {member.path: member for member in artifact.members if member.kind is not FileKind.DIRECTORY}
 
 
 def _is_same(one: Member | None, other: Member | None) -> bool:

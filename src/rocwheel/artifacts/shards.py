@@ -174,27 +174,12 @@ def may_differ(path: str) -> str | None:
     return next((reason for patterns, reason in _rows() if patterns.matches(path)), None)
 
 
-class DeviceFiles(msgspec.Struct, frozen=True):
-    """The device files, each once, and what can't be united."""
-
-    files: tuple[ShardFile, ...]
-    problems: tuple[RocwheelError, ...]
-
-
-class DeclaredTargets(msgspec.Struct, frozen=True):
-    """Targets that shards say they were built for and lack, as far as that is allowed, and as problems otherwise."""
-
-    missing: tuple[MissingTarget, ...]
-    problems: tuple[RocwheelError, ...]
-
-
-def unite_device_files(shards: Iterable[Shard]) -> DeviceFiles:
+def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -> list[ShardFile]:
     """Return the device files of all shards; the same bytes at one place count once, other bytes are a problem.
 
     What a file contains is compared with what it and its artifact are called.
     """
     chosen: dict[tuple[ArtifactName, str], ShardFile] = {}
-    problems: list[RocwheelError] = []
     for file in (file for shard in shards for file in shard.files if not file.is_host):
         first = chosen.setdefault(file.key, file)
         if first is file:
@@ -203,7 +188,7 @@ def unite_device_files(shards: Iterable[Shard]) -> DeviceFiles:
             found = f"is not the same as {first.place}, and both are for {file.artifact.target}"
             remedy = "Take the target out of one of the builds."
             problems.append(InputError(file.place, found, expected="one file, or the same bytes", remedy=remedy))
-    return DeviceFiles(tuple(chosen.values()), tuple(problems))
+    return list(chosen.values())
 
 
 def _is_same(one: ShardFile, other: ShardFile) -> bool:
@@ -241,14 +226,15 @@ def find_missing(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
     return tuple(MissingTarget(*key, tuple(places)) for key, places in sorted(found.items()) if key not in held)
 
 
-def check_declared(shards: Sequence[Shard], *, allow_missing: bool) -> DeclaredTargets:
-    """Compare, for each shard, the targets that it declares with those that it has files for.
+def check_declared(
+    shards: Sequence[Shard], problems: list[RocwheelError], *, allow_missing: bool
+) -> list[MissingTarget]:
+    """Return the targets that shards say they were built for and lack, among ``problems`` where that is not allowed.
 
     Shards that name the same targets are parts of one build, which has the files of all of them. Nothing is said where
     no shard has files of one target: all device code may be inside of libraries.
     """
     named: dict[frozenset[str], list[tuple[Shard, ShardFile]]] = {}
-    problems: list[RocwheelError] = []
     for shard, file in ((own, file) for own in shards for file in own.files if file.path == DIST_INFO_PATH):
         if file.member.source is None or not any(shard.targets for shard in shards):
             continue
@@ -265,7 +251,7 @@ def check_declared(shards: Sequence[Shard], *, allow_missing: bool) -> DeclaredT
         missing += [MissingTarget("", target, places) for target in absent if allow_missing]
         if absent and not allow_missing:
             problems.append(_lack(parts[0][1], absent, places))
-    return DeclaredTargets(tuple(missing), tuple(problems))
+    return missing
 
 
 def _lack(file: ShardFile, absent: Sequence[str], places: Sequence[str]) -> RocwheelError:
@@ -296,17 +282,13 @@ def unite_maps(tables: Sequence[Text]) -> bytes:
     united: dict[str, msgspec.Raw] = {}
     origin: dict[str, str] = {}
     for name, data in tables:
-        for key, value in _decode_map(name, data).items():
+        table: dict[str, msgspec.Raw] = _decode(name, data, dict[str, msgspec.Raw])
+        for key, value in table.items():
             if key in united and _decode(origin[key], united[key]) != _decode(name, value):
                 raise InputError(name, f"has another value for {key!r} than {origin[key]}", expected="the same in all")
             united.setdefault(key, value)
             origin.setdefault(key, name)
     return msgspec.msgpack.encode({key: united[key] for key in sorted(united)})
-
-
-def _decode_map(name: str, data: bytes) -> dict[str, msgspec.Raw]:
-    table: dict[str, msgspec.Raw] = _decode(name, data, dict[str, msgspec.Raw])
-    return table
 
 
 def _decode(name: str, data: bytes | msgspec.Raw, type_: Any = Any) -> Any:

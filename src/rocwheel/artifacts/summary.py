@@ -62,8 +62,8 @@ def digest_artifacts(
     hashes = iter(_hash_all([entry for own in unknown.values() for entry in own], executor))
     for name, own in unknown.items():
         digests[name] = _digest(name, own, islice(hashes, len(own)))
-        if kept:
-            _keep(digests[name], own, kept)
+        if kept and (key := _note_key(name, own)):
+            kept.put(key, msgspec.msgpack.encode(digests[name]))
     return dict(sorted(digests.items()))
 
 
@@ -71,11 +71,6 @@ def _recall(name: str, entries: Sequence[Entry], kept: Store) -> ArtifactDigest 
     key = _note_key(name, entries)
     noted = kept.get(key) if key else None
     return msgspec.msgpack.decode(noted.facts, type=ArtifactDigest) if noted else None
-
-
-def _keep(digest: ArtifactDigest, entries: Sequence[Entry], kept: Store) -> None:
-    if key := _note_key(digest.name, entries):
-        kept.put(key, msgspec.msgpack.encode(digest))
 
 
 def _note_key(name: str, entries: Sequence[Entry]) -> bytes | None:
@@ -96,7 +91,7 @@ def _digest(name: str, entries: Sequence[Entry], hashes: Iterable[str]) -> Artif
 
 def _hash_all(entries: Sequence[Entry], executor: Executor) -> list[str]:
     """Return the SHA-256 of each entry; the largest are read first, so that all workers are busy to the end."""
-    costs = [_cost(entry) for entry in entries]
+    costs = [_LEAST + (entry.source.size if entry.source else 0) for entry in entries]
     order = sorted(range(len(entries)), key=lambda at: -costs[at])
     batches = list(iter_batches(order, costs.__getitem__, _BATCH))
     hashes = [""] * len(entries)
@@ -105,10 +100,6 @@ def _hash_all(entries: Sequence[Entry], executor: Executor) -> list[str]:
         for at, sha256 in zip(batch, those, strict=True):
             hashes[at] = sha256
     return hashes
-
-
-def _cost(entry: Entry) -> int:
-    return _LEAST + (entry.source.size if entry.source else 0)
 
 
 def _hash_batch(entries: Iterable[Entry]) -> list[str]:
@@ -195,7 +186,10 @@ def explain_absence(catalog: Catalog, *, component: str | None = None, target: s
 
 
 def _summarize(name: ArtifactName, entries: Iterable[Entry], *, with_entries: bool) -> ArtifactSummary:
-    parts = tuple(map(_summarize_entry, entries))
+    parts = tuple(
+        EntrySummary(entry.path, entry.kind, f"{entry.mode:o}", entry.source.size if entry.source else 0, entry.link)
+        for entry in entries
+    )
     return ArtifactSummary(
         str(name),
         name.name,
@@ -206,7 +200,3 @@ def _summarize(name: ArtifactName, entries: Iterable[Entry], *, with_entries: bo
         sum(part.bytes for part in parts),
         parts if with_entries else msgspec.UNSET,
     )
-
-
-def _summarize_entry(entry: Entry) -> EntrySummary:
-    return EntrySummary(entry.path, entry.kind, f"{entry.mode:o}", entry.source.size if entry.source else 0, entry.link)
