@@ -1,18 +1,23 @@
-"""Web servers as they are: nginx, and Python's, which sends whole files only."""
+"""Stores behind obstore: S3, and web servers as they are: nginx, and Python's, which sends whole files only."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
+from obstore.exceptions import GenericError
 
 from rocwheel.core.errors import InputError
+from rocwheel.stores.objects import read_endpoint, translated
 from rocwheel.stores.open import open_store
 from rocwheel.stores.store import (
     BrokenTransferError,
+    BusyError,
+    CredentialsError,
     ForbiddenError,
     MissingFileError,
     RangesIgnoredError,
+    StoreError,
     UnlistableError,
 )
 from rocwheel.stores.web import read_page
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
     from tests.support.faulty_server import FaultyServer
     from tests.support.reply_server import Server
+
 
 NAMES = ["a b&c.txt", "a/b/deep.whl", "a/x+1.whl", "z.whl", "ü.txt"]
 
@@ -141,3 +147,104 @@ def test_a_password_goes_with_every_request_and_to_no_other_server(faulty: Fault
     server.add("/a/x", Reply(status=302, Location=f"{faulty.address}/x"))
     assert b"".join(store.stream("x")) == b"content"
     assert [headers.get("Authorization") for headers in faulty.headers] == [None]
+
+
+@pytest.mark.parametrize(
+    ("environ", "endpoint"),
+    [
+        ({}, ""),
+        ({"AWS_ENDPOINT_URL": "https://s3.example.org"}, "https://s3.example.org"),
+        ({"AWS_ENDPOINT_URL": "http://h:1", "AWS_ALLOW_HTTP": "true"}, "http://h:1"),
+        ({"AWS_ENDPOINT_URL_S3": "https://a", "AWS_ENDPOINT_URL": "garbage"}, "https://a"),
+        ({"AWS_ENDPOINT": "https://a:9000/minio"}, "https://a:9000/minio"),
+    ],
+)
+def test_an_endpoint_is_the_url_of_a_server(environ: dict[str, str], endpoint: str) -> None:
+    assert read_endpoint(environ) == endpoint
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"])
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("", "is set and empty; expected https://HOST or http://HOST:PORT. Unset it for Amazon's own service."),
+        ("127.0.0.1:15055", "holds a text, which is no URL of a server alone; expected https://HOST"),
+        ("user:word@garbage", "holds a text, which is no URL of a server alone"),
+        ("ftp://x", "holds ftp://x, which is no URL of a server alone"),
+        ("https://", "which names no host"),
+        (" http://h", "which is no URL of a server alone"),
+        ("http://h ", "has a blank or control character"),
+        ("http://h:99999", "holds http://h:99999, which is not a URL (Port out of range 0-65535)"),
+        ("https://user:word@h", "holds https://h, which is no URL of a server alone"),
+        ("https://h/x?y=1", "holds https://h/x, which is no URL of a server alone"),
+        ("http://h:1", "names http://h:1, which is reached without encryption; expected https://. Set AWS_ALLOW_HTTP"),
+    ],
+)
+def test_what_is_no_endpoint_is_refused(variable: str, url: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_endpoint({variable: url})
+    assert str(caught.value).startswith(f"{variable}: ")
+    assert message in str(caught.value)
+    assert "word" not in str(caught.value)
+
+
+URL = "https://me:secret@host/a/x.whl?X-Signature=secret"
+ANSWER = f"Generic HTTP error: Error performing GET {URL} in 1ms - HTTP error: something new"
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_what_is_not_known_is_said_without_passwords(*, reads: bool) -> None:
+    said = str(translated("https://host/a/x.whl", GenericError(ANSWER), reads=reads))
+    assert "Error performing GET https://host/a/x.whl in 1ms - HTTP error: something new" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [
+        ("https://host/x", "Give user and password: https://USER:PASSWORD@HOST/..."),
+        ("s3://bucket/x", "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."),
+    ],
+)
+def test_who_wants_credentials_says_which(place: str, remedy: str) -> None:
+    error = translated(place, GenericError("Server returned error status code: 401"))
+    assert (type(error), error.remedy) == (CredentialsError, remedy)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("HTTP error: error following redirect", StoreError, "leads on and on, or nowhere"),
+        ("error sending request\n\nDebug source:\n kind: Timeout", BrokenTransferError, "nobody answers in time"),
+    ],
+)
+def test_what_a_web_server_does_is_said(text: str, kind: type[StoreError], found: str) -> None:
+    error = translated("https://host/x", GenericError(text))
+    assert (type(error), error.found) == (kind, found)
+    assert error.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("in 61.25s, after 5 retries, max_retries: 5 - status code: 503", "status 503, after 6 attempts in 61.2 s"),
+        ("in 99.9ms, after 1 retries, max_retries: 5 - status code: 503", "status 503, after 2 attempts in 0.1 s"),
+        ("in 1.5ms - status code: 503", "status 503"),
+    ],
+)
+def test_what_was_tried_again_says_how_often_and_for_how_long(text: str, found: str) -> None:
+    error = translated("s3://bucket/x", GenericError(f"Error performing GET x {text}"))
+    assert (type(error), error.found) == (BusyError, f"answers with {found}")
+
+
+def test_a_user_that_was_given_is_not_asked_for() -> None:
+    error = translated("https://host/x", GenericError("status code: 401"), has_user=True)
+    assert error.remedy == "Correct the user and password that the URL has."
+
+
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [("https://host/x", "Correct the URL."), ("s3://bucket/x", "Correct the URL, or AWS_ENDPOINT_URL.")],
+)
+def test_variables_of_s3_are_no_matter_of_web_servers(place: str, remedy: str) -> None:
+    assert translated(place, GenericError("Connection refused")).remedy == remedy

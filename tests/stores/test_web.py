@@ -1,13 +1,17 @@
-"""Tests of pages and files of web servers, good ones and others."""
+"""Web servers: their pages, files and listings, good ones and others, and where they may lead."""
 
 from __future__ import annotations
 
 import re
+from email.message import Message
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
+from rocwheel.stores import web
 from rocwheel.stores.store import (
     BrokenTransferError,
     BusyError,
@@ -17,8 +21,9 @@ from rocwheel.stores.store import (
     MissingStoreError,
     OutdatedError,
     StoreError,
+    checked_name,
 )
-from rocwheel.stores.web import read_page, stream_file
+from rocwheel.stores.web import Page, _refusal, check_step, read_page, read_retry_after, stream_file
 from tests.support.reply_server import Reply
 
 if TYPE_CHECKING:
@@ -182,3 +187,89 @@ def test_a_circle_is_named_with_what_to_do(server: Server) -> None:
     url = server.add("/x/", Reply(bytes(1000), status=302, Location="/x/"))
     with pytest.raises(StoreError, match=r"leads on and on, or nowhere \(status 302\)\. Give the URL"):
         read_page(url)
+
+
+BASE = "https://host/a"
+WORDS = st.sampled_from(
+    ["<a ", "href=", '"', "'", ">", "</a>", "<!", "<![", "&#x0;", "../", "./", "/", "%2f", "%2e%2e", "%00", "%", "//",
+     "https://host/a/", "https://host/ab", "//host/a/", "http://[", "?C=N", "#top", "\0", "é", "\n", "x.whl", "a/", ":"]
+)  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(WORDS, max_size=30).map("".join) | st.binary(max_size=200).map(lambda data: data.decode("latin-1")))
+@example('<a href="%00x">')
+@example('<a href="b//c">')
+@example('<a href="%2e%2e%2fx">')
+def test_any_page_of_links_names_files_below_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    page = Page(f"{BASE}/", "text/html", text.encode(errors="replace"))
+    empty = Page(f"{BASE}/", "text/html", b"")
+    monkeypatch.setattr(web, "read_page", lambda url: page if url == f"{BASE}/" else empty)
+    for file in web.list_pages(BASE, ""):
+        assert checked_name(BASE, file.name) == file.name
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text() | st.integers().map(str) | st.datetimes().map(lambda day: day.strftime("%a, %d %b %Y %H:%M:%S GMT")))
+@example("9" * 10_000)
+@example("Thu, 01 Jan 99999 00:00:00 GMT")
+def test_any_header_says_how_long_to_wait_or_nothing(text: str) -> None:
+    assert read_retry_after(text, now=0.0) >= 0
+
+
+@pytest.mark.parametrize(
+    ("url", "remedy"),
+    [
+        ("https://host/x", "Give user and password: https://USER:PASSWORD@HOST/..."),
+        ("https://me:word@host/x", "Correct the user and password that the URL has."),
+    ],
+)
+def test_a_user_that_was_given_is_not_asked_for(url: str, remedy: str) -> None:
+    assert str(_refusal(url, 401, Message())) == f"https://host/x: the server answers with status 401. {remedy}"
+
+
+@pytest.mark.parametrize(
+    ("header", "remedy"), [("900", "Try again in 900 seconds, as it asks for."), ("", "Try again later.")]
+)
+def test_a_server_that_says_when_to_come_back_is_quoted(header: str, remedy: str) -> None:
+    headers = Message()
+    headers["Retry-After"] = header
+    assert _refusal("https://host/x", 503, headers).remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("origin", "url"),
+    [
+        ("http://a/x", "https://b/x"),
+        ("http://a/x", "http://b/x"),
+        ("file:///a/x", "file:///b/x"),
+        ("s3://bucket/x", "s3://bucket/y"),
+        ("s3://bucket/x", "https://b/x"),
+    ],
+)
+def test_steps_that_are_allowed(origin: str, url: str) -> None:
+    check_step(origin, url)
+
+
+@pytest.mark.parametrize(
+    ("origin", "url"),
+    [
+        ("http://a/x", "file:///x"),
+        ("s3://bucket/x", "s3://other/x"),
+        ("https://a/x", "http://a/x"),
+        ("http://a/x", "http:///x"),
+        ("http://a/x", "http://a:port/x"),
+    ],
+)
+def test_steps_that_are_not(origin: str, url: str) -> None:
+    with pytest.raises(InputError, match="leads"):
+        check_step(origin, url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:secret@b/x?sig=secret", "ftp://me:secret@b/x", "http://me:secret@[/?secret", "http://secret@b/"]
+)
+def test_a_step_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_step("https://me:secret@a/x?sig=secret", url)
+    assert "secret" not in str(caught.value)
