@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
-from rocwheel.audit import loaded_files
 from rocwheel.audit.loaded_files import loaded_paths
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
+from rocwheel.environment.tree import InstalledFile
 from tests.support.breaches import one
 from tests.support.trees import data, library, package, program, tree
-
-if TYPE_CHECKING:
-    from rocwheel.environment.tree import InstalledFile
 
 MODULE = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
 B, C = library("demo/libb.so"), library("demo/libc1.so.1")
@@ -65,7 +60,7 @@ def test_each_file_of_a_package_is_asked_no_more_than_twice_what_enters_it(monke
         asked.append(file.path)
         return False
 
-    monkeypatch.setattr(loaded_files, "has_init_function", has_init_function)
+    monkeypatch.setattr(InstalledFile, "has_init_function", property(has_init_function))
     copies = [library(f"demo/lib{number}.so") for number in range(40)]
     assert loaded(*copies) == {file.path for file in copies}
     assert max(map(asked.count, asked)) <= 2

@@ -44,6 +44,8 @@ def test_a_source_mentions_libraries_by_their_names_or_the_beginnings(text: byte
         (b"x = -rocm_sdk.count", {"rocm_sdk"}),
         (b'CDLL("rocm_sdk.so")', {"rocm_sdk", "rocm_sdk.so"}),
         (b"rocm_sdk_core", set()),
+        (b'WinDLL(join(libs, "re2.dll"))', {"re2.dll"}),
+        (b"[r'bin\\python3.12.dll', 'x.dlls', '.dll']", {"python3.12.dll"}),
     ],
 )
 def test_a_source_mentions_what_tells_the_loader_of_folders(text: bytes, names: set[str]) -> None:

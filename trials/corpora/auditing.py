@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.environment.read_tree import read_environments
 from trials.corpora.row import Difference, Row
-from trials.corpora.wheels import local_wheels
+from trials.corpora.wheels import System, local_wheels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ _LONGEST = 200
 
 def audit_wheels() -> Row:
     """Audit each published wheel by itself."""
-    wheels = [*local_wheels("linux"), *local_wheels("windows")]
+    wheels = [wheel for system in get_args(System) for wheel in local_wheels(system)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         found = tuple(sorted(chain.from_iterable(pool.map(findings_of, wheels))))
     return Row("audit", len(wheels), len(wheels), found)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from tests.support.results_page import finding_lines, read_counts, read_findings, write_counts, write_part
 from trials.corpora.checks import CHECKS
 from trials.corpora.row import is_explained, read_explanations
-from trials.corpora.wheels import read_list
+from trials.corpora.wheels import System, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,11 @@ def write_page(page: Path) -> None:
 def _text() -> str:
     systems = Counter(wheel.system for wheel in read_list())
     runs = read_counts(_RUNS, _Run)
-    lines = [f"The list has {systems['linux']} wheels for Linux and {systems['windows']} for Windows.", ""]
+    linux, windows, musl, macos = (systems[system] for system in get_args(System))
+    lines = [
+        f"The list has {linux} wheels for Linux, {windows} for Windows, {musl} for musl and {macos} for macOS.",
+        "",
+    ]
     lines += ["| check | files | answers | explained | unexplained | found |", "|---|---:|---:|---:|---:|---:|"]
     findings = read_findings(_FOUND, "check")
     for name in CHECKS:

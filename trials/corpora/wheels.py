@@ -24,14 +24,16 @@ _LIST = Path(__file__).with_name("wheels.toml")
 FOLDER: Final = CACHE / "corpus"
 """Where the wheels are, in a folder for each system."""
 
-System = Literal["linux", "windows"]
-_OLDEST_LINUX = (5, 12, 17, 24, 26, 27, 28, 34)
+System = Literal["linux", "windows", "musllinux", "macos"]
+_OLDEST_LINUX = (5, 12, 17, 24, 26, 27, 28, 31, 34, 35, 39)
 _PLATFORMS: Final[dict[System, list[str]]] = {
     "linux": [*(f"manylinux_2_{minor}_x86_64" for minor in _OLDEST_LINUX), "manylinux2014_x86_64"],
     "windows": ["win_amd64"],
+    "musllinux": ["musllinux_1_1_x86_64", "musllinux_1_2_x86_64"],
+    "macos": ["macosx_14_0_arm64"],
 }
 """pip takes manylinux2014 for what older names without a version of glibc mean, too."""
-_PYTHON: Final[dict[System, str]] = {"linux": "3.11", "windows": "3.12"}
+_PYTHON: Final[dict[System, str]] = {"linux": "3.11", "windows": "3.12", "musllinux": "3.11", "macos": "3.12"}
 """Versions whose wheels are taken; those for Linux can be loaded by the oldest Python that tests run on."""
 
 

@@ -10,6 +10,7 @@ library search order").
 from __future__ import annotations
 
 import enum
+from collections import defaultdict
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ class Where(enum.Enum):
     OWN = enum.auto()
     """In the folder of the file that imports it."""
     ADDED = enum.auto()
-    """In a folder that a package adds."""
+    """In a folder that a package adds, or in memory, since a source of a package names it."""
     SYSTEM = enum.auto()
     """Windows, Visual C++ or Python brings it; the use has the kind."""
     DRIVER = enum.auto()
@@ -139,14 +140,18 @@ class _Finder:
         return None if is_closed or found is None or found.distribution in given else found
 
     def _is_added(self, dll: InstalledFile, user: InstalledFile) -> bool:
-        """Return whether a package tells the loader of the folder in which a DLL is, before it loads ``user``."""
+        """Return whether a package tells the loader of a DLL's folder, or names the DLL, before it loads ``user``.
+
+        A source that names the DLL opens it by its path: ``WinDLL(os.path.join(libs, "demo.dll"))``.
+        """
         if self._tree.is_prefix:
             return dll.folder == _PREFIX_FOLDER
         if any(fnmatchcase(dll.folder, pattern) for pattern in self._settings.dll_folders):
             return True
         if fnmatchcase(dll.folder, _SDK_FOLDER) and self._is_of_sdk(user):
             return True
-        return bool({dll.distribution, *self._loaders_of(user)} & self._adding)
+        before = {dll.distribution, *self._loaders_of(user)}
+        return bool(before & (self._adding | self._naming.get(dll.name.lower(), frozenset())))
 
     def _is_of_sdk(self, user: InstalledFile) -> bool:
         owner = self._tree.owners.get(user.distribution)
@@ -165,3 +170,13 @@ class _Finder:
     def _adding(self) -> frozenset[str]:
         """The sources of distributions that have a Python source which adds folders; which ones is not known."""
         return frozenset(file.distribution for file in self._tree.files if file.mentions & _ADDS_FOLDERS)
+
+    @cached_property
+    def _naming(self) -> dict[str, frozenset[str]]:
+        """The sources of distributions that have a Python source which names a DLL, by the name in lower case."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for file in self._tree.files:
+            for name in file.mentions:
+                if name.lower().endswith(".dll"):
+                    found[name.lower()].add(file.distribution)
+        return {name: frozenset(sources) for name, sources in found.items()}

@@ -6,7 +6,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.sdk_names import is_sdk_package
-from rocwheel.audit.symbol_scopes import has_init_function
 from rocwheel.binary.elf.facts import ElfKind
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _brought(subject: Subject, process: Process | None) -> list[str]:
 
 def _is_entered(file: InstalledFile) -> bool:
     is_program = file.elf is not None and file.elf.kind is ElfKind.EXECUTABLE
-    return is_program or has_init_function(file)
+    return is_program or file.has_init_function
 
 
 def _sources_for_others(tree: Tree) -> set[str]:

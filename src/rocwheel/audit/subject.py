@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.sdk_names import is_divided
+from rocwheel.artifacts.sdk_names import is_divided, is_sdk_package
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
 from rocwheel.audit.wheel_toolkits import Toolkit, judge_toolkit, sdk_library_folders
 from rocwheel.binary.code_objects import parse_target_id
@@ -200,6 +200,23 @@ class Subject:
             and (file.path, search.name) in missed
             and process.loader.is_inherited(search)
         )
+
+    @cached_property
+    def loaded_before(self) -> frozenset[tuple[str, str]]:
+        """File and name of what audited libraries don't find themselves, but have in memory whenever they are loaded.
+
+        The loader opens all that a file needs before what its libraries need. This counts for libraries of a package
+        that its extension modules load: those of the SDK are for others, too.
+        """
+        missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
+        met, unmet = set[tuple[str, str]](), set[tuple[str, str]]()
+        for process in self.processes:
+            for search in process.loader.searches if missed and process.file.has_init_function else ():
+                file = self.file_of(process.loader.objects[search.requester].library) if search.requester else None
+                if file and (file.path, search.name) in missed and file.distribution == process.file.distribution:
+                    (unmet if search.found is None else met).add((file.path, search.name))
+        sdk = {path for path, _ in met if is_sdk_package(self.provider_of_file(self.tree.by_path[path]))}
+        return frozenset(pair for pair in met - unmet if pair[0] not in sdk)
 
     @cached_property
     def lacking(self) -> frozenset[str]:

@@ -95,11 +95,6 @@ def is_of_interpreter(reference: SymbolReference) -> bool:
     return not reference.version and _expression(interpreter_symbols()).match(reference.name) is not None
 
 
-def has_init_function(file: InstalledFile) -> bool:
-    """Return whether a file has an initialisation function of any name: Python imports it (:pep:`489`)."""
-    return file.traits is not None and any(name.startswith(b"PyInit") for name in file.traits.exports)
-
-
 def _host_symbols(file: InstalledFile) -> tuple[str, ...]:
     """Return patterns of the symbols that the program has that loads a file as its plug-in; none for other files."""
     definitions = file.traits.linkage.definitions if file.traits else frozenset()
@@ -174,7 +169,7 @@ def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozen
     """
     found = set()
     for process in processes:
-        if has_init_function(process.file):
+        if process.file.has_init_function:
             files = (subject.file_of(member.library) for member in process.loader.objects)
             found |= {process.file.path, *(file.path for file in files if file)}
     same = {(file.size, file.elf) for file in map(subject.tree.by_path.__getitem__, found)}
@@ -196,7 +191,7 @@ def absent_versioned(subject: Subject, process: Process) -> list[str]:
         return []
     unseen = {one.library.identity for loader in loaders for one in loader.objects if one.library.elf is None}
     may_load_more = any(not name.removeprefix("system:").startswith(_OWN_FAMILY) for name in unseen)
-    present = (*_ALWAYS_LOADED, *(_WITH_INTERPRETER if has_init_function(process.file) else ()))
+    present = (*_ALWAYS_LOADED, *(_WITH_INTERPRETER if process.file.has_init_function else ()))
     return [
         name
         for name in dict.fromkeys(need.library for need in needs)

@@ -77,6 +77,7 @@ _SOURCE = ".py"
 # begins with any word takes the square of the time where a text has a long run of letters, such as embedded data.
 _IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?")
 _LOADER_WORD = re.compile(rb"\b(?:add_dll_directory|rocm_sdk)\b")
+_DLL_NAME = re.compile(rb"(?<![\w+.-])[\w+.-]{1,120}\.dll\b")
 _SOURCE_START = re.compile(rb"[\w+-]*\Z")
 _END = re.compile(rb"\.so[.0-9]*(?=\0)")
 """What ends a string of a binary."""
@@ -95,9 +96,10 @@ def is_source(name: str) -> bool:
 def mentioned_in_source(text: bytes) -> frozenset[str]:
     """Return the names that may be of libraries in the text of a program: ``libdemo.so.1``, and ``libdemo``.
 
-    ``add_dll_directory`` and ``rocm_sdk`` are among them, where a program tells Windows' loader of folders.
+    ``add_dll_directory`` and ``rocm_sdk`` are among them, where a program tells Windows' loader of folders, and whole
+    names of DLLs, which it may open by their paths.
     """
-    words = (word.decode() for word in _LOADER_WORD.findall(text))
+    words = (word.decode(errors="replace") for found in (_LOADER_WORD, _DLL_NAME) for word in found.findall(text))
     return frozenset((*_source_names(text), *words))
 
 

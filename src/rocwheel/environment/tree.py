@@ -178,6 +178,13 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
         return self.elf is not None and self.elf.is_loadable
 
     @property
+    def has_init_function(self) -> bool:
+        """Whether it has an initialization function of any name: Python imports it (:pep:`489`, :pep:`793`)."""
+        return self.traits is not None and any(
+            name.startswith((b"PyInit", b"PyModExport")) for name in self.traits.exports
+        )
+
+    @property
     def is_windows_code(self) -> bool:
         """Whether it is a DLL of machine code; one for .NET alone runs on any system, and programs may be data."""
         return self.windows is not None and self.windows.is_dll and not self.windows.is_managed

@@ -23,7 +23,6 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.audit.subject import Process, Subject
-from rocwheel.audit.symbol_scopes import has_init_function
 from rocwheel.audit.wheel_toolkits import Opens, Toolkit
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.environment.dist_info import path_in_package
@@ -71,7 +70,7 @@ def has_nothing_to_open(subject: Subject, folder: str, opener: str) -> bool:
 
 
 def _is_openable(file: InstalledFile, opener: str) -> bool:
-    return file.is_loadable and file.path != opener and not has_init_function(file)
+    return file.is_loadable and file.path != opener and not file.has_init_function
 
 
 _HWCAPS = "/glibc-hwcaps/"

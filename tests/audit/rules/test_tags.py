@@ -229,6 +229,16 @@ def test_extension_modules_are_for_the_pythons_of_the_tag(tag: str, names: list[
     }
 
 
+@pytest.mark.parametrize(
+    ("exports", "is_wrong"), [(("register_ops",), False), (("PyInit__C",), True), (("PyModExport__C",), True)]
+)
+def test_a_library_that_no_python_can_import_may_be_named_like_a_module(
+    exports: tuple[str, ...], is_wrong: bool
+) -> None:
+    file = library("demo/_C.cpython-310-x86_64-linux-gnu.so", exports=exports)
+    assert bool(find(one(file, owner=package(tag=f"cp310-abi3-{LINUX}")), select=("wrong-python",))) is is_wrong
+
+
 def test_modules_of_a_python_of_the_packages_own_are_not_for_that_of_the_tag() -> None:
     file = data("demo/python/lib/python3.11/lib-dynload/_x.cpython-311-x86_64-linux-gnu.so")
     assert find(one(file, owner=package(tag=f"cp312-cp312-{LINUX}")), select=("wrong-python",)) == []

@@ -76,6 +76,17 @@ def test_an_inherited_entry_counts_even_where_the_library_was_loaded_before() ->
     assert [finding.rule for finding in find(audited)] == ["inherited-run-path"]
 
 
+def test_a_library_finds_what_all_modules_that_load_it_have_loaded_before() -> None:
+    b, c = library("demo.libs/libb.so", "libc.so", runpath="$ORIGIN/lib"), library("demo.libs/libc.so")
+    first = library("demo/a.so", "libb.so", "libc.so", rpath="$ORIGIN/../demo.libs", exports=("PyInit_a",))
+    second = library("demo/d.so", "libb.so", rpath="$ORIGIN/../demo.libs", exports=("PyInit_d",))
+    (finding,) = find(one(first, b, c), select=("un*", "inherited-*"))
+    assert (finding.rule, finding.path) == ("inherited-run-path", b.source)
+    assert finding.found == "finds libc.so only because each extension module that loads it has loaded that before"
+    found = find(one(first, second, b, c), select=("un*", "inherited-*"))
+    assert [(finding.rule, finding.path) for finding in found] == [("unreachable-library", b.source)]
+
+
 def test_what_is_found_by_the_folder_of_a_link_is_not_inherited() -> None:
     files = (
         library("lib/real.so", "libx.so", runpath="$ORIGIN"),

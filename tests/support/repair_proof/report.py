@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.environment.known_libraries import is_toolkit_folder
-from tests.support.repair_proof.chroot import SITE
-from tests.support.repair_proof.proof import Proof
+from tests.support.repair_proof.proof import Loss, Proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.support.repair_proof.proof import Loss
-
 __all__ = ["HEAD", "Row", "line", "losses_of"]
 
 HEAD = """\
-| wheel | options | files | places | found before | after | gained | lost | new errors of the audit |
-|---|---|---:|---:|---:|---:|---:|---:|---:|"""
+| wheel | options | files | places | found before | after | gained | given up | lost | new errors of the audit |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"""
 """The first two lines of the table."""
 
 
@@ -34,37 +31,40 @@ class Row(msgspec.Struct, frozen=True):
     proof: Proof | None = None
     errors: tuple[str, ...] = ()
     """Errors that the audit finds in the repaired wheel alone."""
+    given_up: frozenset[str] = frozenset()
+    """The folders that the repair says it gives up."""
 
     @property
     def has_fault(self) -> bool:
         """Whether the repair made anything worse."""
-        return bool(self.errors or (self.proof and any(map(self._is_fault, self.proof.losses))))
+        return bool(self.errors or self.lost)
 
-    def _is_fault(self, loss: Loss) -> bool:
-        """Return whether a loss is none that was asked for.
+    @property
+    def lost(self) -> list[Loss]:
+        """The losses of which the repair says nothing; what files open by name in folders that it gives up is none."""
+        return [loss for loss in (self.proof.losses if self.proof else ()) if not self._is_given_up(loss)]
 
-        ``--toolkit sdk`` takes the folders of toolkits on the machine from what is opened by name.
-        """
-        is_given_up = not loss.found_at.startswith(SITE) and is_toolkit_folder(loss.found_at)
-        return not (loss.is_opened and is_given_up and "--toolkit" in self.options)
+    def _is_given_up(self, loss: Loss) -> bool:
+        return loss.is_opened and posixpath.dirname(posixpath.normpath(loss.found_at)) in self.given_up
 
 
 def line(row: Row) -> str:
     """Return the table's line for a wheel."""
     options = f"`{' '.join(row.options)}`" if row.options else ""
     if row.proof is None:
-        return f"| {row.wheel} | {options} | refused | | | | | | |"
+        return f"| {row.wheel} | {options} | refused | | | | | | | |"
     proof = row.proof
-    numbers = (proof.files, len(proof.places.folders), proof.before, proof.after, proof.gained, len(proof.losses))
+    losses = (len(proof.losses) - len(row.lost), len(row.lost))
+    numbers = (proof.files, len(proof.places.folders), proof.before, proof.after, proof.gained, *losses)
     return f"| {row.wheel} | {options} | {' | '.join(f'{number:,}' for number in (*numbers, len(row.errors)))} |"
 
 
 def losses_of(row: Row) -> str:
-    """Return each loss of a wheel, and each new error."""
+    """Return each loss of a wheel of which the repair says nothing, and each new error."""
     lines = [f"## {row.wheel} {' '.join(row.options)}".rstrip(), ""]
     lines += [f"* refused: {row.refusal}"] if row.refusal else []
     lines += [f"* new error of the audit: {error}" for error in row.errors]
-    lines += _grouped(row.proof.losses) if row.proof else ()
+    lines += _grouped(row.lost)
     return "\n".join([*lines, ""])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import tempfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tests.support.command_line import rocwheel
+from tests.support.repair_proof.chroot import SITE
 from tests.support.repair_proof.proof import prove
 from tests.support.repair_proof.report import Row
 
@@ -39,13 +41,17 @@ class Trial(msgspec.Struct, frozen=True):
         name, version = self.wheel.name.split("-")[:2]
         shown = (*self.options, *(f"--with {path.name.split('-')[0]}" for path in self.beside))
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            done = rocwheel("repair", self.wheel, "--dest-dir", f"{folder}/out", "--quiet", *self.options, *self._with)
+            done = rocwheel("repair", self.wheel, "--dest-dir", f"{folder}/out", "--json", *self.options, *self._with)
             repaired = list(Path(folder, "out").glob("*.whl"))
             if not repaired:
                 return Row(f"{name} {version}", shown, done.stderr.strip())
             proof = prove(self.wheel, repaired[0], Path(folder), stubs, self.beside)
             errors = self._errors(repaired[0]) - self._errors(self.wheel) - self._errors_beside
-        return Row(f"{name} {version}", shown, proof=proof, errors=tuple(sorted(errors)))
+        [plan] = json.loads(done.stdout)["wheels"]
+        given_up = frozenset(
+            posixpath.normpath(posixpath.join(SITE, place)) for places in plan["given_up"].values() for place in places
+        )
+        return Row(f"{name} {version}", shown, proof=proof, errors=tuple(sorted(errors)), given_up=given_up)
 
     @property
     def _with(self) -> list[str]:

@@ -88,7 +88,8 @@ def _mentions(data: bytes) -> None:
     """Take an input as a source and as a binary; one plain expression, too slow for long texts, finds the same."""
     if not _LONG_RUN.search(data):
         words = {word for word in _WORDS if re.search(rb"\b%b\b" % word, data)}
-        _require_names(mentioned_in_source(data), {*_NAMES_IN_SOURCE.findall(data), *words})
+        names = {*_NAMES_IN_SOURCE.findall(data), *_DLL_NAMES.findall(data)}
+        _require_names(mentioned_in_source(data), {*names, *words})
     names = {found[0] for text in data.split(b"\0")[:-1] if (found := _NAME_IN_BINARY.search(text))}
     # A binary is searched in parts: names that lie where it is cut are found as others are.
     space = bytes((4 << 20) - data[1]) if data[:1] == b"\xff" and data[1:] else b""
@@ -122,6 +123,7 @@ _MANIFEST = render_manifest(manifest_of({"dist/a-1-py3-none-any.whl": b"a"}))
 _STRANGE = (b"null", b"1e999", b"\\ud800", b"-1", b'"../', b'"/', b"99999999999999999999")
 
 _WORDS = (b"add_dll_directory", b"rocm_sdk")
+_DLL_NAMES = re.compile(rb"(?:^|(?<=[^\w+.-]))[\w+.-]{1,120}\.dll\b")
 _NAMES_IN_SOURCE = re.compile(rb"[\w+-]*\.so\b[.0-9]*|\blib[\w+-]{2,}")
 _NAME_IN_BINARY = re.compile(rb"[\w+.%{}-]{0,128}\.so[.0-9]*\Z")
 _LONG_RUN = re.compile(rb"[\w+-]{128}")

@@ -163,7 +163,10 @@ def _pythons(subject: Subject) -> Iterator[Evidence]:
 
 
 def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> Iterator[Evidence]:
-    """Find extension modules whose names say that the Pythons of a wheel's tag don't import them."""
+    """Find extension modules whose names say that the Pythons of a wheel's tag don't import them.
+
+    A library that no Python can import may have such a name, too: ``torch.ops.load_library`` opens it by its path.
+    """
     python, abi, _ = owner.name_tags
     if not all(map(_ONE_PYTHON.fullmatch, python.split("."))):
         return
@@ -171,7 +174,8 @@ def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> I
     serves = {f"{one}{flag}" for one in python.split(".") for flag in flags}
     modules: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
     for file in files:
-        if (match := _MODULE.fullmatch(file.path)) and not _OWN_PYTHON.search(file.path):
+        is_library = file.traits is not None and not file.has_init_function
+        if (match := _MODULE.fullmatch(file.path)) and not is_library and not _OWN_PYTHON.search(file.path):
             modules[match["module"]][_module_python(match["abi"] or "")] = file
     for found in modules.values():
         yield from _unimportable(owner, found, serves, is_abi3="abi3" in abi.split("."))

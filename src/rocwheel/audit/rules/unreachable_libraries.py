@@ -30,7 +30,7 @@ def _unreachable(subject: Subject) -> Iterator[Evidence]:
             continue
         if library.stop:
             yield Evidence(library.user.source, _stop(library, library.stop), _CLEAR, library.facts)
-        elif folders and (library.file.path, library.name) not in subject.inherited:
+        elif folders and (library.file.path, library.name) not in subject.inherited | subject.loaded_before:
             yield _out_of_reach(subject, library, folders)
 
 
@@ -72,8 +72,12 @@ def _unrequired(subject: Subject, library: UnresolvedLibrary, folder: str) -> st
 def _inherited(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
         for search in process.missed:
-            if (process.file.path, search.name) in subject.inherited:
-                found = f"finds {search.name} only by the RPATH of a file that loads it"
+            pair = process.file.path, search.name
+            if pair in subject.inherited | subject.loaded_before:
+                how = "by the RPATH of a file that loads it"
+                if pair not in subject.inherited:
+                    how = "because each extension module that loads it has loaded that before"
+                found = f"finds {search.name} only {how}"
                 remedy = _link(_repair(subject, process.file, folders_with(subject, search.name)))
                 yield Evidence(process.file.source, found, remedy, (search.name,))
 

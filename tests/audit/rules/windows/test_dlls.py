@@ -156,6 +156,13 @@ def test_a_package_whose_sources_add_folders_is_believed() -> None:
     assert find(audited) == []
 
 
+def test_a_package_whose_sources_name_a_dll_opens_it_before() -> None:
+    for mentioned, is_found in (("B.dll", True), ("c.dll", False)):
+        source = data("demo/__init__.py", mentions=frozenset({mentioned}))
+        audited = one(source, dll("demo/a.pyd", "b.dll"), dll("demo/.libs/b.dll"), owner=windows_package())
+        assert [finding.rule for finding in find(audited)] == ([] if is_found else ["dll-unreachable"])
+
+
 def test_somebody_has_to_tell_windows_of_the_folders_of_rocm() -> None:
     owner = windows_package(requires=("rocm-sdk-core",))
     files = [dll("demo/a.dll", "helper.dll", "amdhip64_7.dll")]
