@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from rocwheel.artifacts.artifact import ArtifactName
     from rocwheel.artifacts.sdk_files import SdkManifest
     from rocwheel.build.planning.options import PlanOptions
     from rocwheel.build.recipe import Recipe
@@ -375,10 +374,17 @@ def retarget_catalog(catalog: Catalog, order: RetargetOrder, folder: Path) -> Pr
         files = {path: entry.source for path, entry in own.items() if entry.kind is FileKind.FILE and entry.source}
         made = retarget_files(files, order, folder / str(name), taken=taken)
         entries += _entries(own, made)
-        warnings += (_warn(name, refusal) for refusal in made.refused)
+        for refusal in made.refused:
+            found = f"offers no code to more GPUs: {refusal.fault}"
+            remedy = refusal.remedy.replace("(--compress)", "(--device-code compress)") or "Nothing needs to be done."
+            warnings.append(PlanWarning("not-retargeted", f"{name}: {refusal.source}", found, remedy))
         for agent, paths in made.lacking.items():
             lacking.setdefault(agent, []).extend(paths)
-    warnings += (_warn_of_gaps(agent, paths) for agent, paths in lacking.items())
+    for agent, lacked in lacking.items():
+        places = f"{count(len(lacked), 'place')}: {first_of(lacked)}"
+        found = f"leaves {agent} without code that its origin has, in {places}"
+        remedy = f"Publish packages for {agent} only if nothing there needs it."
+        warnings.append(PlanWarning("incomplete-target", "--retarget", found, remedy, tuple(lacked)))
     return PreparedCatalog(catalog_of(catalog, entries, catalog.manifest), tuple(warnings))
 
 
@@ -391,19 +397,6 @@ def _entries(own: dict[str, Entry], made: RetargetedTree) -> Iterator[Entry]:
         if artifact.base_target == added.processor:
             artifact = msgspec.structs.replace(artifact, target=added.agent)
         yield msgspec.structs.replace(origin, path=added.path, artifact=artifact, source=added.content)
-
-
-def _warn_of_gaps(agent: str, paths: Sequence[str]) -> PlanWarning:
-    places = first_of(list(paths))
-    found = f"leaves {agent} without code that its origin has, in {count(len(paths), 'place')}: {places}"
-    remedy = f"Publish packages for {agent} only if nothing there needs it."
-    return PlanWarning("incomplete-target", "--retarget", found, remedy, tuple(paths))
-
-
-def _warn(name: ArtifactName, refusal: InputError) -> PlanWarning:
-    found = f"offers no code to more GPUs: {refusal.fault}"
-    remedy = refusal.remedy.replace("(--compress)", "(--device-code compress)") or "Nothing needs to be done."
-    return PlanWarning("not-retargeted", f"{name}: {refusal.source}", found, remedy)
 
 
 def warn_of_signed_code(catalog: Catalog) -> Iterator[PlanWarning]:

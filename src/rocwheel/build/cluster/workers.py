@@ -116,19 +116,14 @@ def _settle(
         raise PoisonedJobError(answer.job.name, found, remedy=remedy)
     if answer.has_lost_workers and suspects is not None:
         suspects += answer.job.parts or (answer.job,)
+    elif isinstance(answer.error, RocwheelError):
+        raise answer.error
     elif answer.error is not None:
-        raise _as_error(answer.job, answer.error)
+        found = f"can't be worked on by a worker ({type(answer.error).__name__}: {answer.error})"
+        raise WorkError(answer.job.name, found, remedy=limit_remedy(answer.error) or "See the worker's log.")
     else:
         for job in take(answer.job, answer.value):
             cluster.submit(job)
-
-
-def _as_error(job: Job, error: BaseException) -> BaseException:
-    """Return an error that names what the job worked on, whatever went wrong on the worker."""
-    if isinstance(error, RocwheelError):
-        return error
-    found = f"can't be worked on by a worker ({type(error).__name__}: {error})"
-    return WorkError(job.name, found, remedy=limit_remedy(error) or "See the worker's log.")
 
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -222,14 +217,13 @@ def check_access(
     """
     shared = [(path, stamp.for_any_machine()) for path, stamp in sorted(files.items())]
     answers = cluster.ask(find or find_unusable, shared)
-    told = ((worker, _told(answer)) for worker, answer in sorted(answers.items()))
-    raise_all(cluster.address, [AccessError(worker, found, remedy=remedy) for worker, found in told if found])
-
-
-def _told(answer: object) -> str:
-    if isinstance(answer, list):
-        return f"can't use {first_of(answer)}" if answer else ""
-    return f"failed to look at the files ({answer!r})"
+    problems = []
+    for worker, unusable in sorted(answers.items()):
+        if not isinstance(unusable, list):
+            problems.append(AccessError(worker, f"failed to look at the files ({unusable!r})", remedy=remedy))
+        elif unusable:
+            problems.append(AccessError(worker, f"can't use {first_of(unusable)}", remedy=remedy))
+    raise_all(cluster.address, problems)
 
 
 def find_unusable(files: Sequence[tuple[str, FileStamp]]) -> list[str]:

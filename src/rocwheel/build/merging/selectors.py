@@ -177,15 +177,11 @@ def _faults(info: Mapping[str, Any]) -> Iterator[str]:
 
 def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:
     for name, kind in _KINDS.items():
-        if name in facts:
-            yield from _fault(name, facts[name], kind)
-
-
-def _fault(name: str, value: Any, kind: type) -> Iterator[str]:
-    try:
-        convert_value(value, kind)
-    except msgspec.ValidationError as e:
-        yield f"its {name} can't be read ({e})"
+        try:
+            if name in facts:
+                convert_value(facts[name], kind)
+        except msgspec.ValidationError as e:  # noqa: PERF203 (all of them are reported)
+            yield f"its {name} can't be read ({e})"
 
 
 _SCHEMA = "rocwheel.plan/1"

@@ -212,9 +212,14 @@ class VersionChange(msgspec.Struct, frozen=True):
         """Return the file ``name``, a path in a wheel or sdist, with the new version where it says the old one."""
         place, _, base = name.rpartition("/")
         if place.endswith(".egg-info"):
-            return self.metadata(data) if base == "PKG-INFO" else self._lines(data)
+            lines = data.decode("utf-8", "surrogateescape").split("\n")
+            listed = "\n".join(map(self.requirement, lines)).encode("utf-8", "surrogateescape")
+            return self.metadata(data) if base == "PKG-INFO" else listed
         if base == BUILD_INFO:
-            return self._build_info(name, data)
+            values = read_build_info(data, name)
+            changed = {key: _map(values[key], self.requirement) for key in _LISTS if key in values}
+            changed |= {"VERSION": self.new} if values.get("VERSION") == self.old else {}
+            return render_literals({**values, **changed}).encode()
         if base == _DIST_INFO:
             return self._assigned(data, rb"\b\w+[ \t]*=[ \t]*")
         if name.endswith(f".dist-info/{SBOM_NAME}"):
@@ -222,16 +227,6 @@ class VersionChange(msgspec.Struct, frozen=True):
         if place.endswith(".devel_links"):
             return self._assigned(data, rb'"version":\s*')
         return self._assigned(data, rb'"rocm_package_version":\s*')
-
-    def _build_info(self, name: str, data: bytes) -> bytes:
-        values = read_build_info(data, name)
-        changed = {key: _map(values[key], self.requirement) for key in _LISTS if key in values}
-        changed |= {"VERSION": self.new} if values.get("VERSION") == self.old else {}
-        return render_literals({**values, **changed}).encode()
-
-    def _lines(self, data: bytes) -> bytes:
-        lines = data.decode("utf-8", "surrogateescape").split("\n")
-        return "\n".join(map(self.requirement, lines)).encode("utf-8", "surrogateescape")
 
     def _assigned(self, data: bytes, before: bytes) -> bytes:
         """Replace the version where it is the whole string that follows ``before``."""
