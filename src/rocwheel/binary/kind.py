@@ -133,6 +133,13 @@ def is_thin_archive(head: bytes | Data) -> bool:
     return _begins_with(head, _THIN_MAGIC)
 
 
+def unread_archive(head: bytes | Data) -> str:
+    """Return in words what an archive is that holds no object files to read; empty for anything else."""
+    if _begins_with(head, AR_MAGIC + b"debian-binary"):
+        return "a Debian package, which 'dpkg-deb --extract' unpacks"
+    return "a thin archive" if is_thin_archive(head) else ""
+
+
 def has_facts(head: bytes | Data) -> bool:
     """Return whether there are facts to read of an installed file.
 

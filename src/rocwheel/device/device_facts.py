@@ -11,7 +11,7 @@ from rocwheel.binary.bundles.device_code import DeviceCode, iter_ar_members, rea
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects import CodePlace, find_illegal, is_code_object, processor_of, read_code_object
 from rocwheel.binary.kernel_metadata import count_kernels
-from rocwheel.binary.kind import COMPRESSED_MAGIC, is_ar_archive, is_thin_archive
+from rocwheel.binary.kind import COMPRESSED_MAGIC, is_ar_archive, unread_archive
 from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
@@ -365,10 +365,10 @@ def list_device_code(path: Path) -> DeviceFacts:
     """
     with FileRange.whole(path).view() as data:
         facts = read_device_facts(data, name=str(path), look=Look(strict=False), folder=path.parent)
-        is_thin = is_thin_archive(data)
+        archive = unread_archive(data)
     if facts is None:
         kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library"
-        raise InputError(path, "a thin archive" if is_thin else "no device code", expected=kinds)
+        raise InputError(path, archive or "no device code", expected=kinds)
     return facts
 
 

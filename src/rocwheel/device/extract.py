@@ -22,7 +22,7 @@ from rocwheel.binary.code_objects import (
     parse_target_id,
     read_code_object,
 )
-from rocwheel.binary.kind import is_thin_archive
+from rocwheel.binary.kind import unread_archive
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, write_error
 from rocwheel.core.messages import quoted
 from rocwheel.core.reading import FileRange, iter_pieces, load
@@ -303,7 +303,7 @@ def _no_code(source: Path) -> InputError:
             flags = read_code_object(data, place=CodePlace(str(source))).flags
             found = f"a code object whose flags {flags:#x} name no processor"
             return InputError(source, found, expected="one for a processor that is known")
-        found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"
+        found = unread_archive(data) or "no device code for AMD GPUs"
     return InputError(source, found, expected=kinds)
 
 

@@ -72,6 +72,22 @@ def test_thin_archive_is_refused_as_such(
 
 
 @pytest.mark.parametrize(
+    ("command", "options"), [("list", ()), ("extract", ("--dest-dir", "out")), ("split", ("--dest-dir", "out"))]
+)
+def test_a_debian_package_is_refused_as_such(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, options: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "x.deb"
+    path.write_bytes(b"!<arch>\ndebian-binary   0           0     0     100644  4         `\n2.0\n")
+    status, _, err = run("device", command, path, *options)
+    assert (status, f"{path}: a Debian package, which 'dpkg-deb --extract' unpacks; expected a fat binary" in err) == (
+        2,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["prune", "--keep", "gfx906"],

@@ -241,7 +241,7 @@ def test_a_link_out_of_the_tree_is_no_folder_for_archives(run: Run, tree: Path, 
     [
         pytest.param(b"", "no device code to split off", id="empty"),
         pytest.param(b"\xfd7zXZ\0", "no device code to split off", id="tar.xz"),
-        pytest.param(b"!<arch>\n" + DEB_MEMBER, "no device code to split off", id="deb"),
+        pytest.param(b"!<arch>\n" + DEB_MEMBER, "a Debian package, which 'dpkg-deb --extract' unpacks", id="deb"),
         pytest.param(b"!<thin>\n", "a thin archive", id="thin"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.kind import is_ar_archive, is_binary, is_pe, is_thin_archive
+from rocwheel.binary.kind import is_ar_archive, is_binary, is_pe, unread_archive
 from rocwheel.binary.kpack.write import FileSink
 from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
@@ -400,7 +400,7 @@ def _require_split(source: Path, plan: SplitPlan) -> None:
 def _require_binary(source: Path, data: Data) -> None:
     # Debian packages are archives, too, and nothing is ever split off a static library.
     if not is_binary(data) or is_ar_archive(data):
-        found = "a thin archive" if is_thin_archive(data) else "no device code to split off"
+        found = unread_archive(data) or "no device code to split off"
         raise InputError(source, found, expected="a fat binary, a wheel or a folder")
 
 
