@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from rocwheel.core.python import loading_without_collections, start_in_utf8_mode
@@ -40,15 +39,16 @@ def _load() -> ModuleType:
     """Import the command line; where memory is too small for that, say so rather than where it ran out."""
     try:
         with loading_without_collections():
-            command_line = import_module("rocwheel.cli")
-            command_line.load_commands(sys.argv[1:])
+            from rocwheel import cli
+
+            cli.load_commands(sys.argv[1:])
     except (MemoryError, SystemError):
         _end_without_memory()
     except (ImportError, OSError) as e:
         if not any(text in str(e) for text in _WITHOUT_MEMORY):
             raise
         _end_without_memory()
-    return command_line
+    return cli
 
 
 def _end_without_memory() -> NoReturn:

@@ -135,7 +135,7 @@ def test_a_file_is_yanked_by_its_quoted_url(
     publish(tmp_path / "dist", FolderStore(tmp_path / "store"))
     index = FolderStore(tmp_path / "store/simple", "s3://bucket/rocm/simple")
     stores = {index.url: index, "s3://bucket/rocm": FolderStore(tmp_path / "store")}
-    monkeypatch.setattr("rocwheel.cli.index_yank.open_store", stores.__getitem__)
+    monkeypatch.setattr("rocwheel.index.yank.open_store", stores.__getitem__)
     finished = run("index", "yank", f"s3://bucket/rocm/dist/{name}")
     assert (finished.status, finished.stderr) == (0, "")
     assert finished.stdout.endswith("s3://bucket/rocm/simple: alpha-1.0+x-py3-none-any.whl: yanked\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +17,7 @@ from rocwheel.build.plan import PlannedWheel
 from rocwheel.build.sdk_source import sdk_license
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.scratch import remove_abandoned
-from rocwheel.core.workers import map_collecting, raise_all
+from rocwheel.core.workers import attempt_all, map_collecting, raise_all
 from rocwheel.targets.catalog import load_catalog, sort_key
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.kernel_files import find_family, load_table
@@ -30,7 +31,9 @@ from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, read_di
 from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from rocwheel.core.errors import RocwheelError
 
 
 WordKind = Literal["target", "generic", "family", "shared"]
@@ -420,3 +423,20 @@ def _write(wheel: SelectingWheel, dist_dir: Path, moment: SourceDate) -> bool:
 def _read_files(path: Path) -> dict[str, bytes]:
     members = {member.name.partition("/")[2]: read_member(member) for member in read_directory(path)}
     return {name: data for name, data in members.items() if name != "RECORD"}
+
+
+def add_to_all(groups: Collection[Sequence[Path]]) -> Iterator[tuple[Path, AddedVariants]]:
+    """Make the variant wheels in those of the folders that hold packages for GPUs; yield what was made in each.
+
+    Each of the ``groups`` has the folders of one index. All wheels are planned before the first is written. Raises
+    `InputError` where none of the folders holds any packages for GPUs, where two wheels of an index would have one
+    name, and as `add_variants` does; `ProblemsError` for all.
+    """
+    problems: list[RocwheelError] = []
+    planned = attempt_all(plan_added, dict.fromkeys(chain.from_iterable(groups)), problems)
+    others = [problem for problem in problems if not isinstance(problem, NoGpuPackagesError)]
+    raise_all("--variants", others if planned or others else problems)
+    clashes = {str(problem): problem for group in groups for problem in find_clashes(planned, group)}
+    raise_all("--variants", list(clashes.values()))
+    for one in planned:
+        yield one.dist_dir, write_added(one)

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -72,20 +71,20 @@ def _brought_urls() -> AbstractContextManager[RemoteInputs | None]:
     """Return what brings files at URLs, or nothing where no word holds one."""
     if not any("://" in word for word in sys.argv[1:]):
         return nullcontext()
-    # Only now, as short commands would wait for what it imports.
-    brought: AbstractContextManager[RemoteInputs] = import_module("rocwheel.cli.remote").remote_inputs()
-    return brought
+    from rocwheel.cli.remote import remote_inputs
+
+    return remote_inputs()
 
 
 def _with_paths(words: list[str], urls: RemoteInputs | None) -> list[str]:
     """Return the words with paths in place of URLs of files and folders; all else about them is right by then."""
     if urls is None or is_help_wanted(words):
         return words
-    fetched_folders = import_module("rocwheel.cli.remote")
-    if fetched_folders.check_urls(words):
+    from rocwheel.cli.remote import check_urls, fetch_folders
+
+    if check_urls(words):
         check_words(words)
-    fetched: list[str] = fetched_folders.fetch_folders(urls.bring(words))
-    return fetched
+    return fetch_folders(urls.bring(words))
 
 
 def _attempt(urls: RemoteInputs | None) -> int:

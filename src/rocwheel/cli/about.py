@@ -1,16 +1,18 @@
-"""``rocwheel about``: what a bug report needs to know about this installation and machine."""
+"""``rocwheel about``, ``version`` and ``help``: what this installation is, and what its commands do."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rocwheel.cli.app import app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
-from rocwheel.cli.output import print_json, setup_logging
-from rocwheel.cli.text import print_text
+import click
+
+import rocwheel
+from rocwheel.cli.app import app, run_words
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_commands
+from rocwheel.cli.output import print_json, print_text, setup_logging
+from rocwheel.cli.parameters import argument
 from rocwheel.core.messages import count
-from rocwheel.environment.about import read_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,6 +27,8 @@ def about(*, as_json: JsonOption = False, quiet: QuietOption = False, verbose: V
     Example: rocwheel about
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    from rocwheel.environment.about import read_about  # `version` needs none of it
+
     found = read_about(os.environ)
     if as_json:
         print_json("about", 1, found)
@@ -52,3 +56,29 @@ def text_lines(found: About) -> Iterator[str]:
 
 def _named(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+@app.command()
+def version(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:  # noqa: ARG001
+    """Print the version, as --version does.
+
+    Example: rocwheel version
+    """
+    if json:
+        print_json("version", 1, {"version": rocwheel.__version__})
+    else:
+        click.echo(f"rocwheel {rocwheel.__version__}")
+
+
+@app.command("help")
+def help_(
+    words: Annotated[
+        list[str] | None,
+        argument(metavar="COMMAND", shell_complete=complete_commands, help="Describe this command."),
+    ] = None,
+) -> None:
+    """Print the help of rocwheel or of a command.
+
+    Example: rocwheel help targets list
+    """
+    run_words([*(words or ()), "--help"])

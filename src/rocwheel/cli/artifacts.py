@@ -17,11 +17,10 @@ from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_abs
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
 from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
-from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
-from rocwheel.cli.text import print_line
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.workers import raise_all

@@ -40,11 +40,10 @@ from rocwheel.cli.options import (
     shared,
     takes,
 )
-from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.output import print_json, print_line, setup_logging
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
-from rocwheel.cli.text import print_line
 from rocwheel.core.messages import count
 from rocwheel.core.writing import check_destination, require_free
 from rocwheel.stores.open import open_store

@@ -1,4 +1,4 @@
-"""``rocwheel build``: from artifacts to distributions."""
+"""``rocwheel build`` and ``demo``: from artifacts, or those of a sample SDK, to distributions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import Annotated
 
 from rich.filesize import decimal
 
+from rocwheel.binary.platform import Platform
 from rocwheel.build.building import BuildResult
 from rocwheel.build.cluster.build_on_cluster import ClusterJob
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
-from rocwheel.cli.output import message_printer, messages, print_json, setup_logging
+from rocwheel.cli.output import message_printer, messages, print_json, print_line, print_text, setup_logging
 from rocwheel.cli.parameters import option
-from rocwheel.cli.plan import print_built, print_facts, read_build_inputs, spelled_seconds
+from rocwheel.cli.plan import print_built, print_distributions, print_facts, read_build_inputs, spelled_seconds
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache import packed_cache
 from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
+from rocwheel.demo import DemoReport, run_demo
 from rocwheel.stores.urls import is_url
 from rocwheel.wheels.writing import HIGHEST_LEVEL
 
@@ -144,3 +146,48 @@ def _packed_line(result: BuildResult) -> str:
     packed, kept = decimal(members.packed_bytes), decimal(members.kept_bytes)
     line = f"packed {count(members.packed, 'file')} ({packed}), took {members.kept} from the cache ({kept})"
     return f"{line}, left {count(len(result.standing), 'wheel')} alone" if result.standing else line
+
+
+@app.command()
+def demo(
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write packages, index and environment to this folder.")] = Path(
+        "demo"
+    ),
+    platform: Annotated[
+        Platform,
+        option(
+            "--platform",
+            help="Take the sample SDK for this system. That for Windows is installed by uv and not tested.",
+        ),
+    ] = Platform.LINUX,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Build, index, install and self-test the sample SDK that ships with rocwheel.
+
+    Example: rocwheel demo --dest-dir /tmp/rocwheel-demo
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    try:
+        report = run_demo(dest_dir, platform=platform, progress=make_progress(quiet=quiet))
+    except KeyboardInterrupt:
+        messages.print(f"what is finished stays in {dest_dir}", markup=False)
+        raise
+    if json:
+        print_json("demo", 1, report)
+        return
+    if not quiet:
+        print_text(report.test_output)
+    print_distributions(report.build.distributions)
+    print_line(f"index:       {report.index}")
+    print_line(f"environment: {report.environment}")
+    print_line(f"install it yourself: {_command(report)}")
+
+
+def _command(report: DemoReport) -> str:
+    """Return the command that installs what a demo made."""
+    if report.platform is Platform.LINUX:
+        return f"pip install '{report.requirement}' --index-url {report.index}"
+    words = "--python-platform x86_64-pc-windows-msvc --target FOLDER"
+    return f"uv pip install {words} '{report.requirement}' --index-url {report.index}"

@@ -13,10 +13,9 @@ from rich.filesize import decimal
 
 from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
-from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.output import print_json, print_line, setup_logging
 from rocwheel.cli.parameters import option
 from rocwheel.cli.progress import make_progress
-from rocwheel.cli.text import print_line
 from rocwheel.core.cache import LIMIT_VARIABLE, Trouble, Verified, packed_cache, parse_size, read_contents
 from rocwheel.core.cache import prune as prune_folder
 from rocwheel.core.cache import verify as verify_folder

@@ -11,45 +11,69 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _COMMANDS = {
-    "about": ("about",),
-    "audit": ("audit",),
-    "build": ("build",),
-    "plan": ("plan",),
-    "promote": ("promote",),
-    "demo": ("demo",),
-    "diff": ("diff",),
-    "index": ("index",),
-    "index_yank": ("index yank", "index unyank"),
-    "index_mirror": ("index mirror",),
-    "publish": ("publish",),
-    "inspect": ("inspect",),
-    "lock": ("lock",),
-    "repair": ("repair",),
-    "report": ("report",),
-    "verify": ("verify",),
-    "attest": ("attest",),
-    "wheel": ("wheel",),
-    "cache": ("cache info", "cache prune", "cache verify"),
-    "selector": ("selector merge",),
-    "artifacts": ("artifacts list", "artifacts archive", "artifacts extract"),
-    "artifacts_make": ("artifacts fetch", "artifacts from-deb", "artifacts from-prefix", "artifacts merge"),
-    "targets": ("targets list", "targets expand", "targets flags"),
-    "targets_code": ("targets coherent", "targets runs-on"),
-    "targets_machine": ("targets detect", "targets check"),
-    "device": (),
-    "device_read": ("device list", "device extract", "device bundle"),
-    "device_edit": ("device compress", "device prune", "device retarget"),
-    "device_split": ("device split",),
-    "device_join": ("device join",),
-    "jax": ("jax bazelrc", "jax starlark", "jax commands"),
-    "jax_migrate": ("jax translate", "jax migrate"),
-    "jax_wheel": ("jax wheel", "jax wheel-binary", "jax wheel-targets"),
-    "runpath": ("runpath show", "runpath set", "runpath for"),
-    "torch": ("torch init", "torch requirements", "torch runpath"),
-    "version": ("version",),
-    "help": ("help",),
+    "about": "about",
+    "audit": "audit",
+    "build": "build",
+    "plan": "plan",
+    "promote": "release",
+    "demo": "build",
+    "diff": "diff",
+    "index": "index",
+    "index yank": "index_yank",
+    "index unyank": "index_yank",
+    "index mirror": "index_mirror",
+    "publish": "publish",
+    "inspect": "inspect",
+    "lock": "lock",
+    "repair": "repair",
+    "report": "inspect",
+    "verify": "verify",
+    "attest": "release",
+    "wheel": "wheel",
+    "cache info": "cache",
+    "cache prune": "cache",
+    "cache verify": "cache",
+    "selector merge": "release",
+    "artifacts list": "artifacts",
+    "artifacts archive": "artifacts",
+    "artifacts extract": "artifacts",
+    "artifacts fetch": "artifacts_make",
+    "artifacts from-deb": "artifacts_make",
+    "artifacts from-prefix": "artifacts_make",
+    "artifacts merge": "artifacts_make",
+    "targets list": "targets",
+    "targets expand": "targets",
+    "targets flags": "targets",
+    "targets coherent": "targets_code",
+    "targets runs-on": "targets_code",
+    "targets detect": "targets",
+    "targets check": "targets",
+    "device list": "device_read",
+    "device extract": "device_read",
+    "device bundle": "device_read",
+    "device compress": "device_edit",
+    "device prune": "device_edit",
+    "device retarget": "device_edit",
+    "device split": "device_split",
+    "device join": "device_split",
+    "jax bazelrc": "jax",
+    "jax starlark": "jax",
+    "jax commands": "jax",
+    "jax translate": "jax_migrate",
+    "jax migrate": "jax_migrate",
+    "jax wheel": "jax_wheel",
+    "jax wheel-binary": "jax_wheel",
+    "jax wheel-targets": "jax_wheel",
+    "runpath show": "runpath",
+    "runpath set": "runpath",
+    "runpath for": "runpath",
+    "torch init": "torch",
+    "torch requirements": "torch",
+    "torch runpath": "torch",
+    "version": "about",
+    "help": "about",
 }
-"""The modules below this package, and the commands of each as they are typed."""
+"""The commands as they are typed, in the order of the help, and the module below this package that has each."""
 
 
 def load_commands(words: Sequence[str] = ()) -> None:
@@ -67,11 +91,10 @@ def load_commands(words: Sequence[str] = ()) -> None:
 
 def _sort(group: Group, words: str = "") -> None:
     """Sort the commands of a group as in the list, and groups behind commands; another may have been imported first."""
-    typed = [command for commands in _COMMANDS.values() for command in commands]
 
     def place(name: str) -> tuple[bool, int]:
         is_group = isinstance(group.commands[name], Group)
-        return is_group, next(n for n, one in enumerate(typed) if f"{one} ".startswith(f"{words}{name} "))
+        return is_group, next(n for n, one in enumerate(_COMMANDS) if f"{one} ".startswith(f"{words}{name} "))
 
     group.commands = {name: group.commands[name] for name in sorted(group.commands, key=place)}
 
@@ -80,11 +103,9 @@ def needed_modules(words: Sequence[str]) -> Sequence[str]:
     """Return the modules below this package that a command line of these words may need."""
     if list(words) == ["--version"]:
         return ()
-    named = [name for name in _COMMANDS if words and name.partition("_")[0] == words[0]]
-    if not named or words[0] == "help":  # which describes any of them
-        return tuple(_COMMANDS)
     # `index` is a command beside `index yank`, and no group, which would list its commands.
-    for command in (" ".join(words[:2]), words[0]):
-        if own := [name for name in named if command in _COMMANDS[name]]:
-            return own
-    return named
+    for command in (" ".join(words[:2]), *words[:1]):
+        if command in _COMMANDS and command != "help":  # which describes any of them
+            return (_COMMANDS[command],)
+    group = [module for command, module in _COMMANDS.items() if words and command.startswith(f"{words[0]} ")]
+    return tuple(dict.fromkeys(group or _COMMANDS.values()))

@@ -14,12 +14,10 @@ from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
 from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.given_paths import regular_file, regular_place, regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
-from rocwheel.cli.parameters import FolderToMake, argument, option
+from rocwheel.cli.output import messages, print_json, print_line, report_warning, setup_logging
+from rocwheel.cli.parameters import FolderToMake, argument, option, regular_file, regular_place, regular_places
 from rocwheel.cli.progress import make_progress
-from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count

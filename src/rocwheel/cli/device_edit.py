@@ -23,12 +23,10 @@ from rocwheel.cli.device import (
     read_rewriting,
     read_storage,
 )
-from rocwheel.cli.given_paths import regular_place
 from rocwheel.cli.options import complete_targets, shared, takes
-from rocwheel.cli.output import messages, print_json, report_warning
-from rocwheel.cli.parameters import argument, option
+from rocwheel.cli.output import messages, print_json, print_line, report_warning
+from rocwheel.cli.parameters import argument, option, regular_place
 from rocwheel.cli.targets import read_targets
-from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count

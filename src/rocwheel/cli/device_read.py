@@ -29,14 +29,12 @@ from rocwheel.cli.device import (
     made_line,
     target_rows,
 )
-from rocwheel.cli.given_paths import regular_place, regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
-from rocwheel.cli.output import print_json, report_warning, setup_logging
-from rocwheel.cli.parameters import argument, option
+from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option, regular_place, regular_places
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table, print_target_table
 from rocwheel.cli.targets import read_targets
-from rocwheel.cli.text import group_kernel_files, kernel_folder, print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.progress import step
 from rocwheel.device.device_facts import list_device_code
@@ -44,6 +42,7 @@ from rocwheel.device.extract import MatchRule, extract_code
 from rocwheel.device.inspection import list_all_device_code, list_folder_device_code
 from rocwheel.device.kernels import list_kernels
 from rocwheel.device.make_bundle import make_bundle
+from rocwheel.targets.kernel_files import group_kernel_files, kernel_folder
 from rocwheel.wheels.binaries import is_given_wheel
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""``rocwheel device split``: the host once, and the device code of each target by itself."""
+"""``rocwheel device split`` and ``join``: code for each GPU apart, and together again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rocwheel.binary.kpack.archive import Scheme
 from rocwheel.binary.kpack.write import LEVELS
 from rocwheel.cli.device import (
     JobsOption,
+    LevelOption,
     Printing,
     device_app,
     disk_change,
@@ -23,17 +24,18 @@ from rocwheel.cli.device import (
     split_libraries,
     zeros_line,
 )
-from rocwheel.cli.given_paths import regular_place, regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
-from rocwheel.cli.output import print_json, report_warning, setup_logging
-from rocwheel.cli.parameters import argument, option
+from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
+from rocwheel.cli.parameters import argument, option, regular_place, regular_places
+from rocwheel.cli.progress import make_progress
 from rocwheel.cli.targets import read_targets
-from rocwheel.cli.text import print_line
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import map_collecting, raise_all, worker_count
-from rocwheel.device.split.join_wheels import resplit_wheels
+from rocwheel.device.split.join_tree import JoinReport, join_tree
+from rocwheel.device.split.join_wheels import join_wheels, resplit_wheels
+from rocwheel.device.split.joining import JoinStorage
 from rocwheel.device.split.split_tree import SplitOrder, SplitReport, split_tree
 from rocwheel.device.split.split_unpacked import is_unpacked_wheel, split_unpacked
 from rocwheel.device.split.split_wheel import WheelSplit, split_wheel
@@ -193,7 +195,7 @@ MendOption = Annotated[
     ),
 ]
 SchemeOption = Annotated[Scheme, option("--scheme", help="Store code objects in archives like this.")]
-LevelOption = Annotated[
+SplitLevelOption = Annotated[
     int | None,
     option(
         "--level",
@@ -214,7 +216,7 @@ def _read_choice(
     targets: KeepOption = None,
     archives: ArchivesOption = ARCHIVE_FOLDER,
     scheme: SchemeOption = Scheme.ZSTD,
-    level: LevelOption = None,
+    level: SplitLevelOption = None,
 ) -> SplitChoice:
     keep = tuple(read_targets(targets)) if targets else ()
     return SplitChoice(keep=keep, scheme=scheme, level=_read_level(level, scheme), archives=_read_folder(archives))
@@ -322,3 +324,86 @@ def _lines(report: SplitReport, dest_dir: Path, *, verbose: bool) -> Iterator[st
     yield f"{dest_dir / 'host'}: {count(report.host_files, 'file')}, {split}{disk}"
     for share in report.targets:
         yield share_line(dest_dir / share.target, share.archives, share.files, share.size)
+
+
+HostArgument = Annotated[
+    Path,
+    argument(metavar="HOST", help="A host folder, one split library, or a host wheel.", check=regular_place),
+]
+DeviceArgument = Annotated[
+    list[Path] | None,
+    argument(metavar="DEVICE", help="Folders of targets, or device wheels.", check=regular_places),
+]
+
+
+@device_app.command()
+def join(
+    host: HostArgument,
+    devices: DeviceArgument = None,
+    *,
+    dest_dir: Annotated[
+        Path, shared("--dest-dir", "Write the tree to this folder, new or empty; or a wheel, to any folder.")
+    ],
+    compressed: Annotated[
+        bool, option("--compress", help="Compress all bundles, also those that were plain before the split.")
+    ] = False,
+    level: LevelOption = DEVICE_CODE_LEVEL,
+    jobs: JobsOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Join a host folder and any folders of targets: libraries get their device code back.
+
+    Code objects are those that were split off, byte for byte. What no folder brings is missing in the result, and
+    listed. Bundles that were compressed come back compressed, with a higher level where they don't fit otherwise.
+
+    Example: rocwheel device join split/host split/gfx906 split/gfx90a --dest-dir fat
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    storage = JoinStorage(compress=compressed, level=level)
+    if host.suffix == ".whl" or is_wheel(host):
+        _join_wheels(host, devices or [], dest_dir, storage, worker_count(jobs), as_json=as_json, quiet=quiet)
+        return
+    report = join_tree(host, devices or [], dest_dir, storage, progress=make_progress(quiet=quiet or as_json))
+    if as_json:
+        print_json("device-join", 1, report)
+    elif not quiet:
+        for line in _joined_lines(report, dest_dir):
+            print_line(line)
+    for warning in () if quiet else report.warnings:
+        report_warning(warning)
+
+
+def _join_wheels(
+    host: Path,
+    devices: Sequence[Path],
+    dest_dir: Path,
+    storage: JoinStorage,
+    jobs: int,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    moment, progress = SourceDate.from_environment(os.environ), make_progress(quiet=quiet or as_json)
+    report = join_wheels(host, devices, dest_dir, moment, storage, jobs=jobs, progress=progress)
+    if as_json:
+        print_json("device-join-wheel", 1, report)
+    elif not quiet:
+        missing = f"; missing: {', '.join(report.missing)}" if report.missing else ""
+        libraries = count(len(report.libraries), "library", "libraries")
+        print_line(
+            f"{report.path}: {libraries} joined for {', '.join(report.targets)}{missing}, {decimal(report.size)}"
+        )
+    for warning in () if quiet else report.warnings:
+        report_warning(warning)
+
+
+def _joined_lines(report: JoinReport, dest_dir: Path) -> Iterator[str]:
+    for library in report.libraries:
+        missing = f"; missing: {', '.join(library.missing)}" if library.missing else ""
+        code = f"{count(library.bundles, 'bundle')}, {decimal(library.code) if library.code else 'no device code'}"
+        targets = f" for {', '.join(library.targets)}" if library.targets else ""
+        yield f"{dest_dir / library.path}: {code}{targets}, in a file of {decimal(library.size)}{missing}"
+    copied = f", {count(report.copied, 'other file')} copied" if report.copied else ""
+    yield f"{dest_dir}: {count(len(report.libraries), 'library', 'libraries')} joined{copied}"

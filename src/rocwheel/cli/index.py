@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,10 +21,17 @@ from rocwheel.cli.options import (
     shared,
     takes,
 )
-from rocwheel.cli.output import message_printer, messages, print_json, report_warning, setup_logging
+from rocwheel.cli.output import (
+    message_printer,
+    messages,
+    print_json,
+    print_line,
+    print_text,
+    report_warning,
+    setup_logging,
+)
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
-from rocwheel.cli.text import print_line, print_text
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, first_of, in_one_line
 from rocwheel.core.workers import raise_all
@@ -42,6 +48,9 @@ from rocwheel.wheels.variants import drafts, load_draft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from rocwheel.core.errors import RocwheelError
 
 
 def print_edited(pages: Iterable[str]) -> None:
@@ -137,10 +146,17 @@ class IndexVariants(msgspec.Struct, frozen=True):
     """The targets of the machines that the index is for, the preferred first; empty for any."""
 
     def add(self, groups: Callable[[], Collection[Sequence[Path]]], *, quiet: bool) -> None:
-        """Make variant wheels in folders as `make_variants` does, if asked to; else the folders aren't looked for."""
-        if self.make:
-            # Only now, as most indexes are without, and long done before it is loaded.
-            import_module("rocwheel.cli.index_variants").make_variants(groups(), quiet=quiet)
+        """Make variant wheels in folders as `add_to_all` does, if asked to; else the folders aren't looked for."""
+        if not self.make:
+            return
+        from rocwheel.build.variant_wheels import add_to_all  # most indexes are done before it is loaded
+
+        for dist_dir, added in add_to_all(groups()):
+            if added.written and not quiet:
+                what = count(len(added.written), "wheel that selects", "wheels that select")
+                messages.print(f"wrote {what} packages for a GPU in {dist_dir} ({drafts()})", markup=False)
+            for name in added.stale if not quiet else ():
+                report_warning(f"{dist_dir / name}: selects a package that is not there. Remove it.")
 
     def report(self, variants: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         """Print which variants an index lists, by the names of their files."""

@@ -26,11 +26,10 @@ from rocwheel.cli.options import (
     shared,
     takes,
 )
-from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.output import print_json, print_line, setup_logging
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
-from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.progress import step

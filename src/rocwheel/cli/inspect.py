@@ -1,4 +1,4 @@
-"""``rocwheel inspect``: what binaries are and what device code they carry."""
+"""``rocwheel inspect`` and ``report``: what binaries are, and where the bytes of packages are."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from rich.filesize import decimal
 from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
 from rocwheel.cli.device import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
-from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption
+from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared
 from rocwheel.cli.output import message_printer, print_json, report_warning, results, setup_logging
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_target_table
-from rocwheel.cli.text import group_kernel_files, kernel_folder
 from rocwheel.core.messages import count, in_one_line
 from rocwheel.core.workers import raise_all
 from rocwheel.device.inspection import file_document, inspect_paths
+from rocwheel.report.make_report import make_report
+from rocwheel.report.page import check_output, write_page
+from rocwheel.targets.kernel_files import group_kernel_files, kernel_folder
 
 if TYPE_CHECKING:
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.device.device_facts import DeviceFacts
     from rocwheel.device.inspection import ElfFacts, FileFacts, PeFacts
-from rocwheel.cli.options import shared
 
 
 @app.command()
@@ -151,3 +153,49 @@ def _print_kernel_files(folder: str, files: list[FileFacts], unreadable: int) ->
     devices = [facts.device for facts in files if facts.device]
     _print_line(kernel_files_line(folder, devices, unreadable))
     print_target_table(target_rows(*devices))
+
+
+_UNREAD = "What can't be read"
+
+
+@app.command()
+def report(
+    paths: Annotated[
+        list[Path],
+        argument(metavar="PATH", help="Wheels, sdists, builds, indexes, artifacts, environments, folders."),
+    ],
+    *,
+    output: Annotated[Path | None, shared("--output", "Write the page to this file.")] = None,
+    against: Annotated[
+        Path | None, option("--against", metavar="OLD", help="Say what grew, shrank, came and went since OLD.")
+    ] = None,
+    estimate: Annotated[
+        bool, option("--estimate", help="Reckon what could be saved from samples, which is quicker.")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write a page about packages: where the bytes are, which GPUs they serve, what could be saved, what is wrong.
+
+    The page is one file that needs no network. Exit status 2 when something can't be read, after the page is written;
+    the page shows what that is.
+
+    Example: rocwheel report dist/ -o report.html
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if output is None and not as_json:
+        message = "Say where the page goes (-o report.html), or ask for --json."
+        raise click.BadParameter(message)
+    if output:
+        check_output(output, [*paths, *([against] if against else [])])
+    unread: list[RocwheelError] = []
+    found = make_report(
+        paths, unread=unread, left_out=output, against=against, estimate=estimate, progress=make_progress(quiet=quiet)
+    )
+    if output:
+        size = write_page(output, found)
+        message_printer(quiet=quiet or as_json)(f"{output}: {size} bytes")
+    if as_json:
+        print_json("report", 1, found)
+    raise_all(_UNREAD, unread)

@@ -10,9 +10,8 @@ import click
 
 from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.output import print_json, print_text, setup_logging
 from rocwheel.cli.parameters import argument, option
-from rocwheel.cli.text import print_text
 from rocwheel.core.messages import in_one_line
 from rocwheel.core.writing import check_other
 from rocwheel.frameworks.jax.bazelrc import GeneratedFile, render_bazelrc

@@ -12,9 +12,8 @@ import msgspec
 
 from rocwheel.cli.jax import jax_app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.output import print_json, print_line, setup_logging
 from rocwheel.cli.parameters import argument, option
-from rocwheel.cli.text import print_line
 from rocwheel.core.messages import in_one_line, printable
 from rocwheel.frameworks.jax.build_py import Note
 from rocwheel.frameworks.jax.commands import spell_commands

@@ -25,10 +25,9 @@ from packaging.utils import canonicalize_name
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
-from rocwheel.cli.output import print_json, report_warning, setup_logging
+from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
-from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count, first_of, looks_like_host
 from rocwheel.core.progress import step

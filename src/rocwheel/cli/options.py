@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
@@ -21,18 +20,23 @@ _LAST_WORD = re.compile(r"(.*[;,])?(.*)", re.DOTALL)
 
 def complete_targets(_: object, __: object, incomplete: str) -> list[str]:
     """Return the targets, families, policies and products that end a list, such as ``gfx906;gfx9`` or ``gfx90a,MI``."""
-    words = import_module("rocwheel.targets.target_set")
-    return _ends(incomplete, [*words.known_words(), *words.product_words(), "native"])
+    from rocwheel.targets.target_set import known_words, product_words
+
+    return _ends(incomplete, [*known_words(), *product_words(), "native"])
 
 
 def complete_rules(_: object, __: object, incomplete: str) -> list[str]:
     """Return the names of the audit's rules that begin like this."""
-    return _ends(incomplete, [rule.name for rule in import_module("rocwheel.audit.rules").ALL_RULES])
+    from rocwheel.audit.rules import ALL_RULES
+
+    return _ends(incomplete, [rule.name for rule in ALL_RULES])
 
 
 def complete_tools(_: object, __: object, incomplete: str) -> list[str]:
     """Return the tools that a run path is spelled for."""
-    return _ends(incomplete, [*import_module("rocwheel.environment.link_flags").TOOLS, "all"])
+    from rocwheel.environment.link_flags import TOOLS
+
+    return _ends(incomplete, [*TOOLS, "all"])
 
 
 def complete_commands(context: click.Context, _: object, incomplete: str) -> list[str]:

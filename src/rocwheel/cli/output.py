@@ -10,14 +10,13 @@ import shutil
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 import msgspec
 
 from rocwheel.core.errors import RocwheelError, each_problem
-from rocwheel.core.messages import in_one_line
+from rocwheel.core.messages import in_one_line, printable
 from rocwheel.core.remote_placeholders import shown
 
 if TYPE_CHECKING:
@@ -50,8 +49,9 @@ class LazyConsole:
     @cached_property
     def rich(self) -> Console:
         """The console of Rich."""
-        made: Console = import_module("rocwheel.cli.terminal").new_console(stderr=self._stderr, soft_wrap=True)
-        return made
+        from rocwheel.cli.terminal import new_console
+
+        return new_console(stderr=self._stderr, soft_wrap=True)
 
     @property
     def _is_rich_loaded(self) -> bool:
@@ -168,8 +168,9 @@ def report_warning(text: str) -> None:
 
 
 def _print_marked(mark: str, text: str) -> None:
-    # Only now, as most runs have nothing to say.
-    messages.print(f"{mark} {import_module('rich.markup').escape(in_one_line(text))}")
+    from rich.markup import escape  # most runs have nothing to say
+
+    messages.print(f"{mark} {escape(in_one_line(text))}")
 
 
 def setup_logging(*, quiet: bool, verbose: bool) -> None:
@@ -191,7 +192,18 @@ class _MessageHandler(logging.Handler):
             self._emit_with_traceback(record)
 
     def _emit_with_traceback(self, record: logging.LogRecord) -> None:
-        # Only now, as most runs have none.
-        handler = import_module("rich.logging").RichHandler(console=messages.rich, show_time=False, show_path=False)
+        from rich.logging import RichHandler
+
+        handler = RichHandler(console=messages.rich, show_time=False, show_path=False)
         handler.setFormatter(self.formatter)
         handler.emit(record)
+
+
+def print_line(text: object, *, err: bool = False) -> None:
+    """Print one line, to standard error with ``err``: line ends and other control characters in it as escapes."""
+    click.echo(in_one_line(str(text)), err=err)
+
+
+def print_text(text: object, *, err: bool = False) -> None:
+    """Print lines that are ours, such as a table; control characters in them, but for line ends, as escapes."""
+    click.echo(printable(str(text)), err=err)

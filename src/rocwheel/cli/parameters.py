@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
+import os
 import re
 from enum import Enum
 from pathlib import Path, PosixPath
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Union, get
 import click
 from click.shell_completion import CompletionItem
 
-from rocwheel.core.errors import InputError
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.workers import map_collecting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,3 +196,46 @@ def _parameter(of: inspect.Parameter) -> click.Parameter:
         settings.pop("show_default")
         return _Argument([of.name], nargs=-1 if is_list else 1, **settings)
     return _Option([of.name, *(spelling.names or (dashed,))], multiple=is_list, **settings)
+
+
+def regular_place(path: Path) -> Path:
+    """Return the path of a file or folder; raise `InputError` for anything else, before it is opened.
+
+    A pipe would be waited for, a device read without end.
+    """
+    _existing(path)
+    if not path.is_dir() and not path.is_file():
+        raise InputError(path, "is not a regular file", expected="a file or a folder")
+    return path
+
+
+def regular_places(paths: list[Path] | None) -> list[Path]:
+    """Return the paths of files and folders; raise `InputError` for anything else, for all at once."""
+    return map_collecting("paths", regular_place, paths or [])
+
+
+def regular_file(path: Path) -> Path:
+    """Return the path of a file; raise `InputError` for anything else."""
+    if regular_place(path).is_dir():
+        raise _refusal(path, errno.EISDIR)
+    return path
+
+
+def folder_place(path: Path) -> Path:
+    """Return the path of a folder; raise `InputError` for anything else."""
+    if not _existing(path).is_dir():
+        raise InputError(path, "is not a folder", remedy="Name a folder.")
+    return path
+
+
+def _existing(path: Path) -> Path:
+    try:
+        path.stat()
+    except OSError as e:
+        raise read_error(path, e) from e
+    return path
+
+
+def _refusal(path: Path, number: int) -> InputError:
+    error: InputError = read_error(path, OSError(number, os.strerror(number)))
+    return error

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from threading import RLock, Timer
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rocwheel.cli.output import messages
 from rocwheel.core.messages import in_one_line
@@ -111,10 +110,10 @@ class _Delayed:
 
 class _Bar:
     def __init__(self, label: str, total: int) -> None:
-        # Only now, as logs have no bars, and most commands end sooner than this is loaded.
-        rich = import_module("rich.progress")
+        from rich import progress as rich  # logs have no bars, and most commands end sooner than this is loaded
+
         text = rich.TextColumn("{task.description}", markup=False)
-        columns: tuple[Any, ...] = (
+        columns: tuple[rich.ProgressColumn, ...] = (
             text,
             rich.BarColumn(),
             rich.DownloadColumn(),
@@ -125,7 +124,7 @@ class _Bar:
             columns = (rich.TaskProgressColumn(), rich.TimeElapsedColumn(), text)
         # Results on the same terminal go above the bar; those in a pipe stay out of it.
         is_shared = bool(sys.stdout and sys.stdout.isatty())
-        self._bar: Any = rich.Progress(*columns, console=messages.rich, transient=True, redirect_stdout=is_shared)
+        self._bar = rich.Progress(*columns, console=messages.rich, transient=True, redirect_stdout=is_shared)
         self._task = self._bar.add_task(label, total=total or None)
         self._bar.start()
 

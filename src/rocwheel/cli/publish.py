@@ -12,11 +12,10 @@ from rich.filesize import decimal
 from rocwheel.cli.app import app
 from rocwheel.cli.index import print_edited, read_next_extras
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
+from rocwheel.cli.output import messages, print_json, print_line, report_warning, setup_logging
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.remote import Selection, distributions_in, fetch_folder
-from rocwheel.cli.text import print_line
 from rocwheel.core.cache_folders import keep_published, published_folder
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of, looks_like_host

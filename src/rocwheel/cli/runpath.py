@@ -14,11 +14,10 @@ from rich.table import Table
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_tools, shared
-from rocwheel.cli.output import messages, print_json, report_warning, setup_logging
+from rocwheel.cli.output import messages, print_json, print_line, print_text, report_warning, setup_logging
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
-from rocwheel.cli.text import print_line, print_text
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.progress import step
 from rocwheel.core.workers import raise_all

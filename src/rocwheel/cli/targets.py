@@ -1,10 +1,9 @@
-"""``rocwheel targets``: which GPU targets exist, and how each tool spells them."""
+"""``rocwheel targets``: which GPU targets exist, how each tool spells them, and which GPUs this machine has."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,16 +11,22 @@ import click
 import msgspec
 
 from rocwheel.cli.app import Command, Group, app
-from rocwheel.cli.given_paths import folder_place
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, takes
-from rocwheel.cli.output import output_width, print_json, report_warning, setup_logging
-from rocwheel.cli.parameters import argument, option
-from rocwheel.cli.text import print_line, print_text
+from rocwheel.cli.output import (
+    output_width,
+    print_json,
+    print_line,
+    print_text,
+    report_error,
+    report_warning,
+    setup_logging,
+)
+from rocwheel.cli.parameters import argument, folder_place, option
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import raise_all
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
-from rocwheel.targets.machine import System, native_targets
+from rocwheel.targets.machine import System, check_machine, native_targets, survey_machine
 from rocwheel.targets.spelling import WITH_OPTIONAL, Tool, flags_for, parse_desc
 from rocwheel.targets.target_set import TargetSet, fold_to_families, fold_to_generics, parse_target_set, strip_setting
 
@@ -196,12 +201,14 @@ def _print(lines: list[list[str]]) -> None:
     if width is None or max(map(len, text.splitlines())) <= width:
         print_text(text)
         return
-    # Only now, as most terminals are wide enough.
-    rich, tables = import_module("rich.table"), import_module("rocwheel.cli.tables")
-    table = rich.Table(*lines[0], box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    from rich.table import Table  # most terminals are wide enough
+
+    from rocwheel.cli.tables import print_table
+
+    table = Table(*lines[0], box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for line in lines[1:]:
         table.add_row(*line)
-    tables.print_table(table)
+    print_table(table)
 
 
 def _lines_of_cells(rows: list[TargetRow], *, verbose: bool) -> list[list[str]]:
@@ -288,3 +295,52 @@ def flags(
         print_json("target-flags", 1, {"for": tool.value, "targets": targets.words, "text": text})
     else:
         click.echo(text, nl=False)
+
+
+@targets_app.command()
+@takes(machine=read_machine)
+def detect(machine: Machine) -> None:
+    """Print the target of each GPU of this machine, found in sysfs without running anything.
+
+    Without a GPU it says what was looked at and what may hide one, as `targets check` does. Exits with 2 when a node or
+    an environment variable can't be understood, after the GPUs that can.
+
+    Example: rocwheel targets detect --json
+    """
+    found = survey_machine(machine.system)
+    gpus, problems = found.gpus, found.problems
+    if machine.json:
+        print_json("gpus", 1, {"gpus": gpus, "problems": [str(problem) for problem in problems]})
+    for gpu in gpus if not machine.json else ():
+        more = [f"node {gpu.node}", gpu.kind, gpu.render_node] if machine.verbose else [gpu.kind]
+        print_line("  ".join(word for word in [gpu.target, *more] if word))
+    for problem in problems:
+        report_error(problem)
+    if problems:
+        raise click.exceptions.Exit(2)
+    if not gpus and not machine.quiet:
+        for finding in check_machine(machine.system).findings:
+            print_text(finding, err=True)
+    raise click.exceptions.Exit(1 if machine.require_gpu and not gpus else 0)
+
+
+@targets_app.command()
+@takes(machine=read_machine)
+def check(machine: Machine) -> None:
+    """Print what keeps this user from the GPUs of this machine, and how to repair it.
+
+    Exits with 1 when something does. Without a GPU it says so, and exits with 0 unless one is required.
+
+    Example: rocwheel targets check --require-gpu
+    """
+    report = check_machine(machine.system, require_gpu=machine.require_gpu)
+    if machine.json:
+        findings = [finding._asdict() for finding in report.findings]
+        print_json("gpu-access", 1, {"usable": report.usable, "gpus": report.gpus, "findings": findings})
+        raise click.exceptions.Exit(0 if report.usable else 1)
+    if report.gpus and not machine.quiet:
+        print_line(f"GPUs: {', '.join(report.gpus)}")
+    for finding in report.findings:
+        if not machine.quiet or finding.level == "error":
+            print_text(str(finding))
+    raise click.exceptions.Exit(0 if report.usable else 1)

@@ -12,13 +12,11 @@ import msgspec
 from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
 from rocwheel.binary.code_objects import TargetId
-from rocwheel.cli.given_paths import regular_places
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets
-from rocwheel.cli.output import print_json, setup_logging
-from rocwheel.cli.parameters import argument, option
+from rocwheel.cli.output import print_json, print_line, setup_logging
+from rocwheel.cli.parameters import argument, option, regular_places
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.targets import TargetCommand, expand_folders, print_target_set, read_targets, targets_app
-from rocwheel.cli.text import group_kernel_files, print_line
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.progress import tracked
@@ -41,7 +39,7 @@ from rocwheel.environment.library_code import CodeGap, Reach
 from rocwheel.environment.package_targets import find_selectors, read_selector_facts, read_wheel_facts
 from rocwheel.targets.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime, covers
-from rocwheel.targets.kernel_files import targets_in_path
+from rocwheel.targets.kernel_files import group_kernel_files, targets_in_path
 from rocwheel.targets.target_set import TargetSet, parse_target_set
 from rocwheel.wheels.binaries import find_places
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote
@@ -13,10 +12,9 @@ from rich.filesize import decimal
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.output import print_json, print_line, setup_logging
 from rocwheel.cli.parameters import argument
 from rocwheel.cli.progress import make_progress
-from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import attempt_all, open_workers, raise_all, worker_count
@@ -75,19 +73,21 @@ def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) 
     if not is_url(place) or parse_url(place)[0] == "file":
         yield from verify_path(Path(unquote(f"/{parse_url(place)[2]}") if is_url(place) else place), executor, progress)
         return
-    remote = import_module("rocwheel.verify.remote")
+    from rocwheel.cli.remote import Selection, distributions_in, fetch_folder
+    from rocwheel.index.source import find_index
+    from rocwheel.verify.remote import has_manifest, verify_build_at, verify_index_at
+
     if place.endswith(_NO_FOLDER):
         raise InputError(shown_url(place), "is no folder", remedy="Give the URL of the folder that it is in.")
     if place.endswith(".json"):
-        yield remote.verify_build_at(place, executor, progress)
-    elif remote.has_manifest(place):
-        yield remote.verify_build_at(url_below(place, MANIFEST_NAME), executor, progress)
-    elif index := import_module("rocwheel.index.source").find_index(place):
-        yield remote.verify_index_at(index, executor, progress)
+        yield verify_build_at(place, executor, progress)
+    elif has_manifest(place):
+        yield verify_build_at(url_below(place, MANIFEST_NAME), executor, progress)
+    elif index := find_index(place):
+        yield verify_index_at(index, executor, progress)
     else:
-        fetched = import_module("rocwheel.cli.remote")
-        selection = fetched.Selection("distributions", fetched.distributions_in)
-        folder = fetched.fetch_folder(place, selection, is_quiet=quiet, is_shown=True)
+        selection = Selection("distributions", distributions_in)
+        folder = fetch_folder(place, selection, is_quiet=quiet, is_shown=True)
         yield from verify_path(Path(folder), executor, progress)
 
 

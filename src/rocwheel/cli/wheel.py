@@ -9,10 +9,9 @@ import msgspec
 
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.cli.output import messages, print_json, setup_logging
+from rocwheel.cli.output import messages, print_json, print_line, setup_logging
 from rocwheel.cli.parameters import option
 from rocwheel.cli.progress import make_progress
-from rocwheel.cli.text import print_line
 from rocwheel.core.progress import step
 from rocwheel.frameworks.wheel import WheelBuild, WheelJob
 from rocwheel.frameworks.wheel_draft import parse_commits, read_source_list

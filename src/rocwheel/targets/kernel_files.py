@@ -6,7 +6,7 @@ import enum
 import posixpath
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -28,8 +28,12 @@ from rocwheel.targets.catalog import Generic, load_catalog
 from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
     from rocwheel.core.reading import Data
 
+
+T = TypeVar("T")
 
 _PLACEHOLDER = re.compile(r"(\{[a-z_]+\}|\*)")
 _FEATURE = rf"(?:[-_:](?:{'|'.join(FEATURES)})[-+p_])"
@@ -391,3 +395,23 @@ def _suiting(target: str) -> frozenset[str]:
     names = frozenset(family.targets if family else (target,))
     generics = (row for row in load_catalog().processors.values() if isinstance(row, Generic))
     return names | {row.name for row in generics if names & frozenset(row.members)}
+
+
+def kernel_folder(path: str) -> str | None:
+    """Return the folder of a kernel file, whose files count together; none for what is told by itself."""
+    end = max(path.rfind("/"), path.rfind("!"))
+    return path[:end] if end > 0 and is_kernel_file(path[end + 1 :]) else None
+
+
+def group_kernel_files(
+    items: Iterable[T], path_of: Callable[[T], str], answer_of: Callable[[T], Hashable] = lambda _: None
+) -> list[tuple[str | None, list[T]]]:
+    """Return what is told of files: several kernel files of a folder with the same answer together, with their folder.
+
+    Each other file is by itself, without a folder; so is a kernel file that nothing joins.
+    """
+    groups: dict[Hashable, list[T]] = {}
+    for number, item in enumerate(items):
+        folder = kernel_folder(path_of(item))
+        groups.setdefault(number if folder is None else (folder, answer_of(item)), []).append(item)
+    return [(kernel_folder(path_of(each[0])) if len(each) > 1 else None, each) for each in groups.values()]

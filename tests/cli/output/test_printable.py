@@ -11,10 +11,17 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.cli.output import messages, prepare_streams, report_error, report_warning, results, setup_logging
+from rocwheel.cli.output import (
+    messages,
+    prepare_streams,
+    print_line,
+    report_error,
+    report_warning,
+    results,
+    setup_logging,
+)
 from rocwheel.cli.progress import end_progress, make_progress
 from rocwheel.cli.tables import cell, print_table
-from rocwheel.cli.text import print_line
 from rocwheel.core.errors import InputError
 from tests.cli.test_failures import ABSENT
 from tests.support.bundles import bundle_of

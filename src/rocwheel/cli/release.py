@@ -1,0 +1,175 @@
+"""``rocwheel promote``, ``attest`` and ``selector merge``: what makes a release of builds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
+
+from rich import box
+from rich.filesize import decimal
+from rich.table import Table
+
+from rocwheel.build.merging.merge import merge_selectors
+from rocwheel.build.promoting.promote import PromoteJob, PromotionResult, checked_version
+from rocwheel.cli.app import Group, app
+from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
+from rocwheel.cli.output import messages, print_json, print_line, setup_logging
+from rocwheel.cli.parameters import argument, option
+from rocwheel.cli.progress import make_progress
+from rocwheel.cli.tables import print_table
+from rocwheel.cli.targets import read_targets
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import open_workers, worker_count
+from rocwheel.targets.target_set import target_of_product
+from rocwheel.verify.builds import attest as attest_build
+from rocwheel.wheels.build_manifest import DEFAULT_BUILDER
+
+
+class _Release(NamedTuple):
+    version: str
+    targets: tuple[str, ...]
+    """The processors whose packages stay; empty for all."""
+
+
+def _read_release(
+    to: Annotated[str, option("--to", metavar="VERSION", help="Give all packages this version.")],
+    targets: Annotated[
+        str | None,
+        option(
+            "--targets",
+            metavar="TARGETS",
+            shell_complete=complete_targets,
+            help="Keep the packages for these GPU targets alone, in any spelling.",
+        ),
+    ] = None,
+) -> _Release:
+    kept = read_targets([targets], source="--targets").processors if targets is not None else ()
+    return _Release(checked_version(to), kept)
+
+
+@app.command()
+@takes(release=_read_release)
+def promote(
+    dist: Annotated[Path, argument(metavar="DIST", help="The folder of the candidates, which stay unchanged.")],
+    release: _Release,
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder; it is created if needed.")],
+    jobs: Annotated[int, shared("--jobs", min=0)] = 0,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Turn release candidates into a release: the same packages with another version, without packing them again.
+
+    The version is changed in file names, metadata, requirements of each other, the rocm selector and manifests. All
+    packages of a folder have one version. Either all are written, or none.
+
+    Example: rocwheel promote packages/dist --to 7.0.0 --dest-dir release/dist
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    result = PromoteJob(dist, release.version, dest_dir, release.targets, jobs).run(progress=make_progress(quiet=quiet))
+    if json:
+        print_json("promote", 1, result)
+    else:
+        _show(result, quiet=quiet)
+
+
+def _show(result: PromotionResult, *, quiet: bool) -> None:
+    table = Table("distribution", "size", box=box.SIMPLE_HEAD)
+    for made in result.distributions:
+        table.add_row(made.path, decimal(made.size))
+    print_table(table)
+    if quiet:
+        return
+    for path in result.left_out:
+        messages.print(f"left out: {path}", markup=False)
+    kept = f", GPU targets: {', '.join(result.targets)}" if result.targets else ""
+    messages.print(f"version {result.old_version} is now {result.version}{kept}", markup=False)
+
+
+def _read_builder(
+    builder_id: Annotated[
+        str, option("--builder-id", metavar="URI", help="Name who ran the build by this URI.")
+    ] = DEFAULT_BUILDER,
+) -> str:
+    try:
+        has_scheme = bool(urlsplit(builder_id).scheme) and builder_id.isprintable() and " " not in builder_id
+    except ValueError:
+        has_scheme = False
+    if not has_scheme:
+        option, found = "--builder-id", f"is {builder_id!r}"
+        raise InputError(option, found, expected="a URI, such as https://example.org/builds")
+    return builder_id
+
+
+@app.command()
+@takes(builder=_read_builder)
+def attest(
+    build: Annotated[Path, argument(metavar="BUILD", help="The folder of a build, or its rocwheel-build.json.")],
+    *,
+    builder: str,
+    jobs: Annotated[int, shared("--jobs", min=0)] = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write an unsigned in-toto statement with SLSA provenance about each package of a build.
+
+    The packages are compared with the manifest first. Exit status 1 when one is not what it says.
+
+    Example: rocwheel attest packages
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    with open_workers(worker_count(jobs)) as executor:
+        found = attest_build(build, builder, executor, make_progress(quiet=quiet))
+    if as_json:
+        print_json("attest", 1, found)
+        return
+    for statement in found.statements.values():
+        print_line(statement)
+    if not quiet:
+        messages.print(f"unsigned; the predicate of all: {found.predicate}", markup=False)
+
+
+selector_app = Group("selector", help="The rocm distribution, which chooses packages for a machine.")
+app.add_command(selector_app)
+
+
+_DEFAULT = "--default-family"
+
+
+@selector_app.command()
+def merge(
+    selectors: Annotated[
+        list[Path],
+        argument(
+            metavar="BUILD",
+            help="Of each the rocm-VERSION.tar.gz, what plan --json prints (.json), or its folder; or the URL of one.",
+        ),
+    ],
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the one selector to this folder; it is created if needed.")],
+    default_family: Annotated[
+        str, option(_DEFAULT, metavar="TARGET", help="Give machines without a GPU the packages for this target.")
+    ] = "",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Make one rocm sdist of those of several builds or plans: for other GPUs, or for other platforms.
+
+    What only some platforms have gets a marker such as sys_platform == 'linux', so that no platform's GPUs are lost.
+    The same selectors give the same bytes, in any order, built or planned. They have to be of one version, with the
+    same packages by the same names.
+
+    Example: rocwheel selector merge linux/dist/rocm-7.0.0.tar.gz windows/dist/rocm-7.0.0.tar.gz --dest-dir dist
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    default = target_of_product(default_family, source=_DEFAULT) or default_family
+    result = merge_selectors(selectors, dest_dir, default_family=default)
+    if json:
+        print_json("selector-merge", 1, result)
+        return
+    for name, platforms in result.families.items():
+        print_line(f"{name}: {', '.join(platforms)}")
+    if not quiet:
+        print_line(f"made {result.path} of {len(result.merged)}")

@@ -1,0 +1,126 @@
+"""Marks files as yanked, or no longer, in the indexes that list them: of folders, and published on stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.index.families import change_marks
+from rocwheel.index.folder_notes import KNOWN_NAME
+from rocwheel.index.front_content import kept_front_page, next_front_page
+from rocwheel.index.publish import change_published_marks, is_family
+from rocwheel.index.published import has_root_page
+from rocwheel.index.uploads import Layout
+from rocwheel.index.write_index import default_output
+from rocwheel.stores.open import open_store
+from rocwheel.stores.store import StoreError
+from rocwheel.stores.urls import is_url, make_address, parse_url, refuse_web_url, split_file_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rocwheel.index.write_index import IndexReport
+    from rocwheel.index.yanked import Yanking
+
+
+def change_marks_of(
+    files: Sequence[str],
+    output: str | None,
+    make: Callable[[list[str]], Yanking],
+    new_progress: Callable[[], Progress] = lambda: SILENT,
+) -> Iterator[tuple[str, IndexReport, list[str]]]:
+    """Change the marks of files in their indexes, or in that at ``output``; yield each, its report and their names.
+
+    Files are given by their paths, URLs or names alone. ``make`` returns the marks of files of these names. Raises
+    `InputError` for places that are no index, and as `change_marks` and `change_published_marks` do.
+    """
+    for place in [output] if output else files:
+        refuse_web_url(place)
+    places: dict[str, list[str]] = {}
+    for file in map(_local_path, files):
+        places.setdefault(_local_path(output) if output else _find_index(file), []).append(file)
+    for place, given in places.items():
+        names = [_name(file) for file in given]
+        yanking = msgspec.structs.replace(make(names), files=_by_name(given))
+        path = Path(place)
+        if _is_elsewhere(place) or (not _is_of_folders(path) and _is_index(path)):
+            report = _change_published(place, yanking)
+        else:
+            report = change_marks(path, yanking, progress=new_progress(), keep=kept_front_page)
+        yield place, report, names
+
+
+def _change_published(place: str, yanking: Yanking) -> IndexReport:
+    """Change marks in the published index at a URL or path; raises as `change_published_marks` does.
+
+    Where it is that of a family, the page for people of the index above it is brought up to date, too; whoever may not
+    read that one changes the marks of the family alone.
+    """
+    above, _, name = place.rstrip("/").rpartition("/")
+    family = unquote(name) if is_url(place) else name
+    is_below = bool(above) and not above.endswith("/")  # not the whole bucket
+    if is_below and _leads_to(above, family):
+        return change_published_marks(open_store(above), yanking, next_front_page, family)
+    return change_published_marks(open_store(place), yanking, next_front_page)
+
+
+def _leads_to(above: str, family: str) -> bool:
+    try:
+        return is_family(open_store(above), family)
+    except StoreError:
+        return False
+
+
+def _find_index(file: str) -> str:
+    """Return where the index of a file is by default: of its folder, else of that above it, as for a family's file.
+
+    That of a published file is where `rocwheel publish` has it.
+    """
+    if _is_elsewhere(file):
+        folder = file.rpartition("/")[0]
+        above = [folder.rpartition("/")[0], folder.rpartition("/")[0].rpartition("/")[0]]  # a family's file lies deeper
+        places = [f"{one}/{Layout().index}" for one in above]
+        return next((place for place in places if place.count("/") > 2 and has_root_page(open_store(place))), places[0])
+    parent = Path(file).parent.resolve()
+    folders = [default_output(parent), default_output(parent.parent)]
+    return str(next(filter(_is_index, folders), folders[0]))
+
+
+def _name(file: str) -> str:
+    return split_file_url(file)[1] if _is_elsewhere(file) else file.rpartition("/")[2]
+
+
+def _by_name(files: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of files that were given with their folders, by name; others mean all of that name."""
+    alone = {file for file in files if "/" not in file and not Path(file).exists()}
+    found: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        if file not in alone:
+            name = _name(file)
+            found[name] = (*found.get(name, ()), make_address(file))
+    return found
+
+
+def _local_path(place: str) -> str:
+    """Return the path of a file:// URL, and other places as they are; raises as `parse_url` does."""
+    if not place.startswith("file:"):
+        return place
+    parse_url(place)
+    return unquote(urlsplit(place).path)
+
+
+def _is_elsewhere(place: str) -> bool:
+    return "://" in place
+
+
+def _is_of_folders(folder: Path) -> bool:
+    """Return whether the index is of folders, which are read again, rather than one that was published."""
+    return (folder / KNOWN_NAME).is_file()
+
+
+def _is_index(folder: Path) -> bool:
+    return _is_of_folders(folder) or (folder.is_dir() and has_root_page(open_store(str(folder))))
