@@ -14,11 +14,12 @@ from trials.corpora.row import is_explained, read_explanations
 from trials.corpora.wheels import System, read_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from trials.corpora.row import Explanation, Row
 
 RESULTS, _RUNS, _FOUND = (Path(__file__).with_name(name) for name in ("RESULTS.md", "runs.json", "found.toml"))
+_RELEASES = Path(__file__).with_name("releases.json")
 _BEGIN, _END = "<!-- corpora: written by make corpus -->", "<!-- corpora: end -->"
 
 
@@ -29,6 +30,15 @@ class _Run(msgspec.Struct, frozen=True):
     answers: int = 0
     explained: int = 0
     unexplained: int = 0
+
+
+class _Count(msgspec.Struct, frozen=True):
+    """How often a rule was broken, and in how many wheels, in an older state of the project and now."""
+
+    before: int
+    after: int
+    wheels_before: int
+    wheels_after: int
 
 
 def add_rows(rows: Iterable[Row]) -> None:
@@ -65,7 +75,19 @@ def _text() -> str:
     lines += [f"| `{name}` | {check.compared} |" for name, check in CHECKS.items()]
     lines += ["", "Differences that were looked at:", "", "| check | tool | what | why |", "|---|---|---|---|"]
     lines += dict.fromkeys(map(_explanation_line, read_explanations()))
-    return "\n".join([*lines, "", *finding_lines("check", findings)])
+    lines += ["", *finding_lines("check", findings), "", *_comparison()]
+    return "\n".join(lines)
+
+
+def _comparison() -> Iterator[str]:
+    """Yield what the audit said of the wheels before its rules were held against them, and what it says now."""
+    counts = read_counts(_RELEASES, _Count)
+    yield "Findings of the audit in all wheels, each audited by itself, in revision 4f7e88ee and now:"
+    yield ""
+    yield "| finding | before | now | wheels before | wheels now |"
+    yield "|---|---:|---:|---:|---:|"
+    for name, one in counts.items():
+        yield f"| {name} | {one.before:,} | {one.after:,} | {one.wheels_before} | {one.wheels_after} |"
 
 
 def _explanation_line(one: Explanation) -> str:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.binary.elf.facts import Elf, ElfTraits
     from rocwheel.environment.loader import Library
     from rocwheel.environment.tree import InstalledFile
 
@@ -27,8 +26,7 @@ _LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
 # The C++ run time of GCC: mangled names in namespaces std and __cxxabiv1, their clones for transactions, its functions,
 # and the operators new and delete of C++14 and C++17, with a size or an alignment.
 # GCC toolsets for old systems link what libstdc++.so.6 lacks there into every library (libstdc++_nonshared.a): the same
-# code in each. A file that has all of the run time doesn't need libstdc++.so.6, and its copy may collide; one that
-# has not may leave it to a library that it needs.
+# code in each. A file that has all of the run time doesn't need libstdc++.so.6, and its copy may collide.
 _CXX_RUNTIME = re.compile(
     rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_|_Zd[la]Pv(m|m?St11align_val_t)|_Zn[wa]mSt11align_val_t"
 )
@@ -91,13 +89,9 @@ def _common(first: InstalledFile, second: InstalledFile) -> frozenset[bytes]:
         return frozenset()
     versions = {name.encode() for name in first.elf.version_definitions} if first.elf else set()
     common = (first.traits.exports & second.traits.exports) - _COMMON - versions
-    if not any(_has_cxx_runtime(file.elf, file.traits) for file in (first, second)):
+    if all(file.elf and _CXX_LIBRARY in file.elf.needed for file in (first, second)):
         return frozenset(name for name in common if not _CXX_RUNTIME.match(name))
     return common
-
-
-def _has_cxx_runtime(elf: Elf | None, traits: ElfTraits | None) -> bool:
-    return elf is None or (_CXX_LIBRARY not in elf.needed and (traits is None or b"__cxa_throw" in traits.exports))
 
 
 def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
