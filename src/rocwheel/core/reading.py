@@ -397,6 +397,11 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
             raise read_error(str(path), OSError(errno.EINVAL, "it is not a regular file"))
         return cls(str(path), 0, stamp.size, stamp)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the bytes are elsewhere, and each that is read has to be brought."""
+        return source_at(self.path) is not None
+
     def part(self, start: int, stop: int) -> FileRange:
         """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
         return FileRange(self.path, self.offset + start, stop - start, self.stamp)

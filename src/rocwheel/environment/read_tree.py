@@ -21,7 +21,7 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_prob
 from rocwheel.core.messages import absent_remedy, find_below, quoted
 from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange, iter_pieces
-from rocwheel.core.remote_placeholders import prefetch, source_at
+from rocwheel.core.remote_placeholders import prefetch
 from rocwheel.core.workers import ReadContext, Readers, attempt_all, map_sized, open_workers, raise_all
 from rocwheel.environment.devel_paths import (
     is_devel_archive,
@@ -179,9 +179,9 @@ def read_wheels(
 def _prefetch_small(path: Path, members: Iterable[ZipMember]) -> None:
     """Have the small members that will be read of a wheel that is elsewhere brought many at a time."""
     ranges, room = [], _MOST_PREFETCHED
-    for member in members if source_at(str(path)) else ():
+    for member in members:
         size = member.packed.size
-        if size <= min(_SMALL, room) and _is_read(member):
+        if member.packed.is_remote and size <= min(_SMALL, room) and _is_read(member):
             ranges.append((member.packed.offset, member.packed.offset + size))
             room -= size
     prefetch(str(path), ranges)
@@ -286,7 +286,7 @@ def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> 
         text = read_member(member)
         mentions = mentioned_in_source(text)
         return msgspec.structs.replace(file, sha256=hashlib.sha256(text).digest(), mentions=mentions)
-    if source_at(member.packed.path):
+    if member.packed.is_remote:
         return _with_facts_alone(file, member, head, how)
     if not is_worth_reading(head):
         return msgspec.structs.replace(file, sha256=how.digest(member).sha256)
@@ -301,7 +301,7 @@ def _with_devel_paths(file: InstalledFile, member: ZipMember) -> InstalledFile:
         return file
     if is_devel_manifest(file.path):
         return msgspec.structs.replace(file, devel_paths=read_manifest_paths(file.source, read_member(member)))
-    if is_devel_archive(file.path) and not source_at(member.packed.path):
+    if is_devel_archive(file.path) and not member.packed.is_remote:
         paths = read_archive_paths(file.source, iter_member(member), member.packed.size)
         return msgspec.structs.replace(file, devel_paths=paths)
     return file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -79,7 +79,9 @@ class RemoteFile:
         self.read_bytes = 0
         """Bytes that were asked for so far."""
         self._lock = threading.Lock()
-        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._block = lru_cache(_BLOCKS)(
+            lambda number: self._ask(number * _BLOCK, min((number + 1) * _BLOCK, self.size))
+        )
         self._starts: list[int] = []
         self._spans: list[bytes] = []
         self.prefetch([(max(self.size - _TAIL, 0), self.size)])
@@ -119,17 +121,6 @@ class RemoteFile:
             if number < 0 or stop > self._starts[number] + len(self._spans[number]):
                 return None
             return self._spans[number][start - self._starts[number] : stop - self._starts[number]]
-
-    def _block(self, number: int) -> bytes:
-        with self._lock:
-            block = self._blocks.pop(number, None)
-        if block is None:
-            block = self._ask(number * _BLOCK, min((number + 1) * _BLOCK, self.size))
-        with self._lock:
-            self._blocks[number] = block
-            if len(self._blocks) > _BLOCKS:
-                self._blocks.popitem(last=False)
-        return block
 
     def _ask(self, start: int, stop: int) -> bytes:
         data = self._store.read_range(self._name, start, stop)

@@ -25,7 +25,6 @@ import msgspec
 from rocwheel.core import patch
 from rocwheel.core.hashing import source_hash
 from rocwheel.core.reading import is_settled
-from rocwheel.core.remote_placeholders import source_at
 from rocwheel.wheels import content as contents
 from rocwheel.wheels.content import (
     BytesContent,
@@ -117,7 +116,7 @@ def _describe(content: Content, now: int) -> Iterator[bytes]:
 def is_known(source: FileRange, now: int) -> bool:
     """Return whether the stamp of a file tells ``now``, in nanoseconds since 1970, which bytes it has."""
     # The stamp of a file that stands for one elsewhere says nothing of the bytes there.
-    return source.stamp is not None and is_settled(source.stamp, now) and not source_at(source.path)
+    return source.stamp is not None and is_settled(source.stamp, now) and not source.is_remote
 
 
 def _describe_range(source: FileRange, now: int) -> tuple[object, ...]:

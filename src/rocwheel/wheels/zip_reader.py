@@ -16,7 +16,6 @@ from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange
-from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import run_in_background
 from rocwheel.wheels.content import Digest
@@ -150,7 +149,7 @@ def open_content(member: ZipMember, *, limit: int | None = None) -> Iterator[Fil
     Of a stored member of an archive that is elsewhere, which is read as far as somebody asks for its bytes, the
     checksum is not compared.
     """
-    if member.method == STORED and source_at(member.packed.path):
+    if member.method == STORED and member.packed.is_remote:
         yield member.packed
         return
     with open_unpacked(member, limit=limit) as (unpacked, _):
@@ -246,7 +245,7 @@ class UnpackedMembers:
     @contextmanager
     def open_content(self, member: ZipMember) -> Iterator[FileRange]:
         """Yield what `rocwheel.wheels.zip_reader.open_content` does, which stays like what `open` yields."""
-        if member.method == STORED and source_at(member.packed.path):
+        if member.method == STORED and member.packed.is_remote:
             with open_content(member) as content:
                 yield content
             return
