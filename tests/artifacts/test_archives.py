@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.artifacts.archives import ArchiveFormat, read_archive, write_archive
+from rocwheel.artifacts.archives import ArchiveFormat, read_artifact_archive, write_archive
 from rocwheel.artifacts.artifact import Artifact, ArtifactName, FileKind
-from rocwheel.artifacts.reading import read_folder
+from rocwheel.artifacts.reading import read_artifact_folder
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.core.progress import SILENT
 from rocwheel.wheels.sdist import SourceDate
@@ -52,7 +52,7 @@ def read(tmp_path: Path, tar: bytes) -> Artifact:
     spool = tmp_path / "spool"
     spool.write_bytes(tar)
     with spool.open("rb") as file:
-        return read_archive(ARCHIVE, BLAS, file)
+        return read_artifact_archive(ARCHIVE, BLAS, file)
 
 
 def contents(artifact: Artifact) -> dict[str, bytes]:
@@ -75,7 +75,7 @@ def test_files_are_ranges_of_the_tar(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = make_tar([MANIFEST, member("stage/lib/b", size=3, mode=0o4755), member("stage/a", size=600)])
     (tmp_path / "spool").write_bytes(tar)
     with (tmp_path / "spool").open("rb") as file:
-        artifact = read_archive(ARCHIVE, BLAS, file)
+        artifact = read_artifact_archive(ARCHIVE, BLAS, file)
         assert contents(artifact) == {"stage/lib/b": b"xxx", "stage/a": b"x" * 600}
     assert [(item.path, item.mode) for item in artifact.members] == [("stage/a", 0o644), ("stage/lib/b", 0o755)]
 
@@ -280,7 +280,7 @@ def test_archives_of_gnu_tar_are_read(tmp_path: Path, form: str, depth: int) -> 
     ).stdout
     (tmp_path / "spool").write_bytes(tar)
     with (tmp_path / "spool").open("rb") as file:
-        artifact = read_archive(ARCHIVE, BLAS, file)
+        artifact = read_artifact_archive(ARCHIVE, BLAS, file)
         assert contents(artifact) == {f"{long}/hard": b"ELF", f"{long}/libx.so.1": b"ELF"}
     assert [(item.path, item.link) for item in artifact.members if item.link] == [(f"{long}/libx.so", "libx.so.1")]
 
@@ -313,7 +313,7 @@ def test_damage_anywhere_is_read_or_refused_but_never_an_accident(damage: dict[i
     with tempfile.TemporaryFile() as file:
         file.write(_with_checksums(bytes(tar)) if mend else tar)
         with suppress(InputError, ProblemsError):
-            read_archive(ARCHIVE, BLAS, file)
+            read_artifact_archive(ARCHIVE, BLAS, file)
 
 
 class _Disk(io.FileIO):
@@ -332,7 +332,7 @@ def test_a_disk_that_gives_less_than_it_is_asked_for_is_read_on(make_tar: MakeTa
     tar = tmp_path / "tar"
     tar.write_bytes(make_tar([MANIFEST, member("stage/a", size=5)]))
     with _Disk(tar) as file:
-        assert [item.path for item in read_archive(ARCHIVE, BLAS, file).members] == ["stage/a"]
+        assert [item.path for item in read_artifact_archive(ARCHIVE, BLAS, file).members] == ["stage/a"]
 
 
 def test_a_temporary_file_that_cannot_be_read_is_no_damage(
@@ -344,7 +344,7 @@ def test_a_temporary_file_that_cannot_be_read_is_no_damage(
     tar.write_bytes(make_tar([MANIFEST, member("stage/a", size=5)]))
     message = f"{tmp_path}: the decompressed content of {ARCHIVE} can't be read (Input/output error). "
     with _Disk(tar) as file, pytest.raises(WorkError, match=f"^{re.escape(message)}"):
-        read_archive(ARCHIVE, BLAS, file)
+        read_artifact_archive(ARCHIVE, BLAS, file)
 
 
 MakeArtifact = Callable[..., Path]
@@ -368,7 +368,7 @@ def artifact(make_artifact: MakeArtifact) -> Artifact:
     (folder / "stage/bin/tool").chmod(0o755)
     (folder / "stage/empty").chmod(0o700)
     (folder / "stage/lib/libx.so.1").chmod(0o666)
-    return read_folder(folder, BLAS)
+    return read_artifact_folder(folder, BLAS)
 
 
 @pytest.mark.parametrize(("archive_format", "option"), [(ArchiveFormat.XZ, "--xz"), (ArchiveFormat.ZST, "--zstd")])
@@ -401,7 +401,7 @@ def test_gnu_tar_unpacks_what_was_packed(artifact: Artifact, tmp_path: Path, arc
     unpacked = tmp_path / "unpacked"
     unpacked.mkdir()
     subprocess.run(["tar", "-C", str(unpacked), "-xf", str(archive)], check=True)
-    again = read_folder(unpacked, BLAS)
+    again = read_artifact_folder(unpacked, BLAS)
     assert [(item.path, item.kind, item.mode, item.link) for item in again.members] == [
         (item.path, item.kind, item.plain_mode, item.link) for item in artifact.members
     ]
@@ -417,7 +417,7 @@ def test_the_same_members_give_the_same_bytes(
     for number, paths in enumerate((["stage/a", "stage/b"], ["stage/b", "stage/a"])):
         folder = make_artifact("blas_lib_generic", dict.fromkeys(paths, b"x" * 5000), directory=f"d{number}")
         os.utime(folder / "stage/a", (number, number))
-        archive = write(read_folder(folder, BLAS), tmp_path / f"out{number}", archive_format)
+        archive = write(read_artifact_folder(folder, BLAS), tmp_path / f"out{number}", archive_format)
         digests.add(hashlib.sha256(archive.read_bytes()).hexdigest())
     assert len(digests) == 1
 

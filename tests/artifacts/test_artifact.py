@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rocwheel.artifacts.artifact import (
     ArtifactName,
     ancestors,
-    format_manifest,
+    format_stages,
     link_fault,
     looks_like_artifact,
-    parse_manifest,
+    parse_stages,
     path_fault,
 )
 from rocwheel.core.errors import InputError, ProblemsError
@@ -144,7 +144,7 @@ def test_ancestors_are_the_folders_above_outermost_first() -> None:
 
 def test_each_line_is_a_stage_folder() -> None:
     data = b"math-libs/BLAS/rocBLAS/stage\nmath-libs/BLAS/hipBLAS/stage\n"
-    assert parse_manifest(data, "m") == ("math-libs/BLAS/rocBLAS/stage", "math-libs/BLAS/hipBLAS/stage")
+    assert parse_stages(data, "m") == ("math-libs/BLAS/rocBLAS/stage", "math-libs/BLAS/hipBLAS/stage")
 
 
 @pytest.mark.parametrize(
@@ -153,16 +153,16 @@ def test_each_line_is_a_stage_folder() -> None:
     ids=["no final newline", "blank lines", "CRLF", "dot and slash", "repeated line"],
 )
 def test_lines_are_read_leniently(data: bytes) -> None:
-    assert parse_manifest(data, "m") == ("a/stage",)
+    assert parse_stages(data, "m") == ("a/stage",)
 
 
 def test_a_line_separator_of_unicode_is_part_of_a_name() -> None:
-    assert parse_manifest("a\u2028b/stage\n".encode(), "m") == ("a\u2028b/stage",)
+    assert parse_stages("a\u2028b/stage\n".encode(), "m") == ("a\u2028b/stage",)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"  \n"])
 def test_the_manifest_of_an_empty_artifact_lists_nothing(data: bytes) -> None:
-    assert parse_manifest(data, "m") == ()
+    assert parse_stages(data, "m") == ()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_the_manifest_of_an_empty_artifact_lists_nothing(data: bytes) -> None:
 )
 def test_a_line_that_is_not_a_path_inside_is_a_problem(line: str, fault: str) -> None:
     with pytest.raises(ProblemsError) as caught:
-        parse_manifest(f"{line}\n".encode(), "x/artifact_manifest.txt")
+        parse_stages(f"{line}\n".encode(), "x/artifact_manifest.txt")
     assert str(caught.value.problems[0]) == (
         f"x/artifact_manifest.txt: the stage folder {fault}; expected a relative path inside the artifact"
     )
@@ -189,15 +189,15 @@ def test_a_line_that_is_not_a_path_inside_is_a_problem(line: str, fault: str) ->
 
 def test_every_bad_line_is_reported() -> None:
     with pytest.raises(ProblemsError) as caught:
-        parse_manifest(b"/a\nfine\n../b\n", "m")
+        parse_stages(b"/a\nfine\n../b\n", "m")
     assert len(caught.value.problems) == 2
 
 
 def test_bytes_that_are_not_text_are_refused() -> None:
     with pytest.raises(InputError) as caught:
-        parse_manifest(b"a/\xff\n", "m")
+        parse_stages(b"a/\xff\n", "m")
     assert str(caught.value) == "m: is not valid UTF-8 text (byte 2); expected one stage folder per line"
 
 
 def test_a_manifest_is_written_as_the_reference_writes_it() -> None:
-    assert format_manifest(("a/stage", "b/stage")) == b"a/stage\nb/stage\n"
+    assert format_stages(("a/stage", "b/stage")) == b"a/stage\nb/stage\n"

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.artifacts.deb import (
-    Choice,
+    Alternatives,
     DebControl,
     DebError,
     DebMember,
@@ -75,9 +75,9 @@ VERSIONS = st.tuples(
 
 def test_relations_have_operators_versions_and_alternatives() -> None:
     assert parse_choices("libc6 (>= 2.38), perl:any | perl-base, a (<<1:2~) [amd64 arm64] <!nocheck>") == (
-        Choice((Relation("libc6", ">=", "2.38"),)),
-        Choice((Relation("perl"), Relation("perl-base"))),
-        Choice((Relation("a", "<<", "1:2~"),)),
+        Alternatives((Relation("libc6", ">=", "2.38"),)),
+        Alternatives((Relation("perl"), Relation("perl-base"))),
+        Alternatives((Relation("a", "<<", "1:2~"),)),
     )
 
 
@@ -249,8 +249,8 @@ def test_package_of_dpkg_deb_is_read(tmp_path: Path, compression: str) -> None:
         source="rocm-hipamd",
         source_version="1:5.2.3+dfsg-7",
         maintainers=("A <a@example.org>",),
-        depends=(Choice((Relation("perl"),)), Choice((Relation("clang-15", ">=", "1:15"),))),
-        provides=(Choice((Relation("hip"),)),),
+        depends=(Alternatives((Relation("perl"),)), Alternatives((Relation("clang-15", ">=", "1:15"),))),
+        provides=(Alternatives((Relation("hip"),)),),
         gpu_targets="gfx906 gfx90a:xnack+",
     )
     assert members == [

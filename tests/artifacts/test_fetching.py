@@ -17,7 +17,7 @@ from rocwheel.artifacts.fetching import (
     Wanted,
     choose_archives,
     fetch_files,
-    find_archives,
+    find_stored_archives,
     match_checksums,
     parse_checksums,
     read_checksums,
@@ -113,7 +113,7 @@ NAMES = (
 
 
 def choose(there: tuple[str, ...] = NAMES, **wanted: tuple[str, ...]) -> list[str]:
-    archives = find_archives([StoredFile(name, 1) for name in there], "there")
+    archives = find_stored_archives([StoredFile(name, 1) for name in there], "there")
     agents = parse_target_set(wanted.get("targets", ()), required=False)
     serving = {str(agent): partial(serves, wanted=(agent,)) for agent in agents}
     return [archive.stored.name for archive in choose_archives(archives, Wanted(**wanted), serving, "there")]
@@ -214,7 +214,7 @@ class Failing:
 
 def fetch(store: Any, dest: Path) -> tuple[FetchedArchive, ...]:
     files = tuple(store.list())
-    archives = find_archives(files, store.url)
+    archives = find_stored_archives(files, store.url)
     stored = [archive.stored for archive in archives]
     return fetch_files(store, stored, dest, read_checksums(store, files, stored))
 

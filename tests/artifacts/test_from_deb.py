@@ -14,7 +14,7 @@ import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.from_deb import import_debs
-from rocwheel.artifacts.import_table import ImportTable, load_table
+from rocwheel.artifacts.import_table import ImportTable, load_import_table
 from rocwheel.artifacts.importer import IncompletePackage, MachineNeed, system_requirements
 from rocwheel.artifacts.sdk_files import SourcePackage
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 MULTIARCH = "./usr/lib/x86_64-linux-gnu"
-DEBIAN = load_table("debian.toml")
+DEBIAN = load_import_table("debian.toml")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.from_prefix import Sign, import_prefixes, library_signs, stated_signs
-from rocwheel.artifacts.import_table import load_table
+from rocwheel.artifacts.import_table import load_import_table
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from rocwheel.device.split.splitting import SplitChoice
@@ -25,7 +25,7 @@ from tests.support.damage import unless_refused
 from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle
 
-ROCM = load_table("prefix.toml")
+ROCM = load_import_table("prefix.toml")
 HEADER = "#define ROCM_VERSION_MAJOR   6\n#define ROCM_VERSION_MINOR   4\n#define ROCM_VERSION_PATCH   1\n"
 
 
@@ -454,7 +454,7 @@ def test_a_folder_without_rocm_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/a.txt").write_text("x")
     with pytest.raises(InputError) as error:
-        import_prefixes([tmp_path / "notes"], tmp_path / "dest", load_table("prefix.toml"))
+        import_prefixes([tmp_path / "notes"], tmp_path / "dest", load_import_table("prefix.toml"))
     found = "holds no file that tells it is ROCm, among 1 file. Check the path, or the --table option."
     assert str(error.value) == f"{tmp_path}/notes: {found}"
     assert not (tmp_path / "dest").exists()

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rocwheel.artifacts.artifact import ArtifactName
 from rocwheel.artifacts.import_table import (
     Destination,
-    Edit,
+    EditRule,
     FolderMove,
     ImportRules,
     ImportTable,
     Origin,
     TextEdit,
-    load_table,
+    load_import_table,
 )
 from rocwheel.artifacts.import_tree import ImportTree
 from rocwheel.core.errors import InputError, ProblemsError
@@ -34,7 +34,7 @@ EMPTY = "artifact = []\nplace = []\ncomponent = []\nbase_libraries = []\n"
 
 @pytest.mark.parametrize("name", ["debian.toml", "prefix.toml"])
 def test_own_tables_are_good(name: str) -> None:
-    table = load_table(name)
+    table = load_import_table(name)
 
     ImportRules(table)
     assert all("_" not in rule.name for rule in table.artifact), "no field of an artifact's name may hold an underscore"
@@ -65,7 +65,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_smallest_table_is_read(tmp_path: Path) -> None:
-    assert load_table(write(tmp_path, EMPTY)) == ImportTable((), (), (), ())
+    assert load_import_table(write(tmp_path, EMPTY)) == ImportTable((), (), (), ())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_bad_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
     path = write(tmp_path, text)
 
     with pytest.raises(InputError) as error:
-        load_table(path)
+        load_import_table(path)
 
     assert str(error.value) == f"{path}: {fault}; expected TOML as docs/debian.md describes it"
 
@@ -122,7 +122,7 @@ def test_names_and_places_that_cannot_be_are_refused_together(tmp_path: Path) ->
     )
 
     with pytest.raises(ProblemsError) as error:
-        load_table(path)
+        load_import_table(path)
 
     assert str(error.value) == (
         f"{path}: 3 problems\n"
@@ -137,14 +137,14 @@ def test_absent_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "absent.toml"
 
     with pytest.raises(InputError) as error:
-        load_table(path)
+        load_import_table(path)
 
     assert str(error.value) == f"{path}: can't be read (No such file or directory). Check the --table option."
 
 
 def edit(**fields: object) -> TextEdit:
     rule = {"files": ("**/*.cmake",), "find": "/usr", "replace": "${PREFIX}", "reason": "it moves"} | fields
-    return TextEdit(Edit(**rule))  # type: ignore[arg-type]
+    return TextEdit(EditRule(**rule))  # type: ignore[arg-type]
 
 
 def test_edit_is_made_at_every_occurrence_and_counted() -> None:
@@ -197,7 +197,7 @@ def test_a_word_that_is_repeated_without_end_takes_no_long_time(word: str) -> No
 
 
 def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path) -> None:
-    tree = ImportTree(tmp_path, ImportRules(load_table("debian.toml")))
+    tree = ImportTree(tmp_path, ImportRules(load_import_table("debian.toml")))
     content = SimpleNamespace(read=bytes)
     with pytest.raises(InputError) as caught:
         tree.add_file(
@@ -212,18 +212,18 @@ def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def debian() -> ImportRules:
-    return ImportRules(load_table("debian.toml"))
+    return ImportRules(load_import_table("debian.toml"))
 
 
 @pytest.fixture
 def fresh() -> ImportRules:
     """Return rules that count their edits for one test."""
-    return ImportRules(load_table("debian.toml"))
+    return ImportRules(load_import_table("debian.toml"))
 
 
 @pytest.fixture(scope="module")
 def prefix() -> ImportRules:
-    return ImportRules(load_table("prefix.toml"))
+    return ImportRules(load_import_table("prefix.toml"))
 
 
 MULTIARCH = "usr/lib/x86_64-linux-gnu"
@@ -439,7 +439,7 @@ def test_a_package_taken_for_the_systems_gives_its_libraries_and_license(fresh: 
     assert fresh.skip_reason("etc/libnl-3/classid", "libnl-3-200") == "not among what sysdeps takes of its packages"
 
 
-PREFIX_RULES = ImportRules(load_table("prefix.toml"))
+PREFIX_RULES = ImportRules(load_import_table("prefix.toml"))
 
 
 @pytest.mark.parametrize(

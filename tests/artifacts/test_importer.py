@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.artifacts.import_table import load_table
-from rocwheel.artifacts.importer import checked_files, importing, script_interpreter
+from rocwheel.artifacts.import_table import load_import_table
+from rocwheel.artifacts.importer import cmake_checked_files, importing, script_interpreter
 from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ list(APPEND _cmake_import_check_files_for_roc::c "${_IMPORT_PREFIX}/lib/./c" "${
     ids=["until 3.24", "since 3.25", "location alone", "check itself"],
 )
 def test_the_files_that_exported_targets_check_for_are_read(text: str, paths: list[str]) -> None:
-    assert checked_files("lib/cmake/a/a-targets.cmake", text.encode()) == paths
+    assert cmake_checked_files("lib/cmake/a/a-targets.cmake", text.encode()) == paths
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,13 @@ def test_the_files_that_exported_targets_check_for_are_read(text: str, paths: li
     ],
 )
 def test_they_are_in_the_prefix_that_the_cmake_file_is_in(path: str, files: list[str]) -> None:
-    assert checked_files(path, b'list(APPEND _IMPORT_CHECK_FILES_FOR_a "${_IMPORT_PREFIX}/lib/libclang.so" )') == files
+    assert (
+        cmake_checked_files(path, b'list(APPEND _IMPORT_CHECK_FILES_FOR_a "${_IMPORT_PREFIX}/lib/libclang.so" )')
+        == files
+    )
 
 
-ROCM = load_table("prefix.toml")
+ROCM = load_import_table("prefix.toml")
 
 
 def test_a_symlink_to_an_empty_folder_stays_and_leads_to_the_artifacts(tmp_path: Path) -> None:

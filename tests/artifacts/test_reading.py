@@ -14,7 +14,13 @@ import pytest
 
 from rocwheel.artifacts.artifact import Artifact, ArtifactName, FileKind, Member
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.artifacts.reading import StoredArtifact, find_archives, find_artifacts, open_artifacts, read_folder
+from rocwheel.artifacts.reading import (
+    StoredArtifact,
+    find_artifact_archives,
+    find_artifacts,
+    open_artifacts,
+    read_artifact_folder,
+)
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import FileRange
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
@@ -132,7 +138,7 @@ def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_given_as_an_archive_is_told_from_a_file(tmp_path: Path) -> None:
-    (problem,) = find_archives([tmp_path]).problems
+    (problem,) = find_artifact_archives([tmp_path]).problems
     assert str(problem) == (
         f"{tmp_path}: is not an artifact archive that can be read; expected .tar.xz or .tar.zst. "
         "Give the archives in it."
@@ -140,7 +146,7 @@ def test_a_folder_given_as_an_archive_is_told_from_a_file(tmp_path: Path) -> Non
 
 
 def test_paths_given_as_archives_have_to_be_archives(tmp_path: Path) -> None:
-    found = find_archives([tmp_path / "b_lib_x.tar.xz", tmp_path / "a_lib_x.tar.zst", tmp_path / "c_lib_x"])
+    found = find_artifact_archives([tmp_path / "b_lib_x.tar.xz", tmp_path / "a_lib_x.tar.zst", tmp_path / "c_lib_x"])
     assert [str(artifact.name) for artifact in found.artifacts] == ["a_lib_x", "b_lib_x"]
     (problem,) = found.problems
     assert str(problem) == (
@@ -160,7 +166,7 @@ def test_members_are_listed_in_path_order_with_links_as_links(make_artifact: Mak
     (folder / "stage/lib/libx.so.1").chmod(0o4750)
     (folder / "stage/a/x").chmod(0o600)
     (folder / "stage/a-b").chmod(0o644)
-    assert read_folder(folder, BLAS) == Artifact(
+    assert read_artifact_folder(folder, BLAS) == Artifact(
         BLAS,
         str(folder),
         ("stage",),
@@ -178,19 +184,19 @@ def test_members_are_listed_in_path_order_with_links_as_links(make_artifact: Mak
 
 def test_symlink_loops_are_recorded_and_never_followed(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/a/up": "..", "stage/self": "self"})
-    paths = [member.path for member in read_folder(folder, BLAS).members]
+    paths = [member.path for member in read_artifact_folder(folder, BLAS).members]
     assert paths == ["stage", "stage/a", "stage/a/up", "stage/self"]
 
 
 def test_a_listed_stage_folder_may_be_absent_as_the_reference_leaves_it(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_dbg_generic", {"b/stage/x": b""}, manifest="a/stage\nb/stage\n")
-    artifact = read_folder(folder, BLAS)
+    artifact = read_artifact_folder(folder, BLAS)
     assert artifact.stages == ("a/stage", "b/stage")
     assert [member.path for member in artifact.members] == ["b/stage", "b/stage/x"]
 
 
 def test_an_artifact_may_be_empty(make_artifact: MakeArtifact) -> None:
-    assert read_folder(make_artifact("blas_doc_generic", {}, manifest="\n"), BLAS).members == ()
+    assert read_artifact_folder(make_artifact("blas_doc_generic", {}, manifest="\n"), BLAS).members == ()
 
 
 def test_a_file_next_to_the_stage_folders_is_ignored_with_a_debug_log(
@@ -198,7 +204,7 @@ def test_a_file_next_to_the_stage_folders_is_ignored_with_a_debug_log(
 ) -> None:
     folder = make_artifact("blas_lib_generic", {"README": b"", "stage/x": b"", "empty": None})
     with caplog.at_level(logging.DEBUG, "rocwheel"):
-        artifact = read_folder(folder, BLAS)
+        artifact = read_artifact_folder(folder, BLAS)
     assert [member.path for member in artifact.members] == ["stage", "stage/x"]
     assert caplog.messages == [f"{folder}/README is outside the stage folders: ignored"]
 
@@ -206,7 +212,7 @@ def test_a_file_next_to_the_stage_folders_is_ignored_with_a_debug_log(
 def test_a_folder_without_manifest_is_refused(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/x": b""}, manifest=None)
     with pytest.raises(InputError) as caught:
-        read_folder(folder, BLAS)
+        read_artifact_folder(folder, BLAS)
     assert str(caught.value) == (
         f"{folder}: has no artifact_manifest.txt. Is it an artifact whose copying broke off? "
         "Complete or remove the folder."
@@ -216,7 +222,7 @@ def test_a_folder_without_manifest_is_refused(make_artifact: MakeArtifact) -> No
 def test_an_oversized_manifest_is_refused(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {}, manifest="a\n" * 600_000)
     with pytest.raises(InputError) as caught:
-        read_folder(folder, BLAS)
+        read_artifact_folder(folder, BLAS)
     assert str(caught.value) == f"{folder}/artifact_manifest.txt: is larger than 1048576 bytes; expected a few lines"
 
 
@@ -226,13 +232,13 @@ def test_a_manifest_that_is_a_pipe_is_refused_instead_of_waited_for(make_artifac
     with pytest.raises(
         InputError, match=r"artifact_manifest\.txt: is not a regular file; expected a list of stage folders"
     ):
-        read_folder(folder, BLAS)
+        read_artifact_folder(folder, BLAS)
 
 
 def test_a_manifest_that_is_a_folder_is_refused(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"artifact_manifest.txt": None}, manifest=None)
     with pytest.raises(InputError, match=r"artifact_manifest\.txt: can't be read \(Is a directory\)"):
-        read_folder(folder, BLAS)
+        read_artifact_folder(folder, BLAS)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +258,7 @@ def test_a_member_that_is_unusable_is_a_problem(
 ) -> None:
     folder = make_artifact("blas_lib_generic", tree)
     with pytest.raises(ProblemsError) as caught:
-        read_folder(folder, BLAS)
+        read_artifact_folder(folder, BLAS)
     assert str(caught.value) == f"{folder}: 1 problem\n  {folder}/{problem}"
 
 
@@ -263,7 +269,7 @@ def test_fifos_sockets_and_devices_are_problems(make_artifact: MakeArtifact, mon
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("stage/socket")
     with pytest.raises(ProblemsError) as caught:
-        read_folder(folder, BLAS)
+        read_artifact_folder(folder, BLAS)
     assert sorted(map(str, caught.value.problems)) == [
         f"{folder}/stage/fifo: is a device, fifo or socket; expected files, symlinks and folders only",
         f"{folder}/stage/socket: is a device, fifo or socket; expected files, symlinks and folders only",

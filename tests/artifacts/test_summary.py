@@ -14,7 +14,7 @@ from rocwheel.artifacts import summary as module
 from rocwheel.artifacts.artifact import ArtifactName, FileKind
 from rocwheel.artifacts.catalog import Catalog, Entry, open_catalog
 from rocwheel.artifacts.summary import ArtifactDigest, ArtifactSummary, CatalogSummary, digest_artifacts, summarize
-from rocwheel.core.cache import Store
+from rocwheel.core.cache import EntryStore
 from rocwheel.core.reading import FileRange
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def artifacts(tmp_path: Path) -> Path:
     return folder.parent
 
 
-def digests(folder: Path, kept: Store | None = None) -> dict[str, ArtifactDigest]:
+def digests(folder: Path, kept: EntryStore | None = None) -> dict[str, ArtifactDigest]:
     with open_catalog(folder) as catalog, ThreadPoolExecutor(2) as executor:
         return digest_artifacts(catalog.entries, executor, kept)
 
@@ -84,7 +84,7 @@ def age(folder: Path) -> None:
 def test_files_of_unchanged_artifacts_are_not_read_again(
     artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Store(tmp_path / "kept")
+    kept = EntryStore(tmp_path / "kept")
     age(artifacts)
     monkeypatch.setattr("rocwheel.wheels.member_cache.is_settled", lambda *_: True)
     before = digests(artifacts, kept)
@@ -98,7 +98,7 @@ def test_files_of_unchanged_artifacts_are_not_read_again(
 
 
 def test_a_file_that_was_just_written_is_read_again(artifacts: Path, tmp_path: Path) -> None:
-    kept = Store(tmp_path / "kept")
+    kept = EntryStore(tmp_path / "kept")
     digests(artifacts, kept)
     assert not list((tmp_path / "kept").rglob("*"))
 

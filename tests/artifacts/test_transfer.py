@@ -13,7 +13,7 @@ import pytest
 from rocwheel.artifacts import transfer
 from rocwheel.artifacts.archives import ArchiveFormat
 from rocwheel.artifacts.artifact import Artifact, ArtifactName, FileKind, Member
-from rocwheel.artifacts.reading import read_folder
+from rocwheel.artifacts.reading import read_artifact_folder
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives, extract_artifact, write_artifact
 from rocwheel.core.errors import InputError, ProblemsError, WorkError
 from rocwheel.core.reading import FileRange
@@ -31,7 +31,7 @@ def artifact(make_artifact: MakeArtifact) -> Artifact:
     (folder / "stage/bin").chmod(0o555)
     (folder / "stage/lib").chmod(0o777)
     (folder / "stage/lib/libx.so.1").chmod(0o666)
-    return read_folder(folder, BLAS)
+    return read_artifact_folder(folder, BLAS)
 
 
 def test_an_artifact_becomes_a_folder_of_its_name(artifact: Artifact, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_an_artifact_becomes_a_folder_of_its_name(artifact: Artifact, tmp_path: 
     assert place == tmp_path / "out/blas_lib_generic"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["blas_lib_generic"]
     assert (place / "artifact_manifest.txt").read_text() == "stage\nabsent/stage\n"
-    again = read_folder(place, BLAS)
+    again = read_artifact_folder(place, BLAS)
     assert [(item.path, item.kind, item.mode, item.link) for item in again.members] == [
         ("absent/stage", FileKind.DIRECTORY, 0o755, None),
         ("stage", FileKind.DIRECTORY, 0o755, None),

@@ -262,12 +262,12 @@ import itertools, os, signal, sys
 import rocwheel.core.cache as store
 last = int(sys.argv.pop(1))
 numbers = itertools.count(1)
-put = store.Store.put_hashed
+put = store.EntryStore.put_hashed
 def put_and_die(*args):
     put(*args)
     if next(numbers) == last:
         os.kill(os.getpid(), signal.SIGKILL)
-store.Store.put_hashed = put_and_die
+store.EntryStore.put_hashed = put_and_die
 from rocwheel.__main__ import main
 main()
 """

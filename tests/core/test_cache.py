@@ -21,22 +21,22 @@ from hypothesis import strategies as st
 
 from rocwheel.core.cache import (
     RESERVE,
+    CacheEntry,
     CachePlace,
     DamagedEntryError,
-    Entry,
+    EntryStore,
     Pruned,
-    Store,
     Trouble,
-    Verified,
+    VerifiedEntries,
     cache_folder,
     cache_limit,
     packed_cache,
     parse_entry,
     parse_size,
-    prune,
+    prune_entries,
     read_contents,
     render_head,
-    verify,
+    verify_entries,
 )
 from rocwheel.core.errors import InputError
 from tests.support.small_disks import needs_disks, run_on_disk
@@ -139,7 +139,7 @@ def test_an_entry_has_the_documented_layout() -> None:
 @given(st.binary(max_size=50), st.binary(max_size=300))
 def test_what_was_written_is_read_back(facts: bytes, data: bytes) -> None:
     entry = parse_entry(KEY, memoryview(entry_bytes(facts, data)))
-    assert entry == Entry(facts, memoryview(data), hashlib.sha256(data).digest())
+    assert entry == CacheEntry(facts, memoryview(data), hashlib.sha256(data).digest())
 
 
 @given(st.binary(max_size=20), st.binary(max_size=20), st.integers(0), st.integers(0, 7))
@@ -175,7 +175,7 @@ SIZE = 92 + 100
 
 def fill(folder: Path, count: int = 4) -> list[Path]:
     """Keep entries that were last used one second after another, and return their paths."""
-    store, paths = Store(folder), []
+    store, paths = EntryStore(folder), []
     for number in range(count):
         key = hashlib.sha256(b"%d" % number).digest()
         store.put(key, b"", bytes(100))
@@ -186,21 +186,23 @@ def fill(folder: Path, count: int = 4) -> list[Path]:
 
 def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     paths = fill(tmp_path)
-    assert prune(tmp_path, 2 * SIZE + 5) == Pruned(removed=2, removed_bytes=2 * SIZE, left=2, left_bytes=2 * SIZE)
+    assert prune_entries(tmp_path, 2 * SIZE + 5) == Pruned(
+        removed=2, removed_bytes=2 * SIZE, left=2, left_bytes=2 * SIZE
+    )
     assert [path.exists() for path in paths] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(("limit", "left"), [(4 * SIZE, 4), (4 * SIZE - 1, 3), (0, 0)])
 def test_a_limit_is_kept_to_the_byte(tmp_path: Path, limit: int, left: int) -> None:
     fill(tmp_path)
-    assert prune(tmp_path, limit).left == left
+    assert prune_entries(tmp_path, limit).left == left
 
 
 def test_pruning_removes_what_killed_writers_left(tmp_path: Path) -> None:
     (path,) = fill(tmp_path, 1)
     rest = path.parent / f".{path.name}.abcdefgh.rocwheel"
     rest.touch(0o600)
-    prune(tmp_path, 1 << 20)
+    prune_entries(tmp_path, 1 << 20)
     assert (path.exists(), rest.exists()) == (True, False)
 
 
@@ -210,14 +212,14 @@ def test_files_of_others_are_neither_counted_nor_removed(tmp_path: Path) -> None
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"mine")
     assert read_contents(tmp_path).entries == ()
-    assert prune(tmp_path, 0) == Pruned()
+    assert prune_entries(tmp_path, 0) == Pruned()
     assert all(path.exists() for path in others)
 
 
 def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert read_contents(tmp_path / "none").entries == ()
-    assert prune(tmp_path / "none", 0) == Pruned()
-    assert verify(tmp_path / "none") == Verified()
+    assert prune_entries(tmp_path / "none", 0) == Pruned()
+    assert verify_entries(tmp_path / "none") == VerifiedEntries()
 
 
 def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
@@ -232,9 +234,9 @@ def test_verifying_finds_and_removes_what_is_damaged(tmp_path: Path) -> None:
         raw = bytearray(path.read_bytes())
         raw[60] ^= 1
         path.write_bytes(raw)
-    assert verify(tmp_path) == Verified(4, 4 * SIZE, (str(paths[1]), str(paths[3])))
+    assert verify_entries(tmp_path) == VerifiedEntries(4, 4 * SIZE, (str(paths[1]), str(paths[3])))
     assert [path.exists() for path in paths] == [True, False, True, False]
-    assert verify(tmp_path) == Verified(2, 2 * SIZE)
+    assert verify_entries(tmp_path) == VerifiedEntries(2, 2 * SIZE)
 
 
 def put_instead(path: Path, what: str) -> None:
@@ -254,10 +256,10 @@ def put_instead(path: Path, what: str) -> None:
 def test_what_is_no_file_is_damaged_and_goes(tmp_path: Path, what: str) -> None:
     paths = fill(tmp_path, 2)
     put_instead(paths[1], what)
-    assert verify(tmp_path) == Verified(2, SIZE, (str(paths[1]),))
+    assert verify_entries(tmp_path) == VerifiedEntries(2, SIZE, (str(paths[1]),))
     assert not os.path.lexists(paths[1])
     put_instead(paths[1], what)
-    assert prune(tmp_path, 1 << 20) == Pruned(removed=1, left=1, left_bytes=SIZE)
+    assert prune_entries(tmp_path, 1 << 20) == Pruned(removed=1, left=1, left_bytes=SIZE)
     assert not os.path.lexists(paths[1])
 
 
@@ -265,9 +267,9 @@ def test_a_folder_with_files_in_the_place_of_an_entry_is_told_and_stays(tmp_path
     paths = fill(tmp_path, 2)
     put_instead(paths[1], "full folder")
     place = str(paths[1])
-    assert verify(tmp_path) == Verified(2, SIZE, (place,), (place,))
+    assert verify_entries(tmp_path) == VerifiedEntries(2, SIZE, (place,), (place,))
     stuck = (Trouble(place, "Directory not empty"),)
-    assert prune(tmp_path, 1 << 20) == Pruned(left=2, left_bytes=SIZE, not_removed=stuck)
+    assert prune_entries(tmp_path, 1 << 20) == Pruned(left=2, left_bytes=SIZE, not_removed=stuck)
     assert (paths[1] / "notes.txt").exists()
 
 
@@ -284,28 +286,28 @@ def test_verifying_keeps_what_it_cannot_read(tmp_path: Path, monkeypatch: pytest
     (path,) = fill(tmp_path, 1)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", refuse(errno.EMFILE))
-        found = verify(tmp_path)
-    assert found == Verified(1, SIZE, unreadable=(Trouble(str(path), "Too many open files"),))
-    assert verify(tmp_path) == Verified(1, SIZE)
+        found = verify_entries(tmp_path)
+    assert found == VerifiedEntries(1, SIZE, unreadable=(Trouble(str(path), "Too many open files"),))
+    assert verify_entries(tmp_path) == VerifiedEntries(1, SIZE)
 
 
 def test_verifying_tells_what_is_damaged_and_still_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (path,) = fill(tmp_path, 1)
     path.write_bytes(bytes(SIZE))
     monkeypatch.setattr(Path, "unlink", refuse(errno.EROFS))
-    assert verify(tmp_path) == Verified(1, SIZE, damaged=(str(path),), not_removed=(str(path),))
+    assert verify_entries(tmp_path) == VerifiedEntries(1, SIZE, damaged=(str(path),), not_removed=(str(path),))
 
 
 def key(number: int) -> bytes:
     return hashlib.sha256(b"%d" % number).digest()
 
 
-def entry_of(facts: bytes, data: bytes) -> Entry:
-    return Entry(facts, memoryview(data), hashlib.sha256(data).digest())
+def entry_of(facts: bytes, data: bytes) -> CacheEntry:
+    return CacheEntry(facts, memoryview(data), hashlib.sha256(data).digest())
 
 
 def test_an_entry_is_had_by_its_key_alone(tmp_path: Path) -> None:
-    store = Store(tmp_path / "kept")
+    store = EntryStore(tmp_path / "kept")
     store.put(key(1), b"facts", b"data")
     assert store.get(key(1)) == entry_of(b"facts", b"data")
     assert store.get(key(2)) is None
@@ -313,14 +315,14 @@ def test_an_entry_is_had_by_its_key_alone(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_the_users_alone(tmp_path: Path) -> None:
-    store = Store(tmp_path / "kept")
+    store = EntryStore(tmp_path / "kept")
     store.put(key(1), b"", b"data")
     assert store.folder.stat().st_mode & 0o777 == 0o700
     assert store.path_of(key(1)).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store = Store(tmp_path)
+    store = EntryStore(tmp_path)
     store.put(key(1), b"facts", b"data")
     path = store.path_of(key(1))
     raw = bytearray(path.read_bytes())
@@ -334,7 +336,7 @@ def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, ca
 
 @pytest.mark.parametrize("what", ["folder", "pipe", "link"])
 def test_what_is_no_file_is_told_and_kept_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
-    store = Store(tmp_path)
+    store = EntryStore(tmp_path)
     path = store.path_of(key(1))
     path.parent.mkdir()
     if what == "folder":
@@ -352,7 +354,7 @@ def test_what_is_no_file_is_told_and_kept_anew(tmp_path: Path, caplog: pytest.Lo
 def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = Store(tmp_path)
+    store = EntryStore(tmp_path)
     path = store.path_of(key(1))
     path.mkdir(parents=True)
     (path / "notes.txt").touch()
@@ -369,9 +371,9 @@ def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_ov
 PUT = """
 import logging, sys
 from pathlib import Path
-from rocwheel.core.cache import Store
+from rocwheel.core.cache import EntryStore
 logging.basicConfig(format="%(message)s", stream=sys.stdout)
-store = Store(Path(sys.argv[1]))
+store = EntryStore(Path(sys.argv[1]))
 for number in range(3):
     store.put(bytes([number]) * 32, b"", b"data")
     print(store.get(bytes([number]) * 32))
@@ -397,7 +399,7 @@ def test_a_disk_that_takes_nothing_is_told_of_once(tmp_path: Path, options: str,
 def test_a_disk_keeps_room_for_what_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = Store(tmp_path)
+    store = EntryStore(tmp_path)
     disk = os.statvfs(tmp_path)
     free = (RESERVE + 3) // disk.f_frsize
 
@@ -424,13 +426,13 @@ def test_a_disk_that_fills_up_in_an_entry_leaves_none(
         return writing(descriptor, data[:50])
 
     monkeypatch.setattr(os, "write", fill_up)
-    Store(tmp_path).put(key(1), b"", bytes(100))
+    EntryStore(tmp_path).put(key(1), b"", bytes(100))
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert len(caplog.records) == 1
 
 
 def test_an_entry_that_is_used_counts_as_new(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = EntryStore(tmp_path)
     for number in (1, 2):
         store.put(key(number), b"", b"data")
         os.utime(store.path_of(key(number)), (number, number))
@@ -440,7 +442,7 @@ def test_an_entry_that_is_used_counts_as_new(tmp_path: Path) -> None:
 
 
 def test_many_threads_and_stores_keep_the_same_entries(tmp_path: Path) -> None:
-    stores = [Store(tmp_path) for _ in range(4)]
+    stores = [EntryStore(tmp_path) for _ in range(4)]
     with ThreadPoolExecutor(8) as executor:
         for number in range(40):
             for store in stores:
@@ -452,14 +454,14 @@ def test_many_threads_and_stores_keep_the_same_entries(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_pickled_knows_its_folder(tmp_path: Path) -> None:
-    Store(tmp_path).put(key(1), b"", b"data")
-    assert pickle.loads(pickle.dumps(Store(tmp_path))).get(key(1)) == entry_of(b"", b"data")
+    EntryStore(tmp_path).put(key(1), b"", b"data")
+    assert pickle.loads(pickle.dumps(EntryStore(tmp_path))).get(key(1)) == entry_of(b"", b"data")
 
 
 KILLED = """
 import itertools, os, signal, sys
 from pathlib import Path
-from rocwheel.core.cache import Store
+from rocwheel.core.cache import EntryStore
 at = int(sys.argv[2])
 steps = itertools.count()
 def counted(call):
@@ -470,7 +472,7 @@ def counted(call):
     return run
 os.write = counted(lambda descriptor, data, write=os.write: write(descriptor, data[:40]))
 os.replace = counted(os.replace)
-Store(Path(sys.argv[1])).put(b"k" * 32, b"facts", b"data" * 20)
+EntryStore(Path(sys.argv[1])).put(b"k" * 32, b"facts", b"data" * 20)
 """
 
 
@@ -480,9 +482,9 @@ def test_a_writer_that_is_killed_at_any_step_leaves_nothing_wrong(tmp_path: Path
     for step in range(8):
         folder = tmp_path / str(step)
         is_killed = subprocess.run([sys.executable, "-c", KILLED, folder, str(step)], check=False).returncode == -9
-        entry = Store(folder).get(b"k" * 32)
+        entry = EntryStore(folder).get(b"k" * 32)
         assert entry in (None, entry_of(b"facts", b"data" * 20))
         outcomes.append((is_killed, entry is not None))
-        prune(folder, 1 << 20)
+        prune_entries(folder, 1 << 20)
         assert len([path for path in folder.rglob("*") if path.is_file()]) == (entry is not None)
     assert outcomes == [(True, False)] * 6 + [(False, True)] * 2

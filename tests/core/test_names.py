@@ -16,12 +16,12 @@ from rocwheel.core.names import (
     find_case_clashes,
     fold_case,
     is_file_name,
-    name_fault,
-    path_fault,
     path_length,
     paths_given,
     room_above,
     some_paths_given,
+    windows_name_fault,
+    windows_path_fault,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ WINE_TABLE = Path("/usr/share/wine/nls/l_intl.nls")
     ],
 )
 def test_names_that_windows_refuses_or_changes_have_a_fault(name: str, fault: str) -> None:
-    assert name_fault(name) == fault
+    assert windows_name_fault(name) == fault
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_names_that_windows_refuses_or_changes_have_a_fault(name: str, fault: st
     ["amdhip64_7.dll", ".kpack", "gfx90a+xnack.kpack", "console", "nul_", "COM0", "COM10", "a b", "ß.h", "n" * 255],
 )
 def test_other_names_have_none(name: str) -> None:
-    assert name_fault(name) == ""
+    assert windows_name_fault(name) == ""
 
 
 def test_a_path_has_the_fault_of_its_first_bad_name() -> None:
-    assert path_fault("bin/aux/a:b") == "'aux' is that of the device AUX on Windows"
-    assert path_fault("../../bin/tool.exe") == ""
+    assert windows_path_fault("bin/aux/a:b") == "'aux' is that of the device AUX on Windows"
+    assert windows_path_fault("../../bin/tool.exe") == ""
 
 
 def test_a_path_is_as_long_as_its_utf_16() -> None:

@@ -19,7 +19,7 @@ from packaging.version import Version
 
 import rocwheel.index.trust
 import rocwheel.wheels.file_names
-from rocwheel.artifacts.deb import Choice, Relation
+from rocwheel.artifacts.deb import Alternatives, Relation
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
 from trials.fuzz.attempt import attempt
 from trials.fuzz.harness import find_harness
@@ -107,7 +107,7 @@ _LIES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "another package": (
         "texts.debian_relations",
         "parse_choices",
-        always(always((Choice((Relation("lie", ">=", "1"), Relation("b"))),))),
+        always(always((Alternatives((Relation("lie", ">=", "1"), Relation("b"))),))),
     ),
     "names of an ar's members": ("archives.ar", "iter_ar_members", each_replaced(name="lie")),
     "sizes of an ar's members": ("archives.ar", "iter_ar_members", each_replaced(size=0)),

@@ -20,7 +20,7 @@ from rocwheel.stores.store import (
     StoreError,
     UnlistableError,
 )
-from rocwheel.stores.web import read_page
+from rocwheel.stores.web import read_web_page
 from tests.support.faulty_server import Answer
 from tests.support.loopback import served
 from tests.support.reply_server import Reply
@@ -131,10 +131,10 @@ def test_folders_without_end_are_refused(folder: Path, monkeypatch: pytest.Monke
 def test_a_page_that_ends_early_is_asked_for_again(faulty: FaultyServer) -> None:
     faulty.files["/x"] = b"0123456789"
     faulty.first.append(Answer(cut_at=4))
-    assert read_page(f"{faulty.address}/x").data == b"0123456789"
+    assert read_web_page(f"{faulty.address}/x").data == b"0123456789"
     faulty.always = Answer(cut_at=4)
     with pytest.raises(BrokenTransferError):
-        read_page(f"{faulty.address}/x")
+        read_web_page(f"{faulty.address}/x")
 
 
 def test_a_password_goes_with_every_request_and_to_no_other_server(faulty: FaultyServer, server: Server) -> None:

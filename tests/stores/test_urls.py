@@ -10,11 +10,11 @@ from rocwheel.stores.urls import (
     hide_users,
     is_same_server,
     is_url,
-    join_url,
     keep_user,
     leads_to_web,
     parse_url,
     shown_url,
+    shown_url_below,
     split_file_url,
     without_secrets,
 )
@@ -131,8 +131,8 @@ def test_a_file_is_parted_from_its_folder_and_keeps_the_query() -> None:
 
 
 def test_names_are_quoted_in_urls() -> None:
-    assert join_url("s3://b/", "a b/c+1.whl") == "s3://b/a%20b/c%2B1.whl"
-    assert join_url("s3://b", "") == "s3://b"
+    assert shown_url_below("s3://b/", "a b/c+1.whl") == "s3://b/a%20b/c%2B1.whl"
+    assert shown_url_below("s3://b", "") == "s3://b"
 
 
 @pytest.mark.parametrize(

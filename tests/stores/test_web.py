@@ -23,7 +23,7 @@ from rocwheel.stores.store import (
     StoreError,
     checked_name,
 )
-from rocwheel.stores.web import Page, _refusal, check_step, read_page, read_retry_after, stream_file
+from rocwheel.stores.web import WebPage, _refusal, check_step, read_retry_after, read_web_page, stream_web_file
 from tests.support.reply_server import Reply
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def cut(data: bytes, at: int) -> Reply:
 
 def test_a_page_has_its_type_and_its_address(server: Server) -> None:
     url = server.add("/x/", Reply(b"page", "Text/HTML; charset=utf-8"))
-    answer = read_page(url, accept="text/html", limit=100)
+    answer = read_web_page(url, accept="text/html", limit=100)
     assert (answer.url, answer.content_type, answer.data) == (url, "text/html", b"page")
     assert server.requests[0][1]["accept"] == "text/html"
 
@@ -50,21 +50,21 @@ def test_a_page_has_its_type_and_its_address(server: Server) -> None:
 def test_a_redirect_is_followed_and_its_end_is_known(server: Server, start_server: Start) -> None:
     other = start_server().add  # another port is another host
     end = other("/there/", Reply(b"page"))
-    assert read_page(server.add("/x/", Reply(status=302, Location=end)), limit=100).url == end
+    assert read_web_page(server.add("/x/", Reply(status=302, Location=end)), limit=100).url == end
 
 
 @pytest.mark.parametrize("where", ["file:///etc/passwd", "ftp://host/x", "http://u:p@other/"])
 def test_a_redirect_to_where_nothing_may_lead_is_not_followed(server: Server, where: str) -> None:
     url = server.add("/x/", Reply(status=302, Location=where))
     with pytest.raises((InputError, StoreError)) as caught:
-        read_page(url, limit=100)
+        read_web_page(url, limit=100)
     assert str(caught.value).startswith(url)
 
 
 def test_redirects_in_a_circle_end(server: Server) -> None:
     url = server.add("/x/", Reply(status=302, Location=f"{server.address}/x/"))
     with pytest.raises(StoreError, match="302"):
-        read_page(url, limit=100)
+        read_web_page(url, limit=100)
     assert len(server.requests) < 12
 
 
@@ -72,11 +72,11 @@ def test_a_password_goes_to_its_own_host_and_into_no_message(server: Server, sta
     other = start_server()
     end = other.add("/y/", Reply(b"page"))
     server.add("/x/", Reply(status=302, Location=end))
-    read_page(server.address.replace("//", "//me:s%40cret@") + "/x/", limit=100)
+    read_web_page(server.address.replace("//", "//me:s%40cret@") + "/x/", limit=100)
     assert server.requests[0][1]["authorization"] == "Basic bWU6c0BjcmV0"
     assert "authorization" not in other.requests[0][1]
     with pytest.raises(MissingFileError) as caught:
-        read_page(server.address.replace("//", "//me:s%40cret@") + "/none/", limit=100)
+        read_web_page(server.address.replace("//", "//me:s%40cret@") + "/none/", limit=100)
     assert "cret" not in str(caught.value)
 
 
@@ -92,80 +92,80 @@ def test_a_password_goes_to_its_own_host_and_into_no_message(server: Server, sta
 )
 def test_statuses_say_what_is_wrong_at_once(server: Server, status: int, kind: type[StoreError]) -> None:
     with pytest.raises(kind, match=re.escape(server.address)):
-        read_page(server.add("/x/", Reply(status=status)), limit=100)
+        read_web_page(server.add("/x/", Reply(status=status)), limit=100)
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_busy_server_is_asked_again(server: Server, status: int) -> None:
     url = server.add("/x/", Reply(status=status), Reply(status=status), Reply(b"page"))
-    assert read_page(url, limit=100).data == b"page"
+    assert read_web_page(url, limit=100).data == b"page"
     server.add("/y/", Reply(status=status))
     with pytest.raises(BusyError, match=f"the server answers with status {status}"):
-        read_page(f"{server.address}/y/", limit=100)
+        read_web_page(f"{server.address}/y/", limit=100)
 
 
 def test_a_page_that_ends_early_is_read_again(server: Server) -> None:
-    assert read_page(server.add("/x/", cut(b"page", 2), Reply(b"page")), limit=100).data == b"page"
+    assert read_web_page(server.add("/x/", cut(b"page", 2), Reply(b"page")), limit=100).data == b"page"
 
 
 def test_a_huge_page_is_not_read_to_its_end(server: Server) -> None:
     with pytest.raises(InputError, match="has more than 100 bytes"):
-        read_page(server.add("/x/", Reply(DATA)), limit=100)
+        read_web_page(server.add("/x/", Reply(DATA)), limit=100)
 
 
 def test_compressed_answers_that_were_not_asked_for_are_refused(server: Server) -> None:
     with pytest.raises(StoreError, match="comes compressed"):
-        read_page(server.add("/x/", Reply(b"\x1f\x8b", Content_Encoding="gzip")), limit=100)
+        read_web_page(server.add("/x/", Reply(b"\x1f\x8b", Content_Encoding="gzip")), limit=100)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x/", "http://host.invalid/x/", "http://127.0.0.1:99999/"])
 def test_a_server_that_is_not_there_is_named(url: str) -> None:
     with pytest.raises(MissingStoreError, match=re.escape(url)):
-        read_page(url, limit=100)
+        read_web_page(url, limit=100)
 
 
 def test_a_file_streams_from_any_place(server: Server) -> None:
     url = server.add("/f", Reply(DATA))
-    assert b"".join(stream_file(url)) == DATA
-    assert b"".join(stream_file(url, 5000)) == DATA[5000:]
+    assert b"".join(stream_web_file(url)) == DATA
+    assert b"".join(stream_web_file(url, 5000)) == DATA[5000:]
 
 
 def test_a_server_without_ranges_costs_bytes_alone(server: Server) -> None:
     reply = Reply(DATA)
     reply.takes_ranges = False
-    assert b"".join(stream_file(server.add("/f", reply), 3_000_000)) == DATA[3_000_000:]
+    assert b"".join(stream_web_file(server.add("/f", reply), 3_000_000)) == DATA[3_000_000:]
 
 
 def test_a_file_that_ends_early_is_taken_up(server: Server) -> None:
     url = server.add("/f", cut(DATA, 2_000_000), cut(DATA, 1_500_000), Reply(DATA))
-    assert b"".join(stream_file(url)) == DATA
+    assert b"".join(stream_web_file(url)) == DATA
     assert [headers.get("range") for _, headers in server.requests] == [None, "bytes=2000000-", "bytes=3500000-"]
 
 
 def test_a_file_that_always_ends_early_is_given_up(server: Server) -> None:
     with pytest.raises(BrokenTransferError, match="the transfer ended early"):
-        b"".join(stream_file(server.add("/f", cut(DATA, 0))))
+        b"".join(stream_web_file(server.add("/f", cut(DATA, 0))))
 
 
 def test_what_follows_is_asked_of_the_same_server_with_the_password(server: Server) -> None:
     server.add("/x", Reply(status=301, Location="/x/"))
     server.add("/x/", Reply(b"page"))
-    page = read_page(server.address.replace("//", "//me:secret@") + "/x")
+    page = read_web_page(server.address.replace("//", "//me:secret@") + "/x")
     assert page.url == server.address.replace("//", "//me:secret@") + "/x/"
     assert [headers["authorization"] for _, headers in server.requests] == ["Basic bWU6c2VjcmV0"] * 2
 
 
 def test_a_server_says_how_long_to_wait(server: Server, impatient: list[float]) -> None:
     url = server.add("/x/", Reply(status=429, Retry_After="30"), Reply(status=503, Retry_After="x"), Reply(b"page"))
-    assert read_page(url).data == b"page"
+    assert read_web_page(url).data == b"page"
     assert impatient[0] == 30
     assert impatient[1] < 1
 
 
 def test_a_server_that_wants_to_be_left_alone_for_long_is_not_asked_again(server: Server) -> None:
     with pytest.raises(BusyError, match="status 503"):
-        read_page(server.add("/x/", Reply(status=503, Retry_After="3600")))
+        read_web_page(server.add("/x/", Reply(status=503, Retry_After="3600")))
     assert len(server.requests) == 1
 
 
@@ -173,20 +173,20 @@ def test_a_file_that_changes_on_its_way_is_not_mixed(server: Server) -> None:
     first = cut(DATA, 2_000_000)
     first.headers["ETag"] = '"1"'
     with pytest.raises(OutdatedError, match=r"/f: was changed meanwhile by somebody else\. Try again\."):
-        b"".join(stream_file(server.add("/f", first, Reply(DATA, ETag='"2"'))))
+        b"".join(stream_web_file(server.add("/f", first, Reply(DATA, ETag='"2"'))))
 
 
 def test_a_file_that_comes_in_drops_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.stores.web._SPAN", 0.0)
     monkeypatch.setattr("rocwheel.stores.web._SLOWEST", 2 << 20)
     with pytest.raises(BrokenTransferError, match="comes so slowly that it never ends"):
-        b"".join(stream_file(server.add("/f", Reply(DATA))))
+        b"".join(stream_web_file(server.add("/f", Reply(DATA))))
 
 
 def test_a_circle_is_named_with_what_to_do(server: Server) -> None:
     url = server.add("/x/", Reply(bytes(1000), status=302, Location="/x/"))
     with pytest.raises(StoreError, match=r"leads on and on, or nowhere \(status 302\)\. Give the URL"):
-        read_page(url)
+        read_web_page(url)
 
 
 BASE = "https://host/a"
@@ -202,9 +202,9 @@ WORDS = st.sampled_from(
 @example('<a href="b//c">')
 @example('<a href="%2e%2e%2fx">')
 def test_any_page_of_links_names_files_below_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    page = Page(f"{BASE}/", "text/html", text.encode(errors="replace"))
-    empty = Page(f"{BASE}/", "text/html", b"")
-    monkeypatch.setattr(web, "read_page", lambda url: page if url == f"{BASE}/" else empty)
+    page = WebPage(f"{BASE}/", "text/html", text.encode(errors="replace"))
+    empty = WebPage(f"{BASE}/", "text/html", b"")
+    monkeypatch.setattr(web, "read_web_page", lambda url: page if url == f"{BASE}/" else empty)
     for file in web.list_pages(BASE, ""):
         assert checked_name(BASE, file.name) == file.name
 

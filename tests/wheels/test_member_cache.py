@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.core.cache import Store, read_contents
+from rocwheel.core.cache import EntryStore, read_contents
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.core.reading import FileRange
 from rocwheel.core.remote_placeholders import registered
@@ -80,7 +80,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 
 
 def pack(
-    contents: dict[str, Content], kept: Store | None, executor: Executor | None = None, level: int = 6
+    contents: dict[str, Content], kept: EntryStore | None, executor: Executor | None = None, level: int = 6
 ) -> tuple[ListSink, PackedCount]:
     sink = ListSink()
     packer = Packer(executor or LazyExecutor(), level, whole_limit=LIMIT, kept=kept)
@@ -98,21 +98,21 @@ ALL = sum(SIZES.values()) + 2 * TAR
 
 def test_the_bytes_are_those_without_a_cache(files: Files, tmp_path: Path) -> None:
     plain, _ = pack(files.contents(), None)
-    first, _ = pack(files.contents(), Store(tmp_path / "kept"))
-    second, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    first, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
+    second, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert first.members == plain.members
     assert second.members == plain.members
 
 
 def test_a_second_packing_packs_nothing(files: Files, tmp_path: Path) -> None:
-    _, first = pack(files.contents(), Store(tmp_path / "kept"))
-    _, second = pack(files.contents(), Store(tmp_path / "kept"))
+    _, first = pack(files.contents(), EntryStore(tmp_path / "kept"))
+    _, second = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert first == PackedCount(packed=7, packed_bytes=ALL, kept=0, kept_bytes=0)
     assert second == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
 
 
 def test_files_that_did_not_change_are_not_read(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack(files.contents(), Store(tmp_path / "kept"))
+    pack(files.contents(), EntryStore(tmp_path / "kept"))
     contents = files.contents()
     read: list[str] = []
     reading = FileRange.read
@@ -123,7 +123,7 @@ def test_files_that_did_not_change_are_not_read(files: Files, tmp_path: Path, mo
 
     monkeypatch.setattr(FileRange, "read", note_and_read)
     sink = ListSink()
-    packer = Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
+    packer = Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=EntryStore(tmp_path / "kept"))
     for name, content in contents.items():
         packer.add(sink, name, 0o644, content)
     packer.drain()
@@ -133,10 +133,10 @@ def test_files_that_did_not_change_are_not_read(files: Files, tmp_path: Path, mo
 
 def test_files_with_other_stamps_are_known_by_their_bytes(files: Files, tmp_path: Path) -> None:
     plain, _ = pack(files.contents(), None)
-    pack(files.contents(), Store(tmp_path / "kept"))
+    pack(files.contents(), EntryStore(tmp_path / "kept"))
     for path in files.folder.iterdir():
         files.write(path.name, path.read_bytes())
-    again, count = pack(files.contents(), Store(tmp_path / "kept"))
+    again, count = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert again.members == plain.members
     assert count == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
 
@@ -152,35 +152,35 @@ def test_nameless_files_are_known_by_their_bytes(files: Files, tmp_path: Path) -
         )
 
     contents = {name: nameless(content) for name, content in files.contents().items()}
-    pack(contents, Store(tmp_path / "kept"))
-    _, count = pack(contents, Store(tmp_path / "kept"))
+    pack(contents, EntryStore(tmp_path / "kept"))
+    _, count = pack(contents, EntryStore(tmp_path / "kept"))
     assert count == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
 
 
 def test_a_changed_file_alone_is_packed_again(files: Files, tmp_path: Path) -> None:
-    pack(files.contents(), Store(tmp_path / "kept"))
+    pack(files.contents(), EntryStore(tmp_path / "kept"))
     files.write("whole", b"new" + TEXT[:300_000])
-    again, count = pack(files.contents(), Store(tmp_path / "kept"))
+    again, count = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert again.members == pack(files.contents(), None)[0].members
     assert count == PackedCount(packed=1, packed_bytes=300_003, kept=6, kept_bytes=ALL - 300_000)
 
 
 def test_a_file_of_the_same_size_and_date_with_other_bytes_is_packed_again(files: Files, tmp_path: Path) -> None:
-    pack(files.contents(), Store(tmp_path / "kept"))
+    pack(files.contents(), EntryStore(tmp_path / "kept"))
     for name, size in (("large", 5 * len(TEXT)), ("whole", 300_000)):
         path = files.folder / name
         status = path.stat()
         path.write_bytes(bytes(size))
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    again, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    again, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert again.members == pack(files.contents(), None)[0].members
 
 
 def test_a_changed_file_in_a_tar_leaves_most_of_its_pieces_known(files: Files, tmp_path: Path) -> None:
-    pack({"tar": files.contents()["tar"]}, Store(tmp_path / "kept"))
+    pack({"tar": files.contents()["tar"]}, EntryStore(tmp_path / "kept"))
     files.write("hip001.h", b"new\n")
     contents = {"tar": files.contents()["tar"]}
-    again, count = pack(contents, Store(tmp_path / "kept"))
+    again, count = pack(contents, EntryStore(tmp_path / "kept"))
     assert again.members == pack(contents, None)[0].members
     # Of the tar as it is, and as one piece of a compressed tar.
     assert (count.packed, count.kept) == (2, 0)
@@ -189,31 +189,31 @@ def test_a_changed_file_in_a_tar_leaves_most_of_its_pieces_known(files: Files, t
 
 @pytest.mark.parametrize("place", [0, 40, -1], ids=["magic", "hash", "last byte"])
 def test_entries_with_flipped_bits_are_packed_again(files: Files, tmp_path: Path, place: int) -> None:
-    plain, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    plain, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
     for entry in read_contents(tmp_path / "kept").entries:
         raw = bytearray(Path(entry.path).read_bytes())
         raw[place] ^= 1
         Path(entry.path).write_bytes(raw)
-    mended, count = pack(files.contents(), Store(tmp_path / "kept"))
+    mended, count = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert mended.members == plain.members
     assert count.packed == 7
-    _, after = pack(files.contents(), Store(tmp_path / "kept"))
+    _, after = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert after.packed == 0
 
 
 @pytest.mark.parametrize("kind", [lambda size: size > 2000, lambda size: size < 2000], ids=["data", "lists and notes"])
 def test_entries_that_went_are_packed_again(files: Files, tmp_path: Path, kind: Callable[[int], bool]) -> None:
-    plain, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    plain, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
     for entry in read_contents(tmp_path / "kept").entries:
         if kind(entry.size):
             Path(entry.path).unlink()
-    mended, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    mended, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert mended.members == plain.members
 
 
 def test_each_level_has_entries_of_its_own(files: Files, tmp_path: Path) -> None:
-    pack(files.contents(), Store(tmp_path / "kept"))
-    other, count = pack(files.contents(), Store(tmp_path / "kept"), level=1)
+    pack(files.contents(), EntryStore(tmp_path / "kept"))
+    other, count = pack(files.contents(), EntryStore(tmp_path / "kept"), level=1)
     assert other.members == pack(files.contents(), None, level=1)[0].members
     # The pieces of the compressed tar have no level.
     assert (count.packed, count.kept) == (6, 1)
@@ -221,23 +221,23 @@ def test_each_level_has_entries_of_its_own(files: Files, tmp_path: Path) -> None
 
 def test_other_codecs_have_entries_of_their_own(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after an update of a library, or of the code that calls it."""
-    pack(files.contents(), Store(tmp_path / "kept"))
+    pack(files.contents(), EntryStore(tmp_path / "kept"))
     for name in ("codec_identity", "xz_identity"):
         monkeypatch.setattr(member_cache, name, lambda: b"another version")
-    _, count = pack(files.contents(), Store(tmp_path / "kept"))
+    _, count = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert (count.packed, count.kept) == (7, 0)
 
 
 def test_level_zero_keeps_nothing_but_compressed_streams(files: Files, tmp_path: Path) -> None:
-    _, count = pack(files.contents(), Store(tmp_path / "kept"), level=0)
+    _, count = pack(files.contents(), EntryStore(tmp_path / "kept"), level=0)
     assert count == PackedCount(packed=1, packed_bytes=TAR)
 
 
 def test_workers_that_are_processes_share_the_cache(files: Files, tmp_path: Path) -> None:
     plain, _ = pack(files.contents(), None)
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        first, _ = pack(files.contents(), Store(tmp_path / "kept"), processes)
-        second, count = pack(files.contents(), Store(tmp_path / "kept"), processes)
+        first, _ = pack(files.contents(), EntryStore(tmp_path / "kept"), processes)
+        second, count = pack(files.contents(), EntryStore(tmp_path / "kept"), processes)
     assert first.members == plain.members
     assert second.members == plain.members
     assert count.packed == 0
@@ -246,7 +246,7 @@ def test_workers_that_are_processes_share_the_cache(files: Files, tmp_path: Path
 def test_pieces_of_an_xz_stream_are_kept(tmp_path: Path) -> None:
     streams, counts = [], []
     for _ in range(2):
-        sink, packer = ListSink(), Packer(LazyExecutor(), 6, kept=Store(tmp_path))
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, kept=EntryStore(tmp_path))
         packer.add_encoded(sink, "tar.xz", 0o644, BytesContent(TEXT[:50_000]), "xz")
         packer.drain()
         streams.append(sink.members)
@@ -285,7 +285,7 @@ def pack_three_times(edit: Edit, files: Files, kept: Path) -> tuple[list[object]
     for rewritten in (False, False, True):
         if rewritten:
             files.write("large", TEXT * 5)
-        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(kept))
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=EntryStore(kept))
         packer.add(sink, "lib", 0o755, edit.of(files.content("large").source))
         packer.drain()
         members.append(sink.members)
@@ -324,7 +324,7 @@ def test_a_cheap_edit_of_an_unchanged_file_is_not_planned(files: Files, tmp_path
 
 def test_another_edit_of_the_same_file_is_packed(files: Files, tmp_path: Path) -> None:
     for data in (TEXT[:300_000], TEXT[1:300_000]):
-        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=EntryStore(tmp_path / "kept"))
         packer.add(sink, "lib", 0o755, Edit(data).of(files.content("large").source))
         packer.drain()
         assert sink.members[0][5].size == len(data)
@@ -349,7 +349,7 @@ def test_lost_entries_of_an_edited_file_are_made_again(
 ) -> None:
     members = []
     for _ in range(2):
-        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=EntryStore(tmp_path / "kept"))
         packer.add(sink, "lib", 0o755, Edit(data).of(files.content("large").source))
         packer.drain()
         members.append(sink.members)

@@ -18,8 +18,8 @@ from rocwheel.artifacts.artifact import (
     FileKind,
     Member,
     checked,
-    format_manifest,
-    parse_manifest,
+    format_stages,
+    parse_stages,
     place,
 )
 from rocwheel.core.compression import BOUND, BoundedStream, ExpansionError, most_unpacked, open_xz, zstd
@@ -115,7 +115,7 @@ class _Unfit(NamedTuple):
     expected: str
 
 
-def read_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
+def read_artifact_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
     """List the members of ``archive``, whose decompressed form is the open file ``tar``, in path order.
 
     Their file ranges are valid while ``tar`` is open. Raises `InputError` or `ProblemsError` when the tar is malformed
@@ -181,7 +181,7 @@ def _read_stages(archive: Path, tar: IO[bytes], infos: list[tarfile.TarInfo]) ->
     if infos[0].size > MAX_MANIFEST_SIZE:
         raise InputError(source, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a few lines")
     tar.seek(infos[0].offset_data)
-    return parse_manifest(tar.read(infos[0].size), source)
+    return parse_stages(tar.read(infos[0].size), source)
 
 
 def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member]) -> Member | _Unfit:
@@ -251,7 +251,7 @@ def write_archive(
     path = folder / f"{artifact.name}.tar.{archive_format.value}"
     with atomic_file(path) as file:
         writer = _TarWriter(file, _make_compressor(archive_format), date.seconds)
-        writer.add_bytes(MANIFEST_NAME, format_manifest(artifact.stages))
+        writer.add_bytes(MANIFEST_NAME, format_stages(artifact.stages))
         for member in artifact.members:
             writer.add(member, advance)
         writer.finish()

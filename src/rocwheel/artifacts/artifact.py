@@ -117,7 +117,7 @@ MAX_MANIFEST_SIZE = 1 << 20
 """Bytes; a manifest has a few lines."""
 
 
-def parse_manifest(data: bytes, source: str) -> tuple[str, ...]:
+def parse_stages(data: bytes, source: str) -> tuple[str, ...]:
     """Return the stage folders that a manifest lists, in its order, each once.
 
     Blank lines, a leading ``./`` and a trailing ``/`` mean nothing. A manifest without a line is that of an empty
@@ -145,7 +145,7 @@ def _stage(line: str) -> str:
     return path.rstrip("/") or path
 
 
-def format_manifest(stages: tuple[str, ...]) -> bytes:
+def format_stages(stages: tuple[str, ...]) -> bytes:
     """Return the manifest that lists ``stages``, as TheRock writes it."""
     return ("\n".join(stages) + "\n").encode()
 

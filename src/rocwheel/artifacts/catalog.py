@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.artifact import Artifact, ArtifactName, FileKind, ancestors
-from rocwheel.artifacts.reading import open_artifacts, unite
+from rocwheel.artifacts.reading import open_artifacts, unite_artifacts
 from rocwheel.artifacts.sdk_files import SDK_MANIFEST_PATH, SdkManifest
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange
@@ -63,7 +63,7 @@ def open_catalog(
     unread: list[RocwheelError] | None = None,
     check: Callable[[Mapping[Path, tuple[Entry, ...]]], None] = lambda _: None,
 ) -> Iterator[Catalog]:
-    """Read the artifacts of ``directory`` as one catalog, with those of ``more`` folders as `unite` does it.
+    """Read the artifacts of ``directory`` as one catalog, with those of ``more`` folders as `unite_artifacts` does it.
 
     ``unread`` and errors are as for `open_artifacts`; ``check`` raises what is wrong with several folders together,
     by the entries of each, before they are united.
@@ -80,7 +80,7 @@ def open_catalog(
         folders = map_collecting(root, read, directories)
         if more:
             check({folder: _sorted(artifacts) for folder, artifacts in zip(directories, folders, strict=True)})
-        yield make_catalog(root, unite(root, folders))
+        yield make_catalog(root, unite_artifacts(root, folders))
 
 
 def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:

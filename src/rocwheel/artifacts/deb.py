@@ -232,7 +232,7 @@ class Relation(msgspec.Struct, frozen=True):
         """Return whether a version of the package fits."""
         return not self.operator or compare_versions(version, self.version) in _ACCEPTED[self.operator]
 
-    def is_met_by(self, package: str, version: str, provides: Iterable[Choice]) -> bool:
+    def is_met_by(self, package: str, version: str, provides: Iterable[Alternatives]) -> bool:
         """Return whether a package is the one that is asked for, or provides it.
 
         What it provides without a version meets no relation that asks for one.
@@ -243,7 +243,7 @@ class Relation(msgspec.Struct, frozen=True):
         return any(not self.operator or (offer.operator == "=" and self.accepts(offer.version)) for offer in offers)
 
 
-class Choice(msgspec.Struct, frozen=True):
+class Alternatives(msgspec.Struct, frozen=True):
     """An entry of a relation field: packages of which any one will do."""
 
     relations: tuple[Relation, ...]
@@ -251,7 +251,7 @@ class Choice(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return " | ".join(map(str, self.relations))
 
-    def is_met_by(self, package: str, version: str, provides: Iterable[Choice]) -> bool:
+    def is_met_by(self, package: str, version: str, provides: Iterable[Alternatives]) -> bool:
         """Return whether a package is one that will do, or provides one."""
         return any(relation.is_met_by(package, version, provides) for relation in self.relations)
 
@@ -261,9 +261,9 @@ class Choice(msgspec.Struct, frozen=True):
         return " | ".join(relation.package for relation in self.relations)
 
 
-def parse_choices(field: str) -> tuple[Choice, ...]:
+def parse_choices(field: str) -> tuple[Alternatives, ...]:
     """Read a relation field: ``a (>= 1), b | c:any``. What is not a relation is left out."""
-    choices = (Choice(tuple(_relations(entry.split("|")))) for entry in field.split(","))
+    choices = (Alternatives(tuple(_relations(entry.split("|")))) for entry in field.split(","))
     return tuple(choice for choice in choices if choice.relations)
 
 
@@ -336,10 +336,10 @@ class DebControl(msgspec.Struct, frozen=True):
     """The maintainer, and the original one where a distribution derived from Debian names both."""
     origin: str = ""
     """The distribution that it says it is from; Debian's own packages don't say it."""
-    depends: tuple[Choice, ...] = ()
+    depends: tuple[Alternatives, ...] = ()
     """``Depends`` and ``Pre-Depends``."""
-    provides: tuple[Choice, ...] = ()
-    recommends: tuple[Choice, ...] = ()
+    provides: tuple[Alternatives, ...] = ()
+    recommends: tuple[Alternatives, ...] = ()
     """``Recommends`` and ``Suggests``."""
     sonames: tuple[str, ...] = ()
     """The shared libraries that the package offers to others."""
@@ -482,7 +482,7 @@ def parse_control(path: Path, text: str, shlibs: str = "") -> DebControl:
     )
 
 
-def _read_choices(fields: Message, *names: str) -> tuple[Choice, ...]:
+def _read_choices(fields: Message, *names: str) -> tuple[Alternatives, ...]:
     return parse_choices(", ".join(filter(None, map(fields.get, names))))
 
 

@@ -105,7 +105,7 @@ _NAMED = 12
 """What a message names of all targets or components of a store."""
 
 
-class Archive(msgspec.Struct, frozen=True):
+class StoredArchive(msgspec.Struct, frozen=True):
     """An artifact archive in a store."""
 
     name: ArtifactName
@@ -122,18 +122,18 @@ class Wanted(msgspec.Struct, frozen=True):
     """Names of artifacts, such as ``blas``."""
 
 
-def find_archives(files: Iterable[StoredFile], place: str) -> tuple[Archive, ...]:
+def find_stored_archives(files: Iterable[StoredFile], place: str) -> tuple[StoredArchive, ...]:
     """Return the artifact archives that lie in a store itself, not in folders below, in the order of their names.
 
     Of an artifact in several formats, that is taken which unpacks fastest. Raises `InputError` for a ``place`` that
     has none.
     """
-    found: dict[ArtifactName, Archive] = {}
+    found: dict[ArtifactName, StoredArchive] = {}
     for stored in files:
         for suffix in reversed(ARCHIVE_SUFFIXES):
             name = _artifact_name(stored.name, suffix)
             if name and (suffix == ARCHIVE_SUFFIXES[-1] or name not in found):
-                found[name] = Archive(name, stored)
+                found[name] = StoredArchive(name, stored)
     if not found:
         expected = f"archives named {{name}}_{{component}}_{{target}}{' or '.join(ARCHIVE_SUFFIXES)}"
         raise InputError(place, "holds no artifact archives", expected=expected, remedy="Is it the right folder?")
@@ -141,8 +141,8 @@ def find_archives(files: Iterable[StoredFile], place: str) -> tuple[Archive, ...
 
 
 def choose_archives(
-    archives: Sequence[Archive], wanted: Wanted, serving: Mapping[str, Callable[[str], bool]], place: str
-) -> tuple[Archive, ...]:
+    archives: Sequence[StoredArchive], wanted: Wanted, serving: Mapping[str, Callable[[str], bool]], place: str
+) -> tuple[StoredArchive, ...]:
     """Return those archives that are wanted.
 
     ``serving`` has for each wanted target whether what is labeled with another one serves it. Raises `InputError`
@@ -172,7 +172,7 @@ def _is_wanted(name: ArtifactName, wanted: Wanted, serving: Mapping[str, Callabl
 
 
 def _absences(
-    archives: Sequence[Archive], wanted: Wanted, serving: Mapping[str, Callable[[str], bool]], place: str
+    archives: Sequence[StoredArchive], wanted: Wanted, serving: Mapping[str, Callable[[str], bool]], place: str
 ) -> Iterator[InputError]:
     names = {archive.name.name for archive in archives}
     components = {archive.name.component for archive in archives}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.artifacts.deb import Deb, DebControl, ForeignCode, open_deb
-from rocwheel.artifacts.import_table import ImportRules, Origin, load_table
+from rocwheel.artifacts.import_table import ImportRules, Origin, load_import_table
 from rocwheel.artifacts.importer import Importer, MachineNeed, SourceMember, importing
 from rocwheel.artifacts.sdk_files import SourcePackage
 from rocwheel.core.errors import InputError, RocwheelError
@@ -21,7 +21,7 @@ from rocwheel.core.workers import raise_all
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.artifacts.deb import Choice
+    from rocwheel.artifacts.deb import Alternatives
     from rocwheel.artifacts.import_table import ImportTable
     from rocwheel.artifacts.importer import ImportReport
 
@@ -52,11 +52,11 @@ class _Related(Protocol):
     @property
     def version(self) -> str: ...
     @property
-    def depends(self) -> tuple[Choice, ...]: ...
+    def depends(self) -> tuple[Alternatives, ...]: ...
     @property
-    def recommends(self) -> tuple[Choice, ...]: ...
+    def recommends(self) -> tuple[Alternatives, ...]: ...
     @property
-    def provides(self) -> tuple[Choice, ...]: ...
+    def provides(self) -> tuple[Alternatives, ...]: ...
 
 
 def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
@@ -66,9 +66,9 @@ def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
     """
     if len({package.name for package in packages}) == 1:
         return frozenset(package.name for package in packages)
-    rules = ImportRules(load_table("debian.toml"))
+    rules = ImportRules(load_import_table("debian.toml"))
 
-    def is_lacking(choice: Choice) -> bool:
+    def is_lacking(choice: Alternatives) -> bool:
         is_met = any(choice.is_met_by(one.name, one.version, one.provides) for one in packages)
         return not is_met and any(rules.is_of_rocm(relation.package) for relation in choice.relations)
 
@@ -136,7 +136,7 @@ class GivenPackages:
                     needed[choice.names].append(name)
         return tuple(MachineNeed(names, tuple(users)) for names, users in sorted(needed.items()))
 
-    def _is_base(self, choice: Choice) -> bool:
+    def _is_base(self, choice: Alternatives) -> bool:
         """Return whether every machine has one of the packages."""
         base = self._rules.table.base_packages
         return any(fnmatchcase(relation.package, like) for relation in choice.relations for like in base)
@@ -166,7 +166,7 @@ class GivenPackages:
                     remedy="Give packages of one release.",
                 )
 
-    def _conflict(self, given: GivenPackage, choice: Choice) -> InputError | None:
+    def _conflict(self, given: GivenPackage, choice: Alternatives) -> InputError | None:
         """Return the error when a package is there that this one needs, but in another version.
 
         The version may be in its name, which has that of the library's interface: ``libamdhip64-5``, ``libamdhip64-6``.
@@ -183,7 +183,7 @@ class GivenPackages:
         return InputError(given.path, found, remedy="Give packages of one release.")
 
     @staticmethod
-    def _satisfying(choice: Choice, packages: Iterable[GivenPackage]) -> Iterator[GivenPackage]:
+    def _satisfying(choice: Alternatives, packages: Iterable[GivenPackage]) -> Iterator[GivenPackage]:
         for given in packages:
             control = given.control
             if any(one.is_met_by(control.package, control.version, control.provides) for one in choice.relations):

@@ -79,7 +79,7 @@ class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     packages: tuple[str, ...] = ("*",)
 
 
-class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A change of text that makes files work from their new place."""
 
     files: tuple[str, ...]
@@ -97,7 +97,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
 
-class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AddedLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A symlink that is added when what it points to was imported."""
 
     path: str
@@ -140,8 +140,8 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     common: tuple[str, ...] = ()
     """Patterns of files that other software has at the same paths: they alone don't make a prefix one of ROCm."""
     skip: tuple[Skip, ...] = ()
-    edit: tuple[Edit, ...] = ()
-    link: tuple[Link, ...] = ()
+    edit: tuple[EditRule, ...] = ()
+    link: tuple[AddedLink, ...] = ()
     file: tuple[AddedFile, ...] = ()
 
 
@@ -149,7 +149,7 @@ _BAD_EXPRESSION = (re.error, IndexError, OverflowError, RecursionError)
 """What ``re`` raises: the latter ones for a group of an unknown name, for huge repetitions and for deep nesting."""
 
 
-def load_table(source: Path | str) -> ImportTable:
+def load_import_table(source: Path | str) -> ImportTable:
     """Read a table from a file, or the table of that name that comes with rocwheel.
 
     Raises `InputError` when it can't be read, is malformed, or holds an invalid regular expression; `ProblemsError`
@@ -205,7 +205,7 @@ def _check_expressions(table: ImportTable) -> None:
 class TextEdit:
     """One edit of the table, and where it was made."""
 
-    def __init__(self, rule: Edit) -> None:
+    def __init__(self, rule: EditRule) -> None:
         self.rule = rule
         self.changes = 0
         """How often it has been made so far."""
@@ -336,7 +336,7 @@ class ImportRules:
         self.edits = [TextEdit(rule) for rule in table.edit]
         self._artifacts = [_Artifact(rule, table) for rule in table.artifact]
         self._common = PathPatterns(table.common) if table.common else None
-        contents = load_table(table.contents).artifact if table.contents else ()
+        contents = load_import_table(table.contents).artifact if table.contents else ()
         self._contents = [_Artifact(rule, table) for rule in contents]
         self._system = next((artifact for artifact in self._artifacts if artifact.rule.system), None)
         self._skips = [(skip, PathPatterns(skip.files)) for skip in table.skip]

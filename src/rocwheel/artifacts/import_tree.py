@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.artifacts.artifact import MANIFEST_NAME, ancestors, format_manifest
+from rocwheel.artifacts.artifact import MANIFEST_NAME, ancestors, format_stages
 from rocwheel.artifacts.import_table import Destination, Origin, edited_bytes
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.artifacts.sdk_files import DIST_INFO_PATH, SDK_MANIFEST_PATH, with_declared_targets
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rocwheel.artifacts.import_table import ImportRules, Link
+    from rocwheel.artifacts.import_table import AddedLink, ImportRules
     from rocwheel.artifacts.sdk_files import SourcePackage
 
 
@@ -232,7 +232,7 @@ class ImportTree:
                 destination = self._rules.added(file.artifact, file.path)
                 self.add_file(destination, Origin(file.path, "the table"), io.BytesIO(file.text.encode()), 0o644)
 
-    def _target(self, link: Link) -> str | None:
+    def _target(self, link: AddedLink) -> str | None:
         """Return what a link of the table points to, if it was imported."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link.to))
         if not any(character in target for character in "*?["):
@@ -261,7 +261,7 @@ class ImportTree:
         self._write_json(SDK_MANIFEST_PATH, msgspec.json.format(msgspec.json.encode(facts)) + b"\n")
         self._write_json(DIST_INFO_PATH, with_declared_targets(DIST_INFO_PATH, b"{}", ()))
         for folder, stages in self._stages.items():
-            (self.root / folder / MANIFEST_NAME).write_bytes(format_manifest(tuple(sorted(stages))))
+            (self.root / folder / MANIFEST_NAME).write_bytes(format_stages(tuple(sorted(stages))))
 
     def path_of(self, destination: Destination) -> Path:
         """Return the path on disk of something placed."""

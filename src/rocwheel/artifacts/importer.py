@@ -63,7 +63,7 @@ _PLACE = re.compile(r"(?:(.+)/)?(?:lib|lib64|share)/cmake/.+\.cmake")
 """Where such a file is below the prefix that it is for."""
 
 
-def checked_files(path: str, text: bytes) -> list[str]:
+def cmake_checked_files(path: str, text: bytes) -> list[str]:
     """Return the files that a CMake file of imported targets checks for, in its order.
 
     They are in the tree in which the file is at ``path``; one that is not where packages of CMake are has none.
@@ -163,7 +163,7 @@ class LibraryNeeds:
         return system_requirements(self._needed, self._sonames | names, self._base_libraries)
 
 
-def describe(tree: ImportTree, needs: LibraryNeeds) -> Description:
+def describe_files(tree: ImportTree, needs: LibraryNeeds) -> Description:
     """Look at every file that was written: its size, the libraries, the interpreter and the files that it needs."""
     sizes: Counter[str] = Counter()
     programs: defaultdict[str, list[str]] = defaultdict(list)
@@ -176,7 +176,7 @@ def describe(tree: ImportTree, needs: LibraryNeeds) -> Description:
             if program := script_interpreter(bytes(load(data[:HEAD]))):
                 programs[program].append(path)
             if path.endswith(".cmake"):
-                missing = [one for one in checked_files(path, bytes(load(data))) if one not in there]
+                missing = [one for one in cmake_checked_files(path, bytes(load(data))) if one not in there]
                 incomplete += [IncompletePackage(path, tuple(missing))] if missing else []
     return {
         "artifacts": _artifacts(tree, sizes),
@@ -300,7 +300,7 @@ class Importer:
             unneeded=tuple(sorted(self.unneeded)),
             packages=self.packages,
             edits={edit.rule.reason: edit.changes for edit in self.rules.edits if edit.changes},
-            **describe(self._tree, self._needs),
+            **describe_files(self._tree, self._needs),
         )
 
     def _require_sound(self, sources: str) -> None:

@@ -18,7 +18,7 @@ from rocwheel.artifacts.shards import (
     Shard,
     check_declared,
     choose_host_files,
-    find_missing,
+    find_missing_targets,
     sort_shard,
     unite_device_files,
 )
@@ -102,7 +102,7 @@ def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack:
         targets=tuple(sorted({target for shard in shards for target in shard.targets})),
         artifacts=tuple(_described(name, group, shards) for name, group in _grouped(files)),
         differences=host.differences,
-        missing=(*missing, *find_missing(shards)),
+        missing=(*missing, *find_missing_targets(shards)),
         unknown=tuple(sorted({f.path for shard in shards for f in shard.files if is_unknown_kernel_file(f.path)})),
     )
     return MergePlan(artifacts, report)

@@ -35,7 +35,7 @@ class PathPatterns:
         return self._included.fullmatch(path) is not None and self._excluded.fullmatch(path) is None
 
 
-def translate(pattern: str) -> str:
+def translate_pattern(pattern: str) -> str:
     """Return the regular expression, to be matched in full, that says the same as a pattern."""
     parts = pattern.split("/")
     segments = [part for part, before in zip(parts, ["", *parts], strict=False) if not part == before == "**"]
@@ -57,7 +57,7 @@ def _translate_segment(segment: str) -> str:
 
 
 def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    alternatives = "|".join(map(translate, patterns))
+    alternatives = "|".join(map(translate_pattern, patterns))
     return re.compile(alternatives if patterns else r"(?!)", re.DOTALL)
 
 

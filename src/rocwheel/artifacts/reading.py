@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.archives import decompress, peek, read_archive
+from rocwheel.artifacts.archives import decompress, peek, read_artifact_archive
 from rocwheel.artifacts.artifact import (
     ANY_EXECUTE,
     ARCHIVE_SUFFIXES,
@@ -24,7 +24,7 @@ from rocwheel.artifacts.artifact import (
     Member,
     checked,
     looks_like_artifact,
-    parse_manifest,
+    parse_stages,
 )
 from rocwheel.core.errors import InputError, RocwheelError, read_error
 from rocwheel.core.messages import find_below
@@ -87,7 +87,7 @@ def _advice(directory: Path) -> str:
     return f"There are artifacts in {below}." if below else "Is it the right folder?"
 
 
-def find_archives(paths: Iterable[Path]) -> Discovery:
+def find_artifact_archives(paths: Iterable[Path]) -> Discovery:
     """Return the artifact archives at some paths; the problems name the paths that are not artifact archives."""
     return _sort_out(paths, "archives", folders=False)
 
@@ -151,13 +151,13 @@ def _repeated(subject: object, artifacts: list[StoredArtifact]) -> InputError:
     return InputError(str(subject), f"one artifact is there several times: {names}", remedy="Keep one of them.")
 
 
-def read_folder(folder: Path, name: ArtifactName) -> Artifact:
+def read_artifact_folder(folder: Path, name: ArtifactName) -> Artifact:
     """Read the manifest of an artifact folder and list its members in path order.
 
     Raises `InputError` or `ProblemsError` when the manifest is missing, unreadable or malformed, and for every member
     that can't be read, is a device, fifo or socket, or is unsafe (see `checked`).
     """
-    stages = parse_manifest(_read_manifest(folder), str(folder / MANIFEST_NAME))
+    stages = parse_stages(_read_manifest(folder), str(folder / MANIFEST_NAME))
     problems: list[RocwheelError] = []
     return checked(Artifact(name, str(folder), stages, walk_tree(folder, problems)), problems)
 
@@ -244,7 +244,7 @@ def open_artifacts(
 
 
 @contextmanager
-def open_archive(archive: StoredArtifact, *, advance: Callable[[int], None]) -> Iterator[Artifact]:
+def open_artifact_archive(archive: StoredArtifact, *, advance: Callable[[int], None]) -> Iterator[Artifact]:
     """Read one archive, wherever it lies, like `open_artifacts`; ``advance`` is called with the bytes read."""
     with ExitStack() as stack:
         yield _read(archive, stack, advance)
@@ -276,13 +276,13 @@ def _read_all(
 def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], None]) -> Artifact:
     path = Path(stored.path)
     if not stored.is_archive:
-        return read_folder(path, stored.name)
+        return read_artifact_folder(path, stored.name)
     spool = decompress(path, advance=advance)
     stack.enter_context(spool)
-    return read_archive(path, stored.name, spool)
+    return read_artifact_archive(path, stored.name, spool)
 
 
-def unite(subject: str, folders: Iterable[tuple[Artifact, ...]]) -> tuple[Artifact, ...]:
+def unite_artifacts(subject: str, folders: Iterable[tuple[Artifact, ...]]) -> tuple[Artifact, ...]:
     """Return the artifacts of several folders, in the order of their names.
 
     One that several folders hold is taken from the first. Raises `InputError` naming both places when they differ:

@@ -119,7 +119,7 @@ class MergedArtifact(msgspec.Struct, frozen=True):
     shards: tuple[str, ...]
 
 
-class Difference(msgspec.Struct, frozen=True):
+class ShardDifference(msgspec.Struct, frozen=True):
     """A file for all GPUs that isn't the same in all shards, and what was done."""
 
     path: str
@@ -146,7 +146,7 @@ class MergeReport(msgspec.Struct, frozen=True):
     shards: tuple[str, ...]
     targets: tuple[str, ...]
     artifacts: tuple[MergedArtifact, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[ShardDifference, ...]
     missing: tuple[MissingTarget, ...]
     unknown: tuple[str, ...]
     """Files named like kernel files that no row of the table knows: their artifact alone says what they are for."""
@@ -212,7 +212,7 @@ def _content_problems(file: ShardFile) -> Iterator[RocwheelError]:
             yield from check_kernel_file(data, file.path, name=file.place)
 
 
-def find_missing(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
+def find_missing_targets(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
     """Return what artifacts with device files lack: targets for which their shard has files in other artifacts."""
     found: dict[tuple[str, str], list[str]] = {}
     names = {(file.artifact.name, file.artifact.component) for s in shards for file in s.files if not file.is_host}
@@ -319,7 +319,7 @@ class HostFiles(msgspec.Struct, frozen=True):
     files: tuple[ShardFile, ...]
     united: dict[tuple[ArtifactName, str], bytes]
     """New content by the key of a chosen file."""
-    differences: tuple[Difference, ...]
+    differences: tuple[ShardDifference, ...]
     problems: tuple[RocwheelError, ...]
 
 
@@ -341,7 +341,7 @@ def choose_host_files(primary: Shard, others: Sequence[Shard], accepted: PathPat
 class _Comparison:
     def __init__(self, chosen: Mapping[tuple[ArtifactName, str], ShardFile], accepted: PathPatterns | None) -> None:
         self.united: dict[tuple[ArtifactName, str], bytes] = {}
-        self.differences: list[Difference] = []
+        self.differences: list[ShardDifference] = []
         self.problems: list[RocwheelError] = []
         self._chosen = chosen
         self._accepted = accepted
@@ -397,7 +397,7 @@ class _Comparison:
         self._note(mine, shard, differs, outcome)
 
     def _note(self, file: ShardFile, shard: Shard, differs: str, outcome: str) -> None:
-        self.differences.append(Difference(file.path, shard.location, differs, outcome))
+        self.differences.append(ShardDifference(file.path, shard.location, differs, outcome))
 
     def unite(self) -> None:
         """Make the files that are united of all shards'."""

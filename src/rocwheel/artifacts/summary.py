@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.artifact import ArtifactName
     from rocwheel.artifacts.catalog import Catalog, Entry
-    from rocwheel.core.cache import Store
+    from rocwheel.core.cache import EntryStore
 
 
 _BATCH = 8 << 20
@@ -46,7 +46,7 @@ class ArtifactDigest(msgspec.Struct, frozen=True):
 
 
 def digest_artifacts(
-    entries: Iterable[Entry], executor: Executor, kept: Store | None = None
+    entries: Iterable[Entry], executor: Executor, kept: EntryStore | None = None
 ) -> dict[str, ArtifactDigest]:
     """Return the digests of artifacts by their names, of all files and symlinks among ``entries``; they are read whole.
 
@@ -67,7 +67,7 @@ def digest_artifacts(
     return dict(sorted(digests.items()))
 
 
-def _recall(name: str, entries: Sequence[Entry], kept: Store) -> ArtifactDigest | None:
+def _recall(name: str, entries: Sequence[Entry], kept: EntryStore) -> ArtifactDigest | None:
     key = _note_key(name, entries)
     noted = kept.get(key) if key else None
     return msgspec.msgpack.decode(noted.facts, type=ArtifactDigest) if noted else None

@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.archives import ArchiveFormat, write_archive
-from rocwheel.artifacts.artifact import MANIFEST_NAME, Artifact, FileKind, Member, format_manifest
-from rocwheel.artifacts.reading import StoredArtifact, find_archives, open_archive, open_artifacts
+from rocwheel.artifacts.artifact import MANIFEST_NAME, Artifact, FileKind, Member, format_stages
+from rocwheel.artifacts.reading import StoredArtifact, find_artifact_archives, open_artifact_archive, open_artifacts
 from rocwheel.core.errors import InputError, ProblemsError, write_error
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
@@ -60,7 +60,7 @@ def write_artifact(artifact: Artifact, root: Path, *, hard_links: bool = False) 
 
     With ``hard_links``, files on the same file system that are no parts of archives are not copied; their modes stay.
     """
-    (root / MANIFEST_NAME).write_bytes(format_manifest(artifact.stages))
+    (root / MANIFEST_NAME).write_bytes(format_stages(artifact.stages))
     for stage in artifact.stages:
         (root / stage).mkdir(parents=True, exist_ok=True)
     written: dict[FileRange, Path] = {}
@@ -143,14 +143,14 @@ def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Prog
     Raises `ProblemsError` before anything is written when a path is not an artifact archive or its folder already
     exists. Archives that turn out to be unusable are reported together; the others are unpacked.
     """
-    found = find_archives(archives)
+    found = find_artifact_archives(archives)
     problems = [*found.problems, *(problem for item in found.artifacts if (problem := _occupied(dest_dir, item)))]
     if problems:
         raise ProblemsError(str(dest_dir), problems)
     advance = serialized(progress.advance)
 
     def extract(stored: StoredArtifact) -> Path:
-        with open_archive(stored, advance=advance) as artifact:
+        with open_artifact_archive(stored, advance=advance) as artifact:
             return extract_artifact(artifact, dest_dir)
 
     progress.begin("extracting archives", sum(item.packed_size for item in found.artifacts))

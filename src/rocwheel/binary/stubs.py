@@ -48,7 +48,7 @@ from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 from rocwheel.binary.pe.facts import CHECKSUM, Pe, checksum_of, read_pe
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
-from rocwheel.core.names import name_fault
+from rocwheel.core.names import windows_name_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -223,7 +223,7 @@ def _target_problem(target: str) -> str:
     while names[0] == "..":
         names = names[1:]
     for name in names:
-        if fault := name_fault(name):
+        if fault := windows_name_fault(name):
             return f"the target has the name {name[:80]!r}, which {fault}"
     return _length_problem("the target", target, _TARGET_UNITS)
 

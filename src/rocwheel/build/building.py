@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from concurrent.futures import Executor
 
-    from rocwheel.core.cache import Store
+    from rocwheel.core.cache import EntryStore
     from rocwheel.wheels.writing import WheelPacker, WrittenWheel
 
 
@@ -76,7 +76,7 @@ def build(
     level: int = WHEEL_LEVEL,
     source_date: SourceDate = SourceDate(),  # noqa: B008 (a frozen value)
     progress: Progress = SILENT,
-    kept: Store | None = None,
+    kept: EntryStore | None = None,
 ) -> BuildResult:
     """Write every distribution of a plan to ``dist_dir``; ``level`` is libdeflate's, 0 stores.
 
@@ -184,7 +184,7 @@ class _Note(msgspec.Struct, frozen=True, array_like=True):
 class ReusableWheels:
     """Tells which wheels stand there already, by notes in a store; ``level`` and ``date`` are those of the build."""
 
-    def __init__(self, store: Store, level: int, date: SourceDate) -> None:
+    def __init__(self, store: EntryStore, level: int, date: SourceDate) -> None:
         self._store = store
         self._settings = (level, date.seconds, msgspec.structs.astuple(date.zip_time))
         self._keys: dict[Path, bytes] = {}

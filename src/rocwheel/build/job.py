@@ -20,7 +20,7 @@ from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions, check_options
 from rocwheel.build.prepare import prepared_catalog
 from rocwheel.build.recipe import load_hashed_recipe
-from rocwheel.core.cache import CachePlace, Store
+from rocwheel.core.cache import CachePlace, EntryStore
 from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
@@ -63,7 +63,7 @@ class PlanJob(msgspec.Struct, frozen=True):
         progress: Progress,
         jobs: int = 0,
         source_date: SourceDate | None = None,
-        kept: Store | None = None,
+        kept: EntryStore | None = None,
     ) -> Iterator[tuple[Plan, BuildInputs]]:
         """Yield the plan and what it is made of, with a date all of its artifacts; its files can be read in the block.
 
@@ -128,7 +128,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         check_level(self.level)
         workers = worker_count(self.jobs)
         source_date = self.inputs.source_date()
-        kept = Store(self.cache.folder) if self.cache else None
+        kept = EntryStore(self.cache.folder) if self.cache else None
         opened = self.inputs.opened
         dist_dir = self.dest_dir / "dist"
         with (

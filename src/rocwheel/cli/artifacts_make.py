@@ -14,18 +14,18 @@ from rich.table import Table
 
 from rocwheel.artifacts.fetching import (
     PACKAGED_COMPONENTS,
-    Archive,
     FetchedArchive,
+    StoredArchive,
     Wanted,
     choose_archives,
     fetch_files,
-    find_archives,
+    find_stored_archives,
     read_checksums,
     with_sizes,
 )
 from rocwheel.artifacts.from_deb import import_debs
 from rocwheel.artifacts.from_prefix import import_prefixes
-from rocwheel.artifacts.import_table import load_table
+from rocwheel.artifacts.import_table import load_import_table
 from rocwheel.artifacts.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.artifacts.shards import MergeReport
 from rocwheel.binary.code_objects import TargetId
@@ -61,12 +61,12 @@ class _Choice(msgspec.Struct, frozen=True):
     agents: tuple[TargetId, ...]
     wanted: Wanted
 
-    def choose(self, store: Store, files: Iterable[StoredFile]) -> tuple[Archive, ...]:
+    def choose(self, store: Store, files: Iterable[StoredFile]) -> tuple[StoredArchive, ...]:
         """Return the archives that are asked for, with their sizes."""
         serving = {str(agent): partial(serves, wanted=(agent,)) for agent in self.agents}
-        found = choose_archives(find_archives(files, store.url), self.wanted, serving, store.url)
+        found = choose_archives(find_stored_archives(files, store.url), self.wanted, serving, store.url)
         sized = with_sizes(store, [archive.stored for archive in found])
-        return tuple(map(Archive, [archive.name for archive in found], sized))
+        return tuple(map(StoredArchive, [archive.name for archive in found], sized))
 
 
 def _read_choice(
@@ -132,7 +132,7 @@ def _listed(components: str) -> tuple[str, ...]:
     return () if _ALL in words else words
 
 
-def _print_planned(archives: tuple[Archive, ...], checksums: dict[str, str], *, json: bool) -> None:
+def _print_planned(archives: tuple[StoredArchive, ...], checksums: dict[str, str], *, json: bool) -> None:
     rows = [
         {"name": one.stored.name, "bytes": max(one.stored.size, 0), "sha256": checksums.get(one.stored.name)}
         for one in archives
@@ -182,7 +182,7 @@ def from_deb(
     report = import_debs(
         packages,
         dest_dir,
-        load_table(table or "debian.toml"),
+        load_import_table(table or "debian.toml"),
         bundle_system=bundle_sysdeps,
         progress=make_progress(quiet=quiet),
     )
@@ -208,7 +208,7 @@ def from_prefix(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     progress = make_progress(quiet=quiet)
-    rules = load_table(table or "prefix.toml")
+    rules = load_import_table(table or "prefix.toml")
     report = import_prefixes(prefixes, dest_dir, rules, strict=strict, progress=progress, targets_of=kernel_targets)
     print_report(report, json=json, verbose=verbose)
 

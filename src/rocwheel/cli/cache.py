@@ -16,9 +16,16 @@ from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.output import print_json, print_line, setup_logging
 from rocwheel.cli.parameters import option
 from rocwheel.cli.progress import make_progress
-from rocwheel.core.cache import LIMIT_VARIABLE, Trouble, Verified, packed_cache, parse_size, read_contents
-from rocwheel.core.cache import prune as prune_folder
-from rocwheel.core.cache import verify as verify_folder
+from rocwheel.core.cache import (
+    LIMIT_VARIABLE,
+    Trouble,
+    VerifiedEntries,
+    packed_cache,
+    parse_size,
+    prune_entries,
+    read_contents,
+    verify_entries,
+)
 from rocwheel.core.cache_folders import fetched_cache, list_folders, prune_folders, published_cache
 from rocwheel.core.errors import ProblemsError, WorkError
 from rocwheel.core.messages import count
@@ -136,7 +143,7 @@ def prune(
     setup_logging(quiet=quiet, verbose=verbose)
     place = packed_cache(os.environ)
     limit = place.limit if max_size is None else parse_size(max_size, source=_OPTION)
-    done = prune_folder(place.folder, limit)
+    done = prune_entries(place.folder, limit)
     folders = {
         "fetched": prune_folders(fetched_cache(), limit),
         "published": prune_folders(published_cache(), limit, needs_lock=False),
@@ -185,7 +192,7 @@ def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Ver
     """
     setup_logging(quiet=quiet, verbose=verbose)
     place = packed_cache(os.environ)
-    found = verify_folder(place.folder, make_progress(quiet=quiet or json))
+    found = verify_entries(place.folder, make_progress(quiet=quiet or json))
     if json:
         print_json("cache-verify", 1, {"folder": str(place.folder), **msgspec.to_builtins(found)})
     else:
@@ -194,7 +201,7 @@ def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Ver
         raise click.exceptions.Exit(1)
 
 
-def _print_found(found: Verified, *, quiet: bool) -> None:
+def _print_found(found: VerifiedEntries, *, quiet: bool) -> None:
     for path in found.damaged:
         what = "is damaged, and can't be removed" if path in found.not_removed else "was damaged, and is removed"
         print_line(f"{path}: {what}")

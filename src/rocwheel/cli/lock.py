@@ -37,7 +37,7 @@ from rocwheel.core.writing import atomic_file, check_output
 from rocwheel.index.lock_file import LockFile, check_lock_name
 from rocwheel.index.source import raise_for_folders
 from rocwheel.stores.urls import hide_users, is_url, is_web_url, keep_user, parse_url, shown_url, without_secrets
-from rocwheel.stores.web import stream_file
+from rocwheel.stores.web import stream_web_file
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.serving import label_of_project, serves
@@ -129,7 +129,7 @@ def _fetch(url: str, path: Path) -> None:
     """Write a file of a web server to a path, in pieces."""
     size = 0
     with path.open("wb") as file:
-        for block in stream_file(url):
+        for block in stream_web_file(url):
             size += file.write(block)
             if size > _LARGEST:
                 raise InputError(shown_url(url), f"has more than {count(_LARGEST, 'byte')}", expected="an sdist")

@@ -13,7 +13,13 @@ from urllib.parse import unquote
 import msgspec
 from rich.filesize import decimal
 
-from rocwheel.artifacts.fetching import PACKAGED_COMPONENTS, fetch_files, find_archives, read_checksums, with_sizes
+from rocwheel.artifacts.fetching import (
+    PACKAGED_COMPONENTS,
+    fetch_files,
+    find_stored_archives,
+    read_checksums,
+    with_sizes,
+)
 from rocwheel.cli.output import messages
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache_folders import claim, fetched_cache
@@ -137,11 +143,11 @@ def find_url_argument(words: Sequence[str]) -> UrlArgument | None:
 
 
 def _archives(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
-    return [archive.stored for archive in find_archives(files, place)]
+    return [archive.stored for archive in find_stored_archives(files, place)]
 
 
 def _packaged(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
-    found = find_archives(files, place)
+    found = find_stored_archives(files, place)
     return [archive.stored for archive in found if archive.name.component in PACKAGED_COMPONENTS]
 
 

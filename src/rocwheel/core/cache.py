@@ -122,7 +122,7 @@ _HEAD = struct.Struct("<16sIQ32s")
 _CHECK = 32
 
 
-class Entry(msgspec.Struct, frozen=True):
+class CacheEntry(msgspec.Struct, frozen=True):
     """A value: facts, which those who keep it encode as they like, and data."""
 
     facts: bytes
@@ -141,7 +141,7 @@ def render_head(key: bytes, facts: bytes, size: int, sha256: bytes) -> bytes:
     return head + hashlib.sha256(head + key + facts).digest() + facts
 
 
-def parse_entry(key: bytes, raw: memoryview) -> Entry:
+def parse_entry(key: bytes, raw: memoryview) -> CacheEntry:
     """Return the entry of a key from all its bytes; raise `DamagedEntryError` if a single one is another."""
     start = _HEAD.size + _CHECK
     if len(raw) < start:
@@ -153,7 +153,7 @@ def parse_entry(key: bytes, raw: memoryview) -> Entry:
         raise DamagedEntryError
     if hashlib.sha256(data).digest() != sha256:
         raise DamagedEntryError
-    return Entry(bytes(facts), data, sha256)
+    return CacheEntry(bytes(facts), data, sha256)
 
 
 _HEX = frozenset("0123456789abcdef")
@@ -205,7 +205,7 @@ class Pruned(msgspec.Struct, frozen=True):
     """Folders that stay as they are, and are not counted."""
 
 
-class Verified(msgspec.Struct, frozen=True):
+class VerifiedEntries(msgspec.Struct, frozen=True):
     """How many entries were looked at, their size in bytes, and those of which not all is well."""
 
     entries: int = 0
@@ -259,7 +259,7 @@ def _is_name(name: str, length: int) -> bool:
     return len(name) == length and _HEX.issuperset(name)
 
 
-def prune(folder: Path, limit: int) -> Pruned:
+def prune_entries(folder: Path, limit: int) -> Pruned:
     """Remove the entries that were not used for longest until those left have ``limit`` bytes at most.
 
     What killed processes have left goes, too, and so does what is no file. An entry that a build is reading stays
@@ -292,7 +292,7 @@ def remove_entry(path: Path) -> None:
         path.rmdir()
 
 
-def verify(folder: Path, progress: Progress = SILENT) -> Verified:
+def verify_entries(folder: Path, progress: Progress = SILENT) -> VerifiedEntries:
     """Read every entry, and remove those whose bytes are not what was written; what can't be read stays.
 
     Raises what `read_contents` does.
@@ -304,7 +304,7 @@ def verify(folder: Path, progress: Progress = SILENT) -> Verified:
     damaged = tuple(fault for fault in faults if isinstance(fault, str))
     unreadable = (*contents.unreadable, *(fault for fault in faults if isinstance(fault, Trouble)))
     left = tuple(path for path in damaged if not _is_removed(path))
-    return Verified(len(entries), sum(entry.size for entry in entries), damaged, left, unreadable)
+    return VerifiedEntries(len(entries), sum(entry.size for entry in entries), damaged, left, unreadable)
 
 
 def _find_fault(entry: KeptEntry) -> str | Trouble | None:
@@ -345,7 +345,7 @@ _OF_ONE_FOLDER = frozenset({errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXI
 """Errors of writing that need not meet the entries of other folders."""
 
 
-class Store:
+class EntryStore:
     """Entries below ``folder``. Without a folder that can be written it gives what is there, and keeps nothing more.
 
     It is pickled as its folder alone: each process finds out for itself.
@@ -359,9 +359,9 @@ class Store:
         self._told: set[bool] = set()
         self._telling = Lock()
 
-    def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
+    def __reduce__(self) -> tuple[type[EntryStore], tuple[Path]]:
         """Let pickle take the folder."""
-        return Store, (self.folder,)
+        return EntryStore, (self.folder,)
 
     def path_of(self, key: bytes) -> Path:
         """Return where the entry of a key is, if there is one."""
@@ -372,7 +372,7 @@ class Store:
         """Return whether there is an entry of a key; its bytes are not looked at."""
         return os.path.exists(self.path_of(key))  # noqa: PTH110 (a path that can't be looked at is no entry)
 
-    def get(self, key: bytes) -> Entry | None:
+    def get(self, key: bytes) -> CacheEntry | None:
         """Return the entry of a key with bytes that have the right hash, none if there is no such entry."""
         path = self.path_of(key)
         try:
@@ -412,7 +412,7 @@ class Store:
         What stands in the way is warned of, unless there was trouble before.
         """
         try:
-            done = prune(self.folder, limit)
+            done = prune_entries(self.folder, limit)
         except InputError as e:
             self._tell(self.folder, e.found)
             return

@@ -100,7 +100,7 @@ _DEVICE: Final = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9¹
 
 
 @lru_cache(maxsize=4096)  # the paths of a tree have the same folders
-def name_fault(name: str) -> str:
+def windows_name_fault(name: str) -> str:
     """Return why Windows refuses a name between two slashes, or changes it; empty for a good one.
 
     The answer completes the sentence "the name ...".
@@ -126,10 +126,10 @@ def _refused_sign(name: str) -> str:
     return next(iter(found), "")
 
 
-def path_fault(path: str) -> str:
+def windows_path_fault(path: str) -> str:
     """Return the first fault of a path's names, each between two slashes, with the name; empty for a good path."""
     for name in path.split("/"):
-        if name not in {".", ".."} and (fault := name_fault(name)):
+        if name not in {".", ".."} and (fault := windows_name_fault(name)):
             return f"{name!r} {fault}"
     return ""
 

@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING, Protocol
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.artifacts.deb import Choice, DebMember, ForeignCode, open_deb
+from rocwheel.artifacts.deb import Alternatives, DebMember, ForeignCode, open_deb
 from rocwheel.artifacts.from_deb import architecture_problems
-from rocwheel.artifacts.import_table import ImportRules, load_table
+from rocwheel.artifacts.import_table import ImportRules, load_import_table
 from rocwheel.artifacts.sdk_names import is_divided
 from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
@@ -427,8 +427,8 @@ class DebFacts(msgspec.Struct, frozen=True):
     name: str
     version: str
     architecture: str
-    depends: tuple[Choice, ...] = ()
-    provides: tuple[Choice, ...] = ()
+    depends: tuple[Alternatives, ...] = ()
+    provides: tuple[Alternatives, ...] = ()
     targets: tuple[TargetId, ...] = ()
     """Those of its code; of a package without code, those that it declares, as Debian's own tool takes them."""
     code: tuple[FileCode, ...] = ()
@@ -437,7 +437,7 @@ class DebFacts(msgspec.Struct, frozen=True):
     """Where its files are installed, without the leading slash."""
     misdeclared: Misdeclared | None = None
     """What it declares, where its code is for other processors."""
-    recommends: tuple[Choice, ...] = ()
+    recommends: tuple[Alternatives, ...] = ()
     """``Recommends`` and ``Suggests``."""
 
     @property
@@ -569,7 +569,7 @@ class _Relations:
     def __init__(self, packages: Sequence[DebFacts]) -> None:
         self._packages = packages
         self._names = {package.name for package in packages}
-        self._rules = ImportRules(load_table("debian.toml"))
+        self._rules = ImportRules(load_import_table("debian.toml"))
 
     def needed(self, package: DebFacts) -> tuple[str, ...]:
         """Return the names of all packages that one needs, and the relations that none of the given ones satisfies."""
@@ -583,7 +583,7 @@ class _Relations:
                 found |= {} if satisfying else dict.fromkeys(self._missing(choice))
         return tuple(sorted(found.keys() - {package.name}))
 
-    def _missing(self, choice: Choice) -> Iterator[str]:
+    def _missing(self, choice: Alternatives) -> Iterator[str]:
         """Yield a relation that no given package satisfies, if it is for ROCm's or for one given in another version."""
         if any(one.package in self._names or self._rules.is_of_rocm(one.package) for one in choice.relations):
             yield str(choice)

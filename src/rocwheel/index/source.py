@@ -33,9 +33,7 @@ from rocwheel.index.upload_times import to_microseconds
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError
 from rocwheel.stores.urls import file_name_at, is_url, is_web_url, parse_url, shown_url, url_below
-from rocwheel.stores.web import LARGEST_PAGE, Page
-from rocwheel.stores.web import read_page as read_web_page
-from rocwheel.stores.web import stream_file as stream_web_file
+from rocwheel.stores.web import LARGEST_PAGE, WebPage, read_web_page, stream_web_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -185,7 +183,7 @@ def read_text(url: str, limit: int = LARGEST_TEXT) -> bytes:
     return data
 
 
-def _sort_out(project: str, answer: Page, page: RawPage) -> ProjectListing:
+def _sort_out(project: str, answer: WebPage, page: RawPage) -> ProjectListing:
     files: dict[str, ListedFile] = {}
     ignored: list[str] = []
     problems: list[RocwheelError] = []
@@ -207,7 +205,7 @@ def _sort_out(project: str, answer: Page, page: RawPage) -> ProjectListing:
     return ProjectListing(project, tuple(files.values()), tuple(ignored), tuple(problems), variants)
 
 
-def _read(url: str) -> Page:
+def _read(url: str) -> WebPage:
     if is_web_url(url):
         return read_web_page(url, accept=_ACCEPT)
     for name, content_type in _PAGES:
@@ -218,11 +216,11 @@ def _read(url: str) -> Page:
             continue
         if len(data) > LARGEST_PAGE:
             raise InputError(shown_url(url), f"has more than {LARGEST_PAGE} bytes", expected="a page of an index")
-        return Page(url, content_type, data)
+        return WebPage(url, content_type, data)
     raise MissingFileError(shown_url(url), "has no page of an index", remedy="Correct the URL.")
 
 
-def _parse(answer: Page) -> RawPage:
+def _parse(answer: WebPage) -> RawPage:
     try:
         if answer.content_type in _JSON_TYPES:
             return read_json_page(answer.data)

@@ -28,7 +28,7 @@ from rocwheel.stores.store import (
     outdated,
     taken,
 )
-from rocwheel.stores.urls import join_url
+from rocwheel.stores.urls import shown_url_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ class FolderStore:
 
     def place(self, name: str) -> str:
         """Return the URL of a file as messages show it."""
-        return join_url(self.url, name)
+        return shown_url_below(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
         """Yield the files in the folder ``prefix`` and below, those that are being written left out.

@@ -46,8 +46,16 @@ from rocwheel.stores.store import (
     retry,
     taken,
 )
-from rocwheel.stores.urls import is_web_url, join_url, parse_url, shown_url, split_user, url_below, without_secrets
-from rocwheel.stores.web import list_pages, opened, read_page, user_remedy
+from rocwheel.stores.urls import (
+    is_web_url,
+    parse_url,
+    shown_url,
+    shown_url_below,
+    split_user,
+    url_below,
+    without_secrets,
+)
+from rocwheel.stores.web import list_pages, open_answer, read_web_page, user_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -327,7 +335,7 @@ class ObjectStore:
 
     def place(self, name: str) -> str:
         """Return the URL of a file as messages show it."""
-        return join_url(self.url, name)
+        return shown_url_below(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
         """Yield the files in the folder ``prefix`` and below, in order of their names."""
@@ -567,13 +575,13 @@ class WebStore(ObjectStore):
 
     def load(self, name: str) -> LoadedFile:
         """Return the bytes of a small file, also where the server doesn't say beforehand how many there are."""
-        page = read_page(url_below(self._base, checked_name(self.url, name)))
+        page = read_web_page(url_below(self._base, checked_name(self.url, name)))
         return LoadedFile(page.data, page.e_tag)
 
     def _ask_why(self, name: str, path: str) -> None:
         """Raise what the server means by its answer, such as where a redirect leads, which obstore doesn't say."""
         del path
-        with opened(url_below(self._base, name), {"Range": "bytes=0-0"}):
+        with open_answer(url_below(self._base, name), {"Range": "bytes=0-0"}):
             pass
 
     def put(

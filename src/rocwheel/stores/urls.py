@@ -236,6 +236,6 @@ def split_user(url: str) -> tuple[str, str]:
     return urlunsplit(parts._replace(netloc=host, fragment="")), header
 
 
-def join_url(base: str, name: str) -> str:
+def shown_url_below(base: str, name: str) -> str:
     """Return the URL of a file below another URL that is shown."""
     return f"{base.rstrip('/')}/{quote(name)}" if name else base

@@ -101,7 +101,7 @@ _USER = "Authorization"
 
 
 @contextmanager
-def opened(url: str, headers: dict[str, str]) -> Iterator[Any]:
+def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
     """Yield the answer to a request, an `http.client.HTTPResponse`.
 
     What goes wrong with it, and with reading it, is raised as a `StoreError`; `InputError` for another kind of URL, and
@@ -209,7 +209,7 @@ _PROGRESS = 1 << 20
 _PARTIAL = 206
 
 
-class Page(msgspec.Struct, frozen=True):
+class WebPage(msgspec.Struct, frozen=True):
     """What a server answered."""
 
     url: str
@@ -220,7 +220,7 @@ class Page(msgspec.Struct, frozen=True):
     e_tag: str | None = None
 
 
-def read_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> Page:
+def read_web_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> WebPage:
     """Return the page at a ``http(s)`` URL, of at most ``limit`` bytes, in a form that ``accept`` has (:rfc:`9110`).
 
     Raises a `StoreError` when it can't be had, also after several attempts; `InputError` for another kind of URL, a
@@ -229,8 +229,8 @@ def read_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> Pa
     return retry(lambda: _read(url, accept, limit))
 
 
-def stream_file(url: str, start: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a file from ``start``; a transfer that ends early is taken up. Raises as `read_page` does.
+def stream_web_file(url: str, start: int = 0) -> Iterator[bytes]:
+    """Yield the bytes of a file from ``start``; a transfer that ends early is taken up. Raises as `read_web_page` does.
 
     Raises `OutdatedError` where the server has another file by then.
     """
@@ -245,8 +245,8 @@ def stream_file(url: str, start: int = 0) -> Iterator[bytes]:
             return
 
 
-def _read(url: str, accept: str, limit: int) -> Page:
-    with opened(url, {"Accept": accept}) as answer:
+def _read(url: str, accept: str, limit: int) -> WebPage:
+    with open_answer(url, {"Accept": accept}) as answer:
         pieces: list[bytes] = []
         size = 0
         for piece in _pieces(answer, url):
@@ -256,7 +256,7 @@ def _read(url: str, accept: str, limit: int) -> Page:
                 found = f"has more than {count(limit, 'byte')}"
                 raise InputError(shown_url(url), found, expected="a page of a package index, or of links")
         end = keep_user(answer.geturl(), url)
-        return Page(end, answer.headers.get_content_type(), b"".join(pieces), answer.headers.get("ETag"))
+        return WebPage(end, answer.headers.get_content_type(), b"".join(pieces), answer.headers.get("ETag"))
 
 
 class _Transfer:
@@ -270,7 +270,7 @@ class _Transfer:
     def attempt(self) -> Iterator[bytes]:
         """Yield what one request brings."""
         headers = {"Range": f"bytes={self.position}-"} if self.position else {}
-        with opened(self._url, headers) as answer:
+        with open_answer(self._url, headers) as answer:
             self._require_same(answer)
             skipped = 0 if answer.status == _PARTIAL else self.position
             for block in _pieces(answer, self._url):
@@ -335,7 +335,7 @@ def _links(base: str, folder: str) -> set[str]:
     """Return the names, below ``base``, that the page of a folder links to and that are below that folder."""
     url = url_below(base, folder)
     try:
-        page = read_page(url)
+        page = read_web_page(url)
     except (MissingFileError, ForbiddenError) as e:
         why = "it is not there" if isinstance(e, MissingFileError) else e.found
         raise UnlistableError(shown_url(url), f"can't be listed: {why}", remedy=_REMEDY) from e
@@ -350,7 +350,7 @@ def _links(base: str, folder: str) -> set[str]:
     return {name for name in linked if all(map(is_file_name, name.rstrip("/").split("/")))}
 
 
-def _below(here: str, page: Page, link: str) -> str:
+def _below(here: str, page: WebPage, link: str) -> str:
     """Return what follows the page's folder in the URL of a link; empty for one that leads elsewhere."""
     try:
         url = _plain(urljoin(page.url, link))

@@ -63,7 +63,7 @@ from rocwheel.wheels.member_compression import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.core.cache import Entry, Store
+    from rocwheel.core.cache import CacheEntry, EntryStore
     from rocwheel.core.patch import FilePatch
     from rocwheel.core.reading import FileRange
     from rocwheel.wheels.content import Content
@@ -158,7 +158,7 @@ class KnownMember(msgspec.Struct, frozen=True):
 class MemberCache:
     """Packs at one level with the help of a store. Members above ``whole_limit`` bytes are packed in blocks."""
 
-    def __init__(self, store: Store, level: int, whole_limit: int) -> None:
+    def __init__(self, store: EntryStore, level: int, whole_limit: int) -> None:
         self._store = store
         self._level = level
         self._whole_limit = whole_limit
@@ -332,5 +332,5 @@ def _encode_note(facts: _Facts) -> bytes:
     return msgspec.msgpack.encode(facts)
 
 
-def _decode(entry: Entry) -> _Facts:
+def _decode(entry: CacheEntry) -> _Facts:
     return msgspec.msgpack.decode(entry.facts, type=_Facts)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor, Future
 
-    from rocwheel.core.cache import Store
+    from rocwheel.core.cache import EntryStore
     from rocwheel.wheels.content import Content, Digest
     from rocwheel.wheels.member_compression import StreamFormat
 
@@ -106,7 +106,7 @@ class Packer:
         progress: Progress = SILENT,
         budget: int = _BUDGET,
         whole_limit: int = WHOLE_LIMIT,
-        kept: Store | None = None,
+        kept: EntryStore | None = None,
     ) -> None:
         self.count = PackedCount()
         """What was delivered so far."""

@@ -29,7 +29,7 @@ from rocwheel.wheels.zip_writer import ZipTime, ZipWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from rocwheel.core.cache import Store
+    from rocwheel.core.cache import EntryStore
     from rocwheel.wheels.content import Content, Digest
     from rocwheel.wheels.member_compression import StreamFormat
     from rocwheel.wheels.zip_reader import ZipMember
@@ -168,7 +168,7 @@ def write_wheels(
     *,
     level: int = WHEEL_LEVEL,
     progress: Progress = SILENT,
-    kept: Store | None = None,
+    kept: EntryStore | None = None,
     is_hashed: bool = False,
 ) -> Iterator[WheelPacker]:
     """Yield a packer of wheels; at the end of the block they are whole, and have their names.

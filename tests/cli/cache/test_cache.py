@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.core.cache import Store
+from rocwheel.core.cache import EntryStore
 from tests.support.command_line import as_user, needs_setpriv
 from tests.support.wheels import make_wheel
 
@@ -28,7 +28,7 @@ SIZE = 92 + 10_000
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return three entries of a cache, the least recently used first."""
     monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path))
-    store, paths = Store(tmp_path / "packed"), []
+    store, paths = EntryStore(tmp_path / "packed"), []
     for number in range(3):
         key = hashlib.sha256(b"%d" % number).digest()
         store.put(key, b"", bytes(10_000))

@@ -13,7 +13,7 @@ from trials.fuzz.harness import require
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.artifacts.deb import Choice
+    from rocwheel.artifacts.deb import Alternatives
 
 __all__ = ["compare_order", "compare_relations"]
 
@@ -39,7 +39,7 @@ def compare_order(order: int, one: str, other: str) -> None:
     require(order == theirs, f"the order of {one!r} and {other!r} is {order}, python-debian has {theirs}")
 
 
-def compare_relations(choices: Iterable[Choice], field: str) -> None:
+def compare_relations(choices: Iterable[Alternatives], field: str) -> None:
     """Require that a field of relations, if it is one by the policy, has the packages and versions of python-debian."""
     if len(field) > _LONGEST or not _FIELD.fullmatch(field):
         return

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.archives import read_archive
+from rocwheel.artifacts.archives import read_artifact_archive
 from rocwheel.artifacts.artifact import ArtifactName
 from rocwheel.artifacts.deb import open_deb
 from rocwheel.binary.bundles.device_code import iter_ar_members
@@ -105,7 +105,7 @@ def _tar_member(member: DebMember) -> TarMember:
 def _artifact(data: bytes) -> None:
     with open_temporary() as tar:
         tar.write(data)
-        artifact = read_archive(on_disk(b"", "input.tar"), _NAME, tar)
+        artifact = read_artifact_archive(on_disk(b"", "input.tar"), _NAME, tar)
         for member in artifact.members:
             _require_inside(member.path)
     _compare_tar(data, {member.path for member in artifact.members})

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.deb import parse_control
 from rocwheel.artifacts.from_prefix import Sign, check_one_release, library_signs, stated_signs
-from rocwheel.artifacts.import_table import TextEdit, edited_bytes, load_table
-from rocwheel.artifacts.importer import checked_files
+from rocwheel.artifacts.import_table import TextEdit, edited_bytes, load_import_table
+from rocwheel.artifacts.importer import cmake_checked_files
 from rocwheel.core.errors import InputError
 from rocwheel.environment.coherence import parse_gpu_field
 from rocwheel.targets.spelling import debian_field
@@ -111,7 +111,7 @@ def _compare_series(root: Path, stated: list[Sign], libraries: list[Sign]) -> No
 
 def _cmake_checks(data: bytes) -> None:
     """Take an input as a file of CMake and as names, parted by NUL, that such a file checks for."""
-    for path in checked_files(_CMAKE, data):
+    for path in cmake_checked_files(_CMAKE, data):
         require(not path.startswith("/"), f"{path} is outside of the prefix")
     names = [name for name in data.split(b"\0") if name and b'"' not in name]
     given = b" ".join(b'"${_IMPORT_PREFIX}/%s"' % name for name in names)
@@ -120,10 +120,10 @@ def _cmake_checks(data: bytes) -> None:
     ):
         text = b"list(APPEND %s_hip::host %s )\n" % (spelled, given)
         for place in ("lib", "lib64", "share"):
-            found = checked_files(f"{folder}{place}/cmake/hip/hip-targets-release.cmake", text)
+            found = cmake_checked_files(f"{folder}{place}/cmake/hip/hip-targets-release.cmake", text)
             expected = [posixpath.normpath(f"./{folder}{os.fsdecode(name)}") for name in names]
             require(found == expected, f"{found}, not {expected}")
-    require(checked_files("usr/include/hip-targets.cmake", text) == [], "it is not where packages of CMake are")
+    require(cmake_checked_files("usr/include/hip-targets.cmake", text) == [], "it is not where packages of CMake are")
 
 
 def _gpu_field(data: bytes) -> None:
@@ -160,7 +160,7 @@ def _text_edits(data: bytes) -> None:
 
 @cache
 def _edits() -> list[TextEdit]:
-    return list(map(TextEdit, load_table("debian.toml").edit))
+    return list(map(TextEdit, load_import_table("debian.toml").edit))
 
 
 def _replaced(text: str, find: str) -> str | None:

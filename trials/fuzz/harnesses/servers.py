@@ -18,7 +18,7 @@ from rocwheel.index.uploads import Layout
 from rocwheel.stores import web
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.store import checked_name
-from rocwheel.stores.web import Page, list_pages
+from rocwheel.stores.web import WebPage, list_pages
 from trials.fuzz.harness import Harness, require
 from trials.fuzz.seeds.files import folder_on_disk
 
@@ -63,7 +63,7 @@ def _page(links: Iterable[str]) -> bytes:
 
 def _listed(pages: Mapping[str, bytes]) -> list[str]:
     """Return the names below the base, by pages of these addresses; all others are empty."""
-    with patch.object(web, "read_page", lambda url: Page(url, "text/html", pages.get(url, b""))):
+    with patch.object(web, "read_web_page", lambda url: WebPage(url, "text/html", pages.get(url, b""))):
         return [file.name for file in list_pages(_BASE, "")]
 
 

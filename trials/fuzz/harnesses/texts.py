@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from rocwheel.artifacts.artifact import ArtifactName, format_manifest, parse_manifest
+from rocwheel.artifacts.artifact import ArtifactName, format_stages, parse_stages
 from rocwheel.artifacts.deb import compare_versions, parse_choices
 from rocwheel.artifacts.fetching import parse_checksums
-from rocwheel.artifacts.import_table import load_table
+from rocwheel.artifacts.import_table import load_import_table
 from rocwheel.artifacts.sdk_files import SdkManifest, declared_targets, with_declared_targets
 from rocwheel.artifacts.shards import unite_maps
 from rocwheel.audit.report_files import read_baseline
@@ -35,8 +35,8 @@ _BRACKETS = b"[" * 60000
 
 
 def _manifest(data: bytes) -> None:
-    stages = parse_manifest(data, "input")
-    require(parse_manifest(format_manifest(stages), "again") == stages, "other folders than were written")
+    stages = parse_stages(data, "input")
+    require(parse_stages(format_stages(stages), "again") == stages, "other folders than were written")
 
 
 def _sdk_manifest(data: bytes) -> None:
@@ -59,7 +59,7 @@ def _recipe(data: bytes) -> None:
 
 
 def _import_table(data: bytes) -> None:
-    load_table(on_disk(data, "table.toml"))
+    load_import_table(on_disk(data, "table.toml"))
 
 
 def _checksums(data: bytes) -> None:

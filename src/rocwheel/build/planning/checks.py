@@ -21,9 +21,9 @@ from rocwheel.core.names import (
     SHORTEST_SITE,
     find_case_clashes,
     fold_case,
-    path_fault,
     path_length,
     room_above,
+    windows_path_fault,
 )
 from rocwheel.environment.known_libraries import DllKind, allowed_libraries, gnu_import_libraries, kind_of_dll
 from rocwheel.targets.catalog import is_family, targets_of
@@ -177,7 +177,7 @@ def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError
         groups[wheel.folder] |= dict.fromkeys(_installed_paths(wheel))
     shared = groups.pop("", {})
     for path in dict.fromkeys(path for paths in (shared, *groups.values()) for path in paths):
-        if fault := path_fault(path):
+        if fault := windows_path_fault(path):
             yield InputError(path, fault, expected="names that Windows takes", remedy=_RENAME)
         if room_above(path) < SHORTEST_SITE:
             found = f"is a path of {count(path_length(path), 'character')}"

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.core.messages import count
-from rocwheel.core.names import LONGEST_PATH, SHORTEST_SITE, find_case_clashes, path_fault, path_length, room_above
+from rocwheel.core.names import (
+    LONGEST_PATH,
+    SHORTEST_SITE,
+    find_case_clashes,
+    path_length,
+    room_above,
+    windows_path_fault,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +30,7 @@ _PACKAGE_FOLDER = "_rocm_sdk_libraries/"
 
 def _refused(subject: Subject) -> Iterator[Evidence]:
     for path, file in _audited(subject):
-        if not (fault := path_fault(path)):
+        if not (fault := windows_path_fault(path)):
             continue
         if path == file.path:
             yield Evidence(file.source, f"can't be installed: {fault}")
