@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, header_processor, known_processors
+from rocwheel.binary.code_objects import CodePlace, DeviceCodeError, header_processor, known_processors, processor_of
 from rocwheel.binary.elf.header import HEADER_SIZE
 from rocwheel.core.compression import MOST_EXPANDED, open_xz
 from rocwheel.core.messages import quoted
@@ -99,7 +99,9 @@ def _read(path: Path, name: str) -> set[str]:
                 database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
             tables = {row[0] for row in database.execute(_ORDINARY)} & {"cache_v1", "kern_db"}
             _require_stored(database, tables, name)
-            found = set(_rocfft(database)) if "cache_v1" in tables else set()
+            query = "SELECT DISTINCT substr(arch, 1, 64) FROM cache_v1"
+            rows = database.execute(query) if "cache_v1" in tables else ()
+            found = {processor_of(str(arch)) for (arch,) in rows}
             return found | set(_miopen(database, name)) if "kern_db" in tables else found
     except MemoryError:
         # Of a record whose size is a lie SQLite says so before it allocates anything; values that are read are stored
@@ -120,11 +122,6 @@ def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: s
         if hidden:
             why = f"a table {table} whose column {quoted(str(hidden[0]))} is generated or hidden"
             raise DeviceCodeError(CodePlace(name), why, expected="columns that are stored")
-
-
-def _rocfft(database: sqlite3.Connection) -> Iterator[str]:
-    for (arch,) in database.execute("SELECT DISTINCT substr(arch, 1, 64) FROM cache_v1"):
-        yield str(arch).partition(":")[0]
 
 
 def _miopen(database: sqlite3.Connection, name: str) -> Iterator[str]:
@@ -267,7 +264,6 @@ TABLE_SUFFIXES = (".dat", _PACKED)
 _PREDICATE = re.compile(rb"\xa9Processor\xa5value[\xa0-\xbf](gfx[0-9a-z]+(?:-[0-9a-z]+)*)")
 _LONGEST_PREDICATE = 64
 """More bytes than a predicate has."""
-"""How many bytes of a table are looked at."""
 _BLOCK = 1 << 20
 
 

@@ -121,9 +121,14 @@ def read_image(source: ElfBytes) -> ElfImage:
     segments = read_segments(source, header)
     sections = read_section_table(source, header)
     _check_kind(source, header, segments, sections)
-    _check_tables(source, sections)
+    # All symbols are searched for each dynamic section, of which the gABI allows one.
+    for kind, what in _SINGLE.items():
+        if (number := sum(section.type == kind for section in sections)) > _MOST_OF_A_KIND:
+            raise ElfError(source.name, f"{number} {what}", expected="one, as in every file that is linked")
     require_loadable(source, header, segments)
-    dynamic = _read_dynamic(source, segments)
+    dynamic = read_dynamic(source, segments)
+    if dynamic is None:
+        raise _no_dynamic_section(source)
     strings = read_string_table(source, segments, dynamic)
     _check_loader(source, dynamic, strings)
     image = ElfImage(header, segments, sections, dynamic, strings, _find_strings_section(sections, strings))
@@ -131,14 +136,6 @@ def read_image(source: ElfBytes) -> ElfImage:
         raise ElfError(source.name, "a run path that begins outside the dynamic string table")
     _check_apart(source, image)
     return image
-
-
-def _read_dynamic(source: ElfBytes, segments: tuple[Segment, ...]) -> DynamicTable:
-    """Return the dynamic section; raise `ElfError` where there is none."""
-    dynamic = read_dynamic(source, segments)
-    if dynamic is None:
-        raise _no_dynamic_section(source)
-    return dynamic
 
 
 def _check_apart(source: ElfBytes, image: ElfImage) -> None:
@@ -167,13 +164,6 @@ def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], s
         raise _no_dynamic_section(source)
     if is_detached_debug(sections) and not names_tables(source, segments):
         raise ElfError(source.name, "debug information split off a program", expected="the program itself")
-
-
-def _check_tables(source: ElfBytes, sections: Sequence[ElfSection]) -> None:
-    """Refuse many sections of a kind of which the gABI allows one: all symbols are searched for each dynamic one."""
-    for kind, what in _SINGLE.items():
-        if (number := sum(section.type == kind for section in sections)) > _MOST_OF_A_KIND:
-            raise ElfError(source.name, f"{number} {what}", expected="one, as in every file that is linked")
 
 
 def _check_loader(source: ElfBytes, dynamic: DynamicTable, strings: StringTable) -> None:
@@ -215,7 +205,7 @@ def find_relocation_reach(source: ElfBytes, image: ElfImage) -> int:
     read-only segment that begins there would count as text that is relocated.
     """
     symbols = SymbolReader(image.dynamic_file(source))
-    sizes = list(symbols.sizes())
+    sizes = [fields[5] for fields in symbols.symbols()]
     return max(
         (address + sizes[symbol] for address, symbol in _relocations(source, image) if symbol < len(sizes)), default=0
     )
@@ -451,7 +441,7 @@ def _string_offsets(source: ElfBytes, image: ElfImage) -> Iterator[int]:
         (value for tag, value in image.dynamic.entries if tag in _STRING_TAGS),
         chain.from_iterable(versions.need_offsets()),
         versions.parent_offsets(),
-        SymbolReader(file).name_offsets(),
+        (fields[0] for fields in SymbolReader(file).symbols()),
     )
 
 
@@ -632,18 +622,20 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     text = _encode(value, name)
     with viewing(data) as view:
         source = ElfBytes(view, name)
-        image = _realigned(read_image(source))
+        image = read_image(source)
+        # Segments as every glibc maps them, as far as that is possible and glibc maps them.
+        is_program = is_program_only(image.header.type, image.segments, image.dynamic)
+        image = msgspec.structs.replace(image, segments=realigned(image.segments, is_program=is_program))
         if text and image.is_static:
-            raise _static(name)
+            raise ElfError(
+                name,
+                "a static program, which searches for no libraries, and which glibc ends at once if it has a run path",
+                expected="a shared library or a dynamically linked program",
+                remedy="Leave it as it is; an empty value removes the run path that it may have.",
+            )
         if _is_set(source, image, value, tag):
             return _with_entries(PatchWriter(source), source, image, image.dynamic.entries)
         return _plan(source, image, text, tag)
-
-
-def _realigned(image: ElfImage) -> ElfImage:
-    """Return the image with segments that every glibc maps, as far as that is possible and glibc maps them."""
-    is_program = is_program_only(image.header.type, image.segments, image.dynamic)
-    return msgspec.structs.replace(image, segments=realigned(image.segments, is_program=is_program))
 
 
 def _encode(value: str, name: str) -> bytes:
@@ -654,15 +646,6 @@ def _encode(value: str, name: str) -> bytes:
     if b"\0" in text:
         raise ElfError(name, f"the run path {value!r} was asked for", expected="one without zero bytes")
     return text
-
-
-def _static(name: str) -> ElfError:
-    return ElfError(
-        name,
-        "a static program, which searches for no libraries, and which glibc ends at once if it has a run path",
-        expected="a shared library or a dynamically linked program",
-        remedy="Leave it as it is; an empty value removes the run path that it may have.",
-    )
 
 
 def _is_set(source: ElfBytes, image: ElfImage, value: str, tag: RunpathTag) -> bool:
@@ -678,7 +661,10 @@ def _plan(source: ElfBytes, image: ElfImage, text: bytes, tag: RunpathTag) -> Fi
     if not text:
         return _with_entries(writer, source, image, _without_run_path(image.dynamic.entries))
     placement = place_string(source, image, text)
-    entries = _with_run_path(image.dynamic.entries, (RUN_PATH_TAGS[tag], placement.offset))
+    # The entry goes where the first of a run path stands, else to the end.
+    old, wanted = image.dynamic.entries, (RUN_PATH_TAGS[tag], placement.offset)
+    position = next((index for index, (one, _) in enumerate(old) if one in RUN_PATH_TAGS.values()), len(old))
+    entries = [*old[:position], wanted, *_without_run_path(old[position:])]
     tables = choose_tables(source, image, placement.table_size, len(entries))
     write_string(writer, source, image, tables, placement)
     write_tables(writer, source, image, tables, entries)
@@ -695,9 +681,3 @@ def _with_entries(
 
 def _without_run_path(entries: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return [entry for entry in entries if entry[0] not in RUN_PATH_TAGS.values()]
-
-
-def _with_run_path(entries: Sequence[tuple[int, int]], wanted: tuple[int, int]) -> list[tuple[int, int]]:
-    """Put the wanted entry where the first run path entry stands, else at the end."""
-    position = next((index for index, (tag, _) in enumerate(entries) if tag in RUN_PATH_TAGS.values()), len(entries))
-    return [*entries[:position], wanted, *_without_run_path(entries[position:])]

@@ -19,10 +19,9 @@ from rocwheel.core.reading import FileRange, load, release_pages
 from rocwheel.device.kpack_code import find_inconsistencies, open_kpack_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from rocwheel.binary.bundles.compressed import CompressedBundle
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects import CodeObject
@@ -144,44 +143,30 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Whether damage within a code object is an error, rather than a problem to report."""
 
 
-class PayloadFacts(msgspec.Struct, frozen=True):
-    """Facts of the entries of a bundle, all of them, in their order.
+def _read_payloads(
+    view: Data, bundle: Bundle, look: Look
+) -> tuple[Sequence[int | None], Sequence[int | None], Sequence[str]]:
+    """Return how many bytes of the file each entry of ``bundle`` takes, how many kernels it has, and problems.
 
-    ``stored`` are the bytes that each takes in the file, ``kernels`` how many it has; none where nobody looked, and for
-    payloads that are not code objects.
-    """
-
-    stored: tuple[int | None, ...]
-    kernels: tuple[int | None, ...]
-    problems: tuple[str, ...] = ()
-
-
-def read_payload_facts(view: Data, bundle: Bundle, look: Look) -> PayloadFacts:
-    """Look into the payloads of ``bundle``, which is in ``view``.
-
-    Those of a compressed one are read only when ``look`` is deep, and when it decompresses to no more than its limit.
-    Raises `InputError` for damaged payloads.
+    None where nobody looked, and for payloads that are not code objects. Those of a compressed bundle are read only
+    when ``look`` is deep, and when it decompresses to no more than its limit. Raises `InputError` for damaged payloads.
     """
     unknown = (None,) * len(bundle.plain.entries)
     if bundle.compressed is None:
-        kernels, problems = _look_into(view, bundle, strict=look.strict)
-        return PayloadFacts(tuple(entry.size for entry in bundle.plain.entries), kernels, tuple(problems))
+        return tuple(entry.size for entry in bundle.plain.entries), *_look_into(view, bundle, strict=look.strict)
     if not look.deep:
-        return PayloadFacts(unknown, unknown)
+        return unknown, unknown, ()
     if bundle.raw_size > look.limit:
         found = f"it holds {count(bundle.raw_size, 'byte')} and was not read: at most {look.limit} bytes are"
-        return PayloadFacts(unknown, unknown, (f"{bundle.place}: {found}",))
+        return unknown, unknown, (f"{bundle.place}: {found}",)
     kernels, problems = _look_into(view, bundle, strict=look.strict)
     if (offset := find_inner_magic(view[bundle.start : bundle.stop])) is not None:
         found = (
             f"its payload has the bytes {COMPRESSED_MAGIC.decode()} at {offset:#x}, where some readers begin another"
         )
         problems.append(f"{bundle.place}: {found} bundle; device compress writes it without them")
-    return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))
-
-
-def _measure(view: Data, bundle: Bundle, compressed: CompressedBundle) -> tuple[int, ...]:
-    return tuple(measure_entries(view[bundle.start :], compressed, bundle.plain, place=bundle.place))
+    stored = measure_entries(view[bundle.start :], bundle.compressed, bundle.plain, place=bundle.place)
+    return stored, kernels, problems
 
 
 def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int | None, ...], list[str]]:
@@ -383,7 +368,11 @@ def _read_archive(data: Data, name: str, look: Look, depth: int) -> DeviceFacts 
     wrappers = 0
     for member in iter_ar_members(data, name=name, depth=depth):
         content = data[member.offset : member.offset + member.size]
-        facts = _read_member(content, f"{name}({member.name})", look, depth + 1)
+        label = f"{name}({member.name})"
+        if is_ar_archive(content):
+            facts = _read_archive(content, label, look, depth + 1)
+        else:
+            facts = read_device_facts(content, name=label, look=look)
         if facts is None:
             continue
         for bundle in facts.bundles:
@@ -397,12 +386,6 @@ def _read_archive(data: Data, name: str, look: Look, depth: int) -> DeviceFacts 
     return DeviceFacts(
         container="archive", wrappers=wrappers, bundles=tuple(bundles), entries=tuple(entries), problems=tuple(problems)
     )
-
-
-def _read_member(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
-    if is_ar_archive(data):
-        return _read_archive(data, name, look, depth)
-    return read_device_facts(data, name=name, look=look)
 
 
 def _read_images(data: Data, name: str) -> DeviceFacts | None:
@@ -448,10 +431,10 @@ def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[
         yield f"{place}: {count(rest, 'byte')} after the compressed bundle{refusal}"
 
 
-def _bundle_facts(view: Data, bundle: Bundle, look: Look) -> tuple[BundleFacts, tuple[str, ...]]:
-    payloads = read_payload_facts(view, bundle, look)
+def _bundle_facts(view: Data, bundle: Bundle, look: Look) -> tuple[BundleFacts, Sequence[str]]:
+    stored_sizes, kernel_counts, problems = _read_payloads(view, bundle, look)
     entries, hosts = [], []
-    for entry, stored, kernels in zip(bundle.plain.entries, payloads.stored, payloads.kernels, strict=True):
+    for entry, stored, kernels in zip(bundle.plain.entries, stored_sizes, kernel_counts, strict=True):
         if entry.id.is_host:
             hosts.append(EntryFacts(entry.spelling, _HOST, entry.size, stored))
         else:
@@ -466,4 +449,4 @@ def _bundle_facts(view: Data, bundle: Bundle, look: Look) -> tuple[BundleFacts, 
         hosts=tuple(hosts),
         entries=tuple(entries),
     )
-    return facts, payloads.problems
+    return facts, problems

@@ -36,7 +36,7 @@ from rocwheel.wheels.binaries import Binary, find_all_binaries, is_wheel
 from rocwheel.wheels.zip_directory import outside_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.bundles.plain import BundleEntry
@@ -130,24 +130,6 @@ def require_archives(name: str, code: KpackCode) -> None:
         raise InputError(name, found, remedy="Install the device package for the GPU beside it.")
 
 
-def choose_stored(
-    name: str, units: Sequence[CodeUnit], targets: Sequence[TargetId], rule: MatchRule
-) -> tuple[dict[int, tuple[StoredCode, ...]], list[DeviceCodeError]]:
-    """Return the code of each unit, by its number, for ``targets`` (all, if there are none), and what is missing.
-
-    A code object under several targets comes once, under the least specific of them.
-    """
-    chosen: dict[int, tuple[StoredCode, ...]] = {}
-    problems: list[DeviceCodeError] = []
-    for number, unit in enumerate(units):
-        found = {target: _choose(unit, target, rule) for target in targets}
-        codes = each_once(stored for stored in (found.values() if targets else unit.codes) if stored)
-        if codes:
-            chosen[number] = codes
-        problems += [_missing_stored(name, unit, target, rule) for target, stored in found.items() if stored is None]
-    return chosen, problems
-
-
 def _choose(unit: CodeUnit, wanted: TargetId, rule: MatchRule) -> StoredCode | None:
     targets = list(map(_target, unit.codes))
     if rule is MatchRule.EXACT:
@@ -214,9 +196,19 @@ class CodeChoice:
         return chosen
 
     def choose_stored(self, name: str, kpack: KpackCode) -> dict[int, tuple[StoredCode, ...]]:
-        """Return the code of each unit of an archive or a split library, as `choose` does for bundles."""
+        """Return the code of each unit of an archive or a split library, by its number, as `choose` does for bundles.
+
+        A code object under several targets comes once, under the least specific of them.
+        """
         self.has_code = self.has_code or any(unit.codes for unit in kpack.units)
-        chosen, problems = choose_stored(name, kpack.units, self.targets, self.rule)
+        chosen: dict[int, tuple[StoredCode, ...]] = {}
+        problems: list[DeviceCodeError] = []
+        for number, unit in enumerate(kpack.units):
+            found = {target: _choose(unit, target, self.rule) for target in self.targets}
+            codes = each_once(stored for stored in (found.values() if self.targets else unit.codes) if stored)
+            if codes:
+                chosen[number] = codes
+            problems += [_missing_stored(name, unit, one, self.rule) for one, stored in found.items() if stored is None]
         self._settle(name, problems, is_any_chosen=bool(chosen))
         return chosen
 
@@ -276,7 +268,10 @@ def extract_code(
     """
     choosing = CodeChoice(targets, rule, allow_missing=allow_missing)
     paths = [sources] if isinstance(sources, Path) else [*sources]
-    binaries = _archives_last(find_all_binaries(paths))
+    # Archives come behind the libraries whose code they hold.
+    binaries = sorted(
+        find_all_binaries(paths), key=lambda found: not isinstance(found, InputError) and is_named_archive(found)
+    )
     source = paths[0]
     with staging(dest_dir, source.name) as folder:
         writer = _Writer(folder, limit, GivenArchives(binaries), accept_wrong_hash=accept_wrong_hash)
@@ -287,11 +282,6 @@ def extract_code(
         if not any(codes):
             raise_all(str(source), choosing.passed_over)
         return placed([code for group in codes for code in group], folder, dest_dir)
-
-
-def _archives_last(binaries: Iterable[Binary | InputError]) -> list[Binary | InputError]:
-    """Return archives behind the libraries whose code they hold."""
-    return sorted(binaries, key=lambda found: not isinstance(found, InputError) and is_named_archive(found))
 
 
 def _no_code(source: Path) -> InputError:
@@ -344,7 +334,9 @@ class _Writer:
 
     def _write_stored(self, stem: Path, found: Binary, kpack: KpackCode, choosing: CodeChoice) -> list[ExtractedCode]:
         if kpack.is_library:
-            self._note(kpack)
+            binaries = {unit.key.rpartition("#")[0] for unit in kpack.units}
+            for archive in kpack.archives:
+                self._followed.setdefault(str(Path(archive.name).resolve()), set()).update(binaries)
             attempt_all(lambda code: require_archives(found.name, code), [kpack], self.unfollowed)
             if not found.place:
                 raise_all(found.name, self.unfollowed)
@@ -355,11 +347,6 @@ class _Writer:
         return [
             write_stored(stem, number, stored, limit=self.limit) for number, group in chosen.items() for stored in group
         ]
-
-    def _note(self, library: KpackCode) -> None:
-        binaries = {unit.key.rpartition("#")[0] for unit in library.units}
-        for archive in library.archives:
-            self._followed.setdefault(str(Path(archive.name).resolve()), set()).update(binaries)
 
     def _is_followed(self, code: KpackCode) -> bool:
         """Return whether an archive holds only what libraries have led to."""

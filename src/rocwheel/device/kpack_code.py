@@ -286,7 +286,12 @@ def open_kpack_code(
     archive that can't be read is among the problems of a library. Raises `InputError` for a damaged archive or library.
     """
     if is_kpack(data):
-        yield kpack_archive_code(data, read_archive(data, name=name))
+        archive = read_archive(data, name=name)
+        codes: dict[str, list[StoredCode]] = defaultdict(list)
+        for entry in archive.entries:
+            codes[entry.key].append(StoredCode(data, archive, entry))
+        units = tuple(CodeUnit(key, _in_order(found), (archive.name,)) for key, found in codes.items())
+        yield KpackCode(units, (archive,), problems=archive.problems)
         return
     split = find_split_library(data, name=name)
     if split is None:
@@ -294,16 +299,6 @@ def open_kpack_code(
         return
     with ExitStack() as stack:
         yield _follow(split.units, _Opener(folder, beside, stack))
-
-
-def kpack_archive_code(data: Data, archive: KpackArchive) -> KpackCode:
-    """Return the code of one archive, whose bytes are ``data``."""
-    keys = dict.fromkeys(entry.key for entry in archive.entries)
-    codes: dict[str, list[StoredCode]] = {key: [] for key in keys}
-    for entry in archive.entries:
-        codes[entry.key].append(StoredCode(data, archive, entry))
-    units = tuple(CodeUnit(key, _in_order(found), (archive.name,)) for key, found in codes.items())
-    return KpackCode(units, (archive,), problems=archive.problems)
 
 
 def _follow(wrappers: Sequence[SplitUnit], opener: _Opener) -> KpackCode:

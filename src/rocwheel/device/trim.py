@@ -62,8 +62,8 @@ from rocwheel.device.trim_space import PAGE, BundleMove, cut_segment, pack_bundl
 from rocwheel.device.trim_static import (
     is_object_file,
     plan_object_trim,
+    read_trimmable_object,
     require_trimmable_archive,
-    require_trimmable_object,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def require_trimmable(data: Data, *, name: str) -> None:
         require_trimmable_archive(data, name=name)
         return
     if fat is not None and is_object_file(data, name=name):
-        require_trimmable_object(data, fat)
+        read_trimmable_object(data, fat)
         return
     library = read_fat_library(data, name=name)
     cut_segment((library.segments, library.sections), library.holder, (library.start, library.stop), name=name)

@@ -146,7 +146,9 @@ def cut_segment(
         ended = msgspec.structs.replace(holder, file_size=size, memory_size=holder.memory_size if has_bss else size)
         return SegmentCut(_replaced(segments, {holder: ended}))
     ended = msgspec.structs.replace(holder, file_size=size, memory_size=size)
-    rest = holder.behind(_first_section(sections, stop, holder.end))
+    # The bytes before the first section behind the cut are padding.
+    offsets = (section.offset for section in sections if section.flags & SHF_ALLOC)
+    rest = holder.behind(min((offset for offset in offsets if stop <= offset < holder.end), default=stop))
     spare = next((segment for segment in segments if segment.type in spares), None)
     if spare is not None:
         return SegmentCut(_with_rest([segment for segment in segments if segment is not spare], holder, (ended, rest)))
@@ -167,12 +169,6 @@ def _with_rest(kept: Sequence[Segment], holder: Segment, parts: tuple[Segment, S
 
 def _replaced(segments: Sequence[Segment], new: dict[Segment, Segment]) -> tuple[Segment, ...]:
     return tuple(new.get(segment, segment) for segment in segments)
-
-
-def _first_section(sections: Sequence[ElfSection], start: int, stop: int) -> int:
-    """Return where the first section of a range begins: the bytes before it are padding."""
-    offsets = (section.offset for section in sections if section.flags & SHF_ALLOC)
-    return min((offset for offset in offsets if start <= offset < stop), default=start)
 
 
 def _join(

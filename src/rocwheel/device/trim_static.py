@@ -75,11 +75,6 @@ def is_object_file(data: Data, *, name: str) -> bool:
     return is_elf64(data) and read_header(ElfBytes(data, name)).type == ET_REL
 
 
-def require_trimmable_object(data: Data, fat: FatBinary) -> None:
-    """Check that free space can be taken out of the object file ``data``; raise as `plan_object_trim` does."""
-    _read_object(data, fat)
-
-
 def require_trimmable_archive(data: Data, *, name: str) -> None:
     """Check, before any work on its bundles, that free space can be taken out of the static library ``data``.
 
@@ -110,7 +105,7 @@ def _require_trimmable_member(data: Data, name: str) -> None:
         raise NotTrimmableError(
             CodePlace(name), "device code in another file than an ELF object", expected="ELF objects"
         )
-    _read_object(data, fat)
+    read_trimmable_object(data, fat)
 
 
 def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
@@ -121,7 +116,7 @@ def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange] =
     """
     fat = read_fat_binary(data, name=name)
     assert fat is not None, "changes are of its bundles"
-    file = _read_object(data, fat)
+    file = read_trimmable_object(data, fat)
     bundles = tuple(fat.iter_bundles(data))
     made = {change.bundle.start: change for change in changes}
     last = bundles[-1]
@@ -140,7 +135,8 @@ def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange] =
     return FilePatch(len(data) - gain, (*content, *padding, *moved.iter_moved(len(data)))).then(edits)
 
 
-def _read_object(data: Data, fat: FatBinary) -> _ObjectFile:
+def read_trimmable_object(data: Data, fat: FatBinary) -> _ObjectFile:
+    """Read the object file ``data``; raise as `plan_object_trim` does where free space can't be taken out of it."""
     source = ElfBytes(data, fat.name)
     header = read_header(source)
     sections = read_section_table(source, header)

@@ -18,6 +18,7 @@ import hashlib
 import io
 import struct
 import zlib
+from contextlib import suppress
 from enum import IntEnum
 from typing import IO, TYPE_CHECKING
 
@@ -112,11 +113,6 @@ class Method(IntEnum):
 
     ZLIB = 0
     ZSTD = 1
-
-
-def zstd_content_size(payload: Data) -> int | None:
-    """Return the content size that the header of a zstd frame states; raises `zstd.ZstdError`."""
-    return zstd.get_frame_info(load(payload[:_ZSTD_HEADER_LIMIT])).decompressed_size
 
 
 def iter_payload(payload: Data, method: Method, block: int) -> Generator[bytes, None, int]:
@@ -290,7 +286,10 @@ def read_compressed_bundle(data: Data, *, place: CodePlace) -> CompressedBundle:
             remedy="The file may be truncated.",
         )
     if version == 2 and method is Method.ZSTD:
-        raw_size = _unwrap_raw_size(raw_size, data[start:size])
+        actual: int | None = None
+        with suppress(*PAYLOAD_ERRORS):
+            actual = zstd.get_frame_info(load(data[start:size][:_ZSTD_HEADER_LIMIT])).decompressed_size
+        raw_size = actual if actual is not None and actual % (1 << 32) == raw_size else raw_size
     return CompressedBundle(version, method, start, size, raw_size, fields[-1])
 
 
@@ -320,14 +319,6 @@ def _measure_payload(payload: Data, method: Method, raw_size: int, place: CodePl
     except PAYLOAD_ERRORS as e:
         raise bad_payload(place, e) from e
     raise too_large(place, raw_size)
-
-
-def _unwrap_raw_size(declared: int, payload: Data) -> int:
-    try:
-        actual = zstd_content_size(payload)
-    except PAYLOAD_ERRORS:
-        return declared
-    return actual if actual is not None and actual % (1 << 32) == declared else declared
 
 
 def bad_payload(place: CodePlace, error: Exception) -> DeviceCodeError:
@@ -418,16 +409,10 @@ def _iter_checked(data: Data, bundle: CompressedBundle, place: CodePlace, *, blo
         raise DeviceCodeError(
             place, f"decompresses to {count(produced, 'byte')}", expected=f"{bundle.raw_size}, as its header declares"
         )
-    _check_end(bundle, place, len(payload) - consumed)
-
-
-def _check_end(bundle: CompressedBundle, place: CodePlace, left: int) -> None:
-    """Raise for a payload that ends before the declared total size."""
-    if left:
-        rest = count(left, "byte")
+    if left := len(payload) - consumed:
         raise DeviceCodeError(
             place,
-            f"its payload ends {rest} before the declared total size of {bundle.size}",
+            f"its payload ends {count(left, 'byte')} before the declared total size of {bundle.size}",
             remedy="Readers of LLVM 22 and earlier refuse such a bundle.",
         )
 

@@ -130,7 +130,7 @@ def _tables(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[ElfSec
             found = f"tables of symbols and relocations of more than {_MOST_OVERLAP * source.size} bytes"
             raise ElfError(source.name, found, expected="tables apart from one another")
         if table.type == SHT_RELR:
-            pointers += _count_relr(source, table)
+            pointers += sum(word.bit_count() - 1 if word & 1 else 1 for word in _relr_words(source, table))
         if pointers * _POINTER.size > source.size:
             found = f"RELR tables of {pointers} pointers or more in {source.size} bytes"
             raise ElfError(source.name, found, expected="each pointer once, and in the file")
@@ -189,7 +189,9 @@ def iter_addresses(
         elif table.type == SHT_RELR:
             for address in _iter_relr(source, table):
                 position, _ = find_offset(source, loaded, address, "a relocated pointer")
-                yield from _if_in(target, _read_in_place(source, position))
+                pointer = _read_in_place(source, position)
+                if target.address <= pointer.target < target.address + target.size:
+                    yield pointer
 
 
 def _few_loaded(source: ElfBytes, segments: Sequence[Segment]) -> Sequence[Segment]:
@@ -208,10 +210,6 @@ def iter_relocated(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator
             yield from _read_relocations(source, table).addresses
         elif table.flags & SHF_ALLOC and table.type == SHT_RELR:
             yield from _iter_relr(source, table)
-
-
-def _if_in(target: ElfSection, pointer: Pointer) -> tuple[Pointer, ...]:
-    return (pointer,) if target.address <= pointer.target < target.address + target.size else ()
 
 
 def _symbols_in(source: ElfBytes, table: ElfSection, index: int) -> Iterator[Pointer]:
@@ -237,11 +235,6 @@ def _addends_in(
             in_place = _read_in_place(source, place)
             if in_place.target == addend:
                 yield in_place
-
-
-def _count_relr(source: ElfBytes, table: ElfSection) -> int:
-    """Return how many pointers a RELR table covers."""
-    return sum(word.bit_count() - 1 if word & 1 else 1 for word in _relr_words(source, table))
 
 
 def _relr_words(source: ElfBytes, table: ElfSection) -> Iterator[int]:

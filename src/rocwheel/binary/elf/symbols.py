@@ -98,17 +98,6 @@ class SymbolReader:
             for section in self._find_sections(string)
         )
 
-    def name_offsets(self) -> Iterator[int]:
-        """Return the string offset of each dynamic symbol's name, and perhaps a few wrong ones.
-
-        Where the file doesn't say how many symbols there are, what stands up to the next table is taken for symbols.
-        """
-        return (fields[0] for fields in self.symbols())
-
-    def sizes(self) -> Iterator[int]:
-        """Return the size of each dynamic symbol, in order, and perhaps a few wrong ones."""
-        return (fields[5] for fields in self.symbols())
-
     def exports(self, copied: Container[int] = ()) -> frozenset[bytes]:
         """Return the names of the functions and objects that are defined, global (not weak) and visible.
 
@@ -144,7 +133,10 @@ class SymbolReader:
                 yield self._source.unpack(SYMBOL_LAYOUT, position, "a dynamic symbol")[3]
 
     def symbols(self) -> Iterator[tuple[int, ...]]:
-        """Yield the fields of each symbol: name, info, visibility, section, value, size."""
+        """Yield the fields of each symbol: name, info, visibility, section, value, size; and perhaps a few wrong ones.
+
+        Where the file doesn't say how many symbols there are, what stands up to the next table is taken for symbols.
+        """
         offset, count = self._table()
         for start in range(0, count, _CHUNK_SYMBOLS):
             size = min(_CHUNK_SYMBOLS, count - start) * SYMBOL_LAYOUT.size

@@ -227,18 +227,13 @@ def read_toc(data: bytes, place: CodePlace) -> Toc:
     """Return the table at the start of ``data``; raise `KpackError` for one that no reader takes."""
     size = value_end(data, 0, place)
     fields = decode_map(data[:size], "the table of contents", place)
-    toc = Toc(fields, size, Scheme.NONE, ())
     if "gfx_arches" not in fields:
         raise KpackError(place, "a table of contents without gfx_arches")
     targets = decode_value(_TEXTS, fields["gfx_arches"], "gfx_arches", place)
-    return msgspec.structs.replace(
-        toc, scheme=_scheme(toc.text("compression_scheme", place), place), targets=tuple(targets)
-    )
-
-
-def _scheme(name: str, place: CodePlace) -> Scheme:
+    toc = Toc(fields, size, Scheme.NONE, tuple(targets))
+    name = toc.text("compression_scheme", place)
     try:
-        return Scheme(name or Scheme.NONE.value)
+        return msgspec.structs.replace(toc, scheme=Scheme(name or Scheme.NONE.value))
     except ValueError:
         schemes = " or ".join(scheme.value for scheme in Scheme)
         raise KpackError(place, f"the unknown compression scheme {quoted(name)}", expected=schemes) from None
@@ -416,9 +411,17 @@ def read_archive(data: Data, *, name: str) -> KpackArchive:
     toc = read_toc(bytes(load(data[toc_offset:])), place)
     blobs = toc.blobs(place) if toc.scheme is Scheme.NONE else read_frames(data, toc, name, toc_offset)
     found = list(toc.iter_entries(place))
-    problems = [*_misplaced(blobs, name, toc_offset), *_dangling(found, blobs, place)]
+    problems = list(_misplaced(blobs, name, toc_offset))
+    for key, target, entry in found:
+        if entry.ordinal >= len(blobs):
+            expected = f"one of {len(blobs)}" if blobs else "none, as there is no code object"
+            problems.append(KpackError(place, f"{key} for {target} has the ordinal {entry.ordinal}", expected=expected))
     raise_all(name, problems)
-    entries = tuple(_entry(key, target, entry, blobs[entry.ordinal]) for key, target, entry in found)
+    entries = tuple(
+        KpackEntry(*split_key(key), target, entry.ordinal, entry.original_size, blob.offset, blob.size)
+        for key, target, entry in found
+        for blob in [blobs[entry.ordinal]]
+    )
     return KpackArchive(
         name,
         toc.targets,
@@ -468,20 +471,6 @@ def _misplaced(blobs: Sequence[Blob], name: str, toc_offset: int) -> Iterator[Kp
         if offset + size > later:
             found = f"code object {other} begins inside of code object {ordinal}, which ends at {offset + size:#x}"
             yield KpackError(CodePlace(name, later), found)
-
-
-def _dangling(
-    found: Sequence[tuple[str, str, TocEntry]], blobs: Sequence[Blob], place: CodePlace
-) -> Iterator[KpackError]:
-    for key, target, entry in found:
-        if entry.ordinal >= len(blobs):
-            expected = f"one of {len(blobs)}" if blobs else "none, as there is no code object"
-            yield KpackError(place, f"{key} for {target} has the ordinal {entry.ordinal}", expected=expected)
-
-
-def _entry(key: str, target: str, entry: TocEntry, blob: Blob) -> KpackEntry:
-    binary, index = split_key(key)
-    return KpackEntry(binary, index, target, entry.ordinal, entry.original_size, blob.offset, blob.size)
 
 
 def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], place: CodePlace) -> Iterator[str]:

@@ -190,8 +190,11 @@ class KpackWriter:
         and for one of another size that is not compressed.
         """
         assert not self._is_finished, "the archive is finished"
-        keys = [_normalized(key) for key in keys]
-        self._require_new(keys)
+        # Keys have ``/`` in paths, on all systems.
+        keys = [KernelKey(key.binary.replace("\\", "/"), key.index, key.target) for key in keys]
+        twice = [key for number, key in enumerate(keys) if key in self._entries or key in keys[:number]]
+        if twice:
+            raise KpackError(CodePlace(self._name), f"{twice[0]} comes twice", expected="one code object for each key")
         if not size:
             raise KpackError(
                 CodePlace(self._name), f"{keys[0]} is empty", expected="code: some readers refuse archives else"
@@ -222,16 +225,6 @@ class KpackWriter:
             }
         )
 
-    def _require_new(self, keys: list[KernelKey]) -> None:
-        twice = [key for number, key in enumerate(keys) if key in self._entries or key in keys[:number]]
-        if twice:
-            raise KpackError(CodePlace(self._name), f"{twice[0]} comes twice", expected="one code object for each key")
-
-
-def _normalized(key: KernelKey) -> KernelKey:
-    """Return the key with ``/`` in paths, as keys have it on all systems."""
-    return KernelKey(key.binary.replace("\\", "/"), key.index, key.target)
-
 
 def select_entries(archive: KpackArchive, kept: Iterable[KpackEntry]) -> KpackArchive:
     """Return ``archive`` with the ``kept`` ones of its entries, whose code objects are numbered anew, in their order.
@@ -259,13 +252,6 @@ def unnamed_remark(archive: KpackArchive) -> str:
     """Return what to report of an archive that is written without those; empty where it has none."""
     unnamed = _count_unnamed(archive)
     return f"left out {count(unnamed, 'code object')} that no key names" if unnamed else ""
-
-
-def without_unnamed(archive: KpackArchive) -> KpackArchive:
-    """Return ``archive`` without code objects that no key names; it lists the same targets."""
-    if not _count_unnamed(archive):
-        return archive
-    return msgspec.structs.replace(select_entries(archive, archive.entries), targets=archive.targets)
 
 
 def selected_fields(
@@ -321,8 +307,11 @@ def recompress_archive(
     place = CodePlace(archive.name, archive.toc_offset)
     toc = read_toc(bytes(load(data[archive.toc_offset :])), place)
     writer = BlobWriter(file, storing.scheme, archive.name)
-    named = without_unnamed(archive)
-    entries = _by_ordinal(named)
+    named = archive
+    if _count_unnamed(archive):  # it lists the same targets without them
+        named = msgspec.structs.replace(select_entries(archive, archive.entries), targets=archive.targets)
+    by_ordinal = {entry.ordinal: entry for entry in named.entries}
+    entries = [by_ordinal[ordinal] for ordinal in range(len(named.blobs))]
     work = ((max(entry.size, entry.stored_size), partial(_convert, data, archive, entry, storing)) for entry in entries)
     sizes = iter(entries)
     for stored in work_in_order(executor, work):
@@ -333,11 +322,6 @@ def recompress_archive(
     fields = selected_fields(toc.fields, named, place) if is_part else toc.fields
     writer.finish({key: raw for key, raw in fields.items() if key not in _PLACES})
     return writer.stored_size
-
-
-def _by_ordinal(archive: KpackArchive) -> list[KpackEntry]:
-    entries = {entry.ordinal: entry for entry in archive.entries}
-    return [entries[ordinal] for ordinal in range(len(archive.blobs))]
 
 
 def _convert(data: Data, archive: KpackArchive, entry: KpackEntry, storing: Storing) -> Data:

@@ -66,7 +66,11 @@ def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -
         source = PeBytes(view, name)
         image = Image(source, pe.header, pe.sections)
         faults = [LayoutFault(FaultKind.LAYOUT, found) for found in find_loader_faults(image)]
-        faults += [LayoutFault(FaultKind.SIZE, found) for found in _size_faults(pe, source.size)]
+        for what, size in (("takes", pe.header.image_size), ("has a file of", source.size)):
+            if size >= _LARGEST_IMAGE:
+                found = f"{what} {size / 2**30:.1f} GiB, and Windows loads less than 2 GiB"
+                faults.append(LayoutFault(FaultKind.SIZE, found))
+                break
         if whole and (found := _checksum_fault(view, pe)):
             faults.append(LayoutFault(FaultKind.CHECKSUM, found))
         if whole and pe.certificate and (found := find_signature_fault(source, pe.header, pe.certificate.offset)):
@@ -156,13 +160,6 @@ def _debug_places(pe: Image, entry: DebugEntry) -> Iterator[str]:
         if at != entry.offset:
             places = f"at {entry.offset:#x} by its directory, but at {at:#x} by address"
             yield f"has {entry.size} bytes of debug information {places}"
-
-
-def _size_faults(pe: Pe, file_size: int) -> Iterator[str]:
-    for what, size in (("takes", pe.header.image_size), ("has a file of", file_size)):
-        if size >= _LARGEST_IMAGE:
-            yield f"{what} {size / 2**30:.1f} GiB, and Windows loads less than 2 GiB"
-            return
 
 
 def _checksum_fault(data: Data, pe: Pe) -> str:

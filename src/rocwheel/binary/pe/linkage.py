@@ -1,11 +1,8 @@
 """What a DLL or program imports and exports, and the pointers that the loader corrects.
 
-The layouts follow "PE Format", section "The .edata Section".
-
-The layouts follow "PE Format", sections "The .idata Section" and "Delay-Load Import Tables".
-
-The layouts follow "PE Format", section "The .reloc Section": blocks, one for a page of 4096 bytes, each with a header
-of u32 address and u32 size, and an u16 for each place: its kind in the upper four bits, its offset in the page below.
+The layouts follow "PE Format", sections "The .edata Section", "The .idata Section", "Delay-Load Import Tables" and "The
+.reloc Section". The last has blocks, one for a page of 4096 bytes, each with a header of u32 address and u32 size, and
+an u16 for each place: its kind in the upper four bits, its offset in the page below.
 """
 
 from __future__ import annotations
@@ -20,14 +17,14 @@ from rocwheel.binary.pe.header import PeDirectory, PeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.binary.pe.header import DirectoryEntry, Image
+    from rocwheel.binary.pe.header import Image
 
 
 _LAYOUT: Final = Struct("<IIHHIIIIIII")
 _ADDRESS_ENTRY: Final = Struct("<I")
 _ORDINAL: Final = Struct("<H")
 _MOST = 1 << 20
-"""Names that one DLL exports, at most."""
+"""Names that a DLL exports, and functions that a file imports, at most: a table that leads into itself ends there."""
 
 
 class Exports(msgspec.Struct, frozen=True):
@@ -55,11 +52,21 @@ def read_exports(image: Image) -> Exports | None:
     names = _table(image, _ADDRESS_ENTRY, names_at, name_count, "the names of exported functions")
     ordinals = _table(image, _ORDINAL, ordinals_at, name_count, "the ordinals of exported functions")
     texts = tuple(image.string(name, "the name of an exported function") for name in names)
-    addresses = [_at(image, functions, ordinal) for ordinal in ordinals]
+    for ordinal in ordinals:
+        if ordinal >= len(functions):
+            found = f"an exported name has the place {ordinal} among {len(functions)} functions"
+            raise PeError(image.source.name, found)
+    # A name whose address lies in the export table itself leads elsewhere: it is that of a text, not of a function.
+    stop = directory.address + directory.size
+    forwarded = ((name, functions[ordinal]) for name, ordinal in zip(texts, ordinals, strict=True))
     return Exports(
         dll=image.string(dll, "the name of the DLL in its export table") if dll else "",
         names=texts,
-        forwarders=tuple(_forwarders(image, directory, texts, addresses)),
+        forwarders=tuple(
+            (name, image.string(address, f"where {name} leads to"))
+            for name, address in forwarded
+            if directory.address <= address < stop
+        ),
         ordinal_count=sum(map(bool, functions)),
     )
 
@@ -67,9 +74,8 @@ def read_exports(image: Image) -> Exports | None:
 def _check_counts(image: Image, *counts: int) -> None:
     for number in counts:
         if number > _MOST:
-            raise PeError(
-                image.source.name, f"the export table would have {number} entries", expected=f"{_MOST} at most"
-            )
+            found = f"the export table would have {number} entries"
+            raise PeError(image.source.name, found, expected=f"{_MOST} at most")
 
 
 def read_export_addresses(image: Image) -> tuple[int, ...]:
@@ -78,9 +84,7 @@ def read_export_addresses(image: Image) -> tuple[int, ...]:
     if directory is None:
         return ()
     *_, function_count, _, functions_at, _, _ = image.unpack(_LAYOUT, directory.address, "the export table")
-    if function_count > _MOST:
-        found = f"the export table would have {function_count} entries"
-        raise PeError(image.source.name, found, expected=f"{_MOST} at most")
+    _check_counts(image, function_count)
     return tuple(_table(image, _ADDRESS_ENTRY, functions_at, function_count, "the addresses of exported functions"))
 
 
@@ -88,25 +92,6 @@ def _table(image: Image, layout: Struct, address: int, count: int, what: str) ->
     if not count:
         return []
     return [value for (value,) in layout.iter_unpack(image.read(address, count * layout.size, what))]
-
-
-def _at(image: Image, functions: list[int], ordinal: int) -> int:
-    if ordinal >= len(functions):
-        found = f"an exported name has the place {ordinal} among {len(functions)} functions"
-        raise PeError(image.source.name, found)
-    return functions[ordinal]
-
-
-def _forwarders(
-    image: Image, directory: DirectoryEntry, names: tuple[str, ...], addresses: list[int]
-) -> list[tuple[str, str]]:
-    """Return the names whose address lies in the export table itself: it is that of a text, not of a function."""
-    stop = directory.address + directory.size
-    return [
-        (name, image.string(address, f"where {name} leads to"))
-        for name, address in zip(names, addresses, strict=True)
-        if directory.address <= address < stop
-    ]
 
 
 _DESCRIPTOR: Final = Struct("<IIIII")
@@ -118,7 +103,6 @@ _HINT = 2
 _ADDRESS = 0x7FFFFFFF
 _USES_ADDRESSES = 1
 """Of a delay-load descriptor: without it, fields count from zero, not from the image base (Visual C++ 6)."""
-"""Functions that one file imports, at most: a table that leads into itself ends there."""
 
 
 class ImportedDll(msgspec.Struct, frozen=True):
@@ -188,7 +172,12 @@ def _dll_name(image: Image, address: int, what: str) -> str:
 
 
 def _functions(image: Image, address: int, budget: _Budget) -> tuple[str, ...]:
-    return tuple(_function(image, thunk) for thunk in _thunks(image, address, budget)) if address else ()
+    return tuple(
+        f"#{thunk & 0xFFFF}"
+        if thunk & _BY_ORDINAL
+        else image.string((thunk & _ADDRESS) + _HINT, "the name of an imported function")
+        for thunk in (_thunks(image, address, budget) if address else ())
+    )
 
 
 def _thunks(image: Image, address: int, budget: _Budget) -> Iterator[int]:
@@ -203,12 +192,6 @@ def _thunks(image: Image, address: int, budget: _Budget) -> Iterator[int]:
             budget.spend()
             yield thunk
         offset += count * _THUNK.size
-
-
-def _function(image: Image, thunk: int) -> str:
-    if thunk & _BY_ORDINAL:
-        return f"#{thunk & 0xFFFF}"
-    return image.string((thunk & _ADDRESS) + _HINT, "the name of an imported function")
 
 
 _BLOCK: Final = Struct("<II")

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.core.reading import Data
     from rocwheel.device.split.splitting import DeviceFile, HostFile, SplitPlan
     from rocwheel.device.split.units import PlannedArchive
 
@@ -193,69 +192,6 @@ def _folder_of_link(listing: TreeListing, link: str, folder_of: Mapping[str, str
     return kernels.target if kernels.target in targets else None
 
 
-class Placer:
-    """Makes the files of new trees below ``made``, one folder for the host and one for each target."""
-
-    def __init__(self, listing: TreeListing, plan: SplitPlan, made: Path) -> None:
-        self._listing, self._made = listing, made
-        self._folder_of, left_out = place_files(listing, plan)
-        self.left_out = frozenset(left_out)
-
-    def make_folders(self) -> None:
-        """Make the host's folders, and those of targets as far as they hold something."""
-        (self._made / HOST_FOLDER).mkdir(parents=True)
-        for folder in self._listing.folders:
-            (self._made / HOST_FOLDER / folder).mkdir()
-        for path, folder in self._folder_of.items():
-            (self._made / folder / path).parent.mkdir(parents=True, exist_ok=True)
-
-    def make_links(self) -> None:
-        """Make symlinks with the texts that they have, and further names of files."""
-        for link in self._listing.links:
-            if link in self._folder_of:
-                self.path_of(link).symlink_to((self._listing.root / link).readlink())
-
-    def path_of(self, path: str) -> Path:
-        """Return where a file is made."""
-        return self._made / self._folder_of[path] / path
-
-    def copy(self, path: str) -> None:
-        """Copy a file as it is."""
-        copy_file(self._listing.root / path, self.path_of(path))
-
-    def write(self, file: HostFile) -> None:
-        """Write a host file."""
-        if file.patch is None:
-            self.copy(file.path)
-        else:
-            self.write_patched(file, file.path, file.patch)
-
-    def write_device(self, file: DeviceFile) -> None:
-        """Write a file of a target; an archive that code was taken out of is in another place than its path says."""
-        old, made = self._listing.root / file.path, self.path_of(file.path)
-        if file.content.path == str(old):
-            self.copy(file.path)
-            return
-        with file.content.view() as data, made.open("xb") as new:
-            write_data(new, data)
-        copy_status(old, made)
-
-    def write_patched(self, file: HostFile, path: str, patch: FilePatch) -> None:
-        """Write ``file``, changed by ``patch``, under its name ``path``."""
-        old, made = self._listing.root / path, self.path_of(path)
-        with unchanged(old), file.content.view() as data, made.open("xb") as new:
-            write_patch(new, data, patch)
-        copy_status(old, made)
-
-    def finish_folders(self) -> None:
-        """Give folders the permissions and times that they have in the old tree, the deepest first."""
-        for folder in sorted(self._listing.folders, reverse=True):
-            old = self._listing.root / folder
-            for made in (self._made / name / folder for name in {HOST_FOLDER, *self._folder_of.values()}):
-                if made.is_dir():
-                    copy_status(old, made)
-
-
 class SplitLibraryReport(msgspec.Struct, frozen=True, kw_only=True):
     """A library whose code went into archives; sizes in bytes, ``code`` is that of its code objects."""
 
@@ -388,20 +324,16 @@ def _require_split(source: Path, plan: SplitPlan) -> None:
         if file.library is not None:
             continue
         with file.content.view() as data:
+            # Debian packages are archives, too, and nothing is ever split off a static library.
+            if not file.remark and (not is_binary(data) or is_ar_archive(data)):
+                found = unread_archive(data) or "no device code to split off"
+                raise InputError(source, found, expected="a fat binary, a wheel or a folder")
             if not file.remark:
-                _require_binary(source, data)
                 continue
             if is_signed_image(data, name=str(source)):
                 raise SignedFileError(str(source))
             if is_pe(data):
                 raise InputError(source, f"can't be split: {file.remark}")
-
-
-def _require_binary(source: Path, data: Data) -> None:
-    # Debian packages are archives, too, and nothing is ever split off a static library.
-    if not is_binary(data) or is_ar_archive(data):
-        found = unread_archive(data) or "no device code to split off"
-        raise InputError(source, found, expected="a fat binary, a wheel or a folder")
 
 
 def _report(listing: TreeListing, plan: SplitPlan, sizes: dict[str, int] | None, checked: MendedFiles) -> SplitReport:
@@ -411,26 +343,27 @@ def _report(listing: TreeListing, plan: SplitPlan, sizes: dict[str, int] | None,
 
 
 class _Splitting:
-    """The writing of one tree."""
+    """The writing of one tree below ``made``: a folder for the host, and one for each target."""
 
     def __init__(self, listing: TreeListing, plan: SplitPlan, made: Path, order: SplitOrder) -> None:
         self._listing, self._plan, self._order = listing, plan, order
         self._made = made
-        self._placer = Placer(listing, plan, made)
+        self._folder_of, left_out = place_files(listing, plan)
+        self._left_out = frozenset(left_out)
         self._sizes: dict[str, int] = {}
 
     def run(self) -> dict[str, int]:
         """Write everything; return the sizes of the archives."""
         problems: list[RocwheelError] = []
-        self._placer.make_folders()
+        self._make_folders()
         libraries = [file for file, _ in self._plan.libraries]
         progress = self._order.progress
         progress.begin(f"splitting {self._listing.root.resolve().name}", self._plan.code_size)
         try:
             with open_workers(self._order.jobs) as executor:
                 workers = Workers(executor, progress)
-                copies = [executor.submit(self._placer.write, file) for file in self._plan.host]
-                copies += [executor.submit(self._placer.write_device, file) for file in self._plan.device]
+                copies = [executor.submit(self._write_host, file) for file in self._plan.host]
+                copies += [executor.submit(self._write_device, file) for file in self._plan.device]
                 choice = self._order.choice
                 attempt_all(lambda file: write_archives(file, choice, self._open_archive, workers), libraries, problems)
                 attempt_all(lambda copy: copy.result(), copies, problems)
@@ -438,8 +371,43 @@ class _Splitting:
             progress.end()
         raise_all(str(self._listing.root), problems)
         self._make_names()
-        self._placer.finish_folders()
+        self._finish_folders()
         return self._sizes
+
+    def _path_of(self, path: str) -> Path:
+        """Return where a file is made."""
+        return self._made / self._folder_of[path] / path
+
+    def _make_folders(self) -> None:
+        """Make the host's folders, and those of targets as far as they hold something."""
+        (self._made / HOST_FOLDER).mkdir(parents=True)
+        for folder in self._listing.folders:
+            (self._made / HOST_FOLDER / folder).mkdir()
+        for path, folder in self._folder_of.items():
+            (self._made / folder / path).parent.mkdir(parents=True, exist_ok=True)
+
+    def _write_host(self, file: HostFile) -> None:
+        if file.patch is None:
+            copy_file(self._listing.root / file.path, self._path_of(file.path))
+        else:
+            self._write_patched(file, file.path, file.patch)
+
+    def _write_patched(self, file: HostFile, path: str, patch: FilePatch) -> None:
+        """Write ``file``, changed by ``patch``, under its name ``path``."""
+        old, made = self._listing.root / path, self._path_of(path)
+        with unchanged(old), file.content.view() as data, made.open("xb") as new:
+            write_patch(new, data, patch)
+        copy_status(old, made)
+
+    def _write_device(self, file: DeviceFile) -> None:
+        """Write a file of a target; an archive that code was taken out of is in another place than its path says."""
+        old, made = self._listing.root / file.path, self._path_of(file.path)
+        if file.content.path == str(old):
+            copy_file(old, made)
+            return
+        with file.content.view() as data, made.open("xb") as new:
+            write_data(new, data)
+        copy_status(old, made)
 
     @contextmanager
     def _open_archive(self, archive: PlannedArchive) -> Iterator[FileSink]:
@@ -452,14 +420,23 @@ class _Splitting:
 
     def _make_names(self) -> None:
         """Make links, and further names of files: a library whose markers differ from there needs a copy."""
-        self._placer.make_links()
+        for link in self._listing.links:
+            if link in self._folder_of:
+                self._path_of(link).symlink_to((self._listing.root / link).readlink())
         hosts = {file.path: file for file in self._plan.host}
         for alias, first in self._listing.aliases.items():
             host = hosts.get(first)
             if host is None or host.library is None or host.library.markers(alias) == host.library.markers():
-                if first not in self._placer.left_out:
-                    self._placer.path_of(alias).hardlink_to(self._placer.path_of(first))
+                if first not in self._left_out:
+                    self._path_of(alias).hardlink_to(self._path_of(first))
                 continue
             with host.content.view() as data:
                 patch = plan_host_file(data, host.library.markers(alias), host.library.links(), name=host.path)
-            self._placer.write_patched(host, alias, patch)
+            self._write_patched(host, alias, patch)
+
+    def _finish_folders(self) -> None:
+        """Give folders the permissions and times that they have in the old tree, the deepest first."""
+        for folder in sorted(self._listing.folders, reverse=True):
+            for name in {HOST_FOLDER, *self._folder_of.values()}:
+                if (self._made / name / folder).is_dir():
+                    copy_status(self._listing.root / folder, self._made / name / folder)

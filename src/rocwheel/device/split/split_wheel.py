@@ -528,7 +528,16 @@ def _report(
         disk_before=sum(file.content.size for file in split),
         disk_after=sum(file.size for file in split),
         zeros={f"{root}/{file.path}": file.zeros for file in split if file.zeros},
-        devices=tuple(_device(wheels, target, order) for target in plan.packages),
+        devices=tuple(
+            DeviceWheel(
+                path=str(wheels.device_path(target)),
+                target=target,
+                archives=sum(_package_of(archive.target) == target for archive in plan.iter_archives()),
+                files=sum(_package_of(file.target) == target for file in plan.device),
+                size=_size(wheels.device_path(target), order),
+            )
+            for target in plan.packages
+        ),
         staying=staying,
         left_out=tuple(f"{root}/{path}" for path in plan.left_out),
         lacking=tuple(
@@ -539,14 +548,6 @@ def _report(
         replaced=tuple(map(str, earlier.replaced)),
         removed=tuple(map(str, earlier.stale)),
     )
-
-
-def _device(wheels: SplitWheels, target: str, order: WheelSplitOrder) -> DeviceWheel:
-    path = wheels.device_path(target)
-    package_of = load_catalog().package_of
-    archives = sum(package_of(archive.target) == target for archive in wheels.plan.iter_archives())
-    files = sum(package_of(file.target) == target for file in wheels.plan.device)
-    return DeviceWheel(str(path), target, archives, files, _size(path, order))
 
 
 def _size(path: Path, order: WheelSplitOrder) -> int | None:

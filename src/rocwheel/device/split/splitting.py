@@ -32,7 +32,7 @@ from rocwheel.core.workers import attempt_all, raise_all, work_in_order
 from rocwheel.device.edit_bundles import is_any_kept
 from rocwheel.device.split.host_file import has_code_to_split, plan_host_file
 from rocwheel.device.split.host_layout import NotSplittableError
-from rocwheel.device.split.units import ARCHIVE_FOLDER, LibraryPlan, name_groups, plan_library
+from rocwheel.device.split.units import ARCHIVE_FOLDER, LibraryPlan, group_units, name_groups, read_units
 from rocwheel.targets.catalog import load_catalog, sort_key
 from rocwheel.targets.kernel_files import (
     KernelFile,
@@ -235,7 +235,8 @@ def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> H
         fat = read_fat_binary(data, name=found.file.name)
         assert isinstance(fat, FatBinary), "it has code to split"
         try:
-            library = plan_library(data, fat, path, groups[path], keep=choice.keep, folder=choice.archives)
+            units = group_units(read_units(data, fat, choice.keep), groups[path])
+            library = LibraryPlan(path=path, kernel_name=path, fat=fat, groups=units, folder=choice.archives)
             patch = plan_host_file(data, library.markers(), library.links(), name=found.file.name)
         except NotSplittableError as e:
             return HostFile(path=path, content=content, remark=e.reason)

@@ -95,11 +95,12 @@ def name_groups(paths: Iterable[str]) -> dict[str, str]:
     """
     plain = {path: _ODD.sub("-", posixpath.basename(path)) for path in paths}
     users = Counter(name.lower() for name in plain.values())
-    return {path: name if users[name.lower()] == 1 else f"{name}-{_digest(path)}" for path, name in plain.items()}
-
-
-def _digest(path: str) -> str:
-    return hashlib.sha256(path.encode()).hexdigest()[:_DIGEST_DIGITS]
+    return {
+        path: name
+        if users[name.lower()] == 1
+        else f"{name}-{hashlib.sha256(path.encode()).hexdigest()[:_DIGEST_DIGITS]}"
+        for path, name in plain.items()
+    }
 
 
 def is_archive_folder(folder: str) -> bool:
@@ -172,26 +173,6 @@ def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tup
             expected = "wrappers for all bundles, since archives are found through them"
             raise NotSplittableError(unit.bundle.place, "a bundle that no wrapper points to", expected=expected)
     return units
-
-
-def by_form(units: Iterable[BundleUnit]) -> dict[tuple[tuple[str, ...], bool], list[BundleUnit]]:
-    """Return the units by the form of their bundles: the ids that these name, in order, and how they are stored."""
-    found: dict[tuple[tuple[str, ...], bool], list[BundleUnit]] = {}
-    for unit in units:
-        found.setdefault(unit.form, []).append(unit)
-    return found
-
-
-def size_checks(units: Sequence[BundleUnit]) -> tuple[int, ...]:
-    """Return what `check_sizes` says of each entry of the bundles of ``units``, which all name the same."""
-    columns = zip(*(unit.sizes for unit in units), strict=True)
-    return tuple(check_sizes(zip((unit.index for unit in units), sizes, strict=True)) for sizes in columns)
-
-
-def wrapper_indices(fat: FatBinary, units: Iterable[BundleUnit]) -> tuple[int, ...]:
-    """Return the index of its unit for each wrapper of the file, in their order."""
-    index_at = {unit.bundle.start: unit.index for unit in units}
-    return tuple(index_at[fat.start_of(wrapper)] for wrapper in fat.wrappers)
 
 
 def _unit(index: int, bundle: Bundle, keep: Sequence[TargetId]) -> BundleUnit:
@@ -336,31 +317,23 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return what each wrapper says once its code is elsewhere, in the order of the file."""
         position = {marker: number for number, marker in enumerate(self.markers())}
         marker_of = {index: position[marker] for index, marker in self._iter_markers(self.path)}
-        return tuple(UnitLink(index, marker_of[index]) for index in wrapper_indices(self.fat, self.units))
+        index_at = {unit.bundle.start: unit.index for unit in self.units}
+        indices = (index_at[self.fat.start_of(wrapper)] for wrapper in self.fat.wrappers)
+        return tuple(UnitLink(index, marker_of[index]) for index in indices)
 
     def _iter_markers(self, path: str) -> Iterator[tuple[int, Marker]]:
         for group in self.groups:
             paths = (search_path(path, group.name, self.folder),)
-            checks = {form: size_checks(units) for form, units in by_form(group.units).items()}
+            by_form: dict[tuple[tuple[str, ...], bool], list[BundleUnit]] = defaultdict(list)
+            for unit in group.units:
+                by_form[unit.form].append(unit)
+            checks = {
+                form: tuple(
+                    check_sizes(zip((unit.index for unit in units), sizes, strict=True))
+                    for sizes in zip(*(unit.sizes for unit in units), strict=True)
+                )
+                for form, units in by_form.items()
+            }
             for unit in group.units:
                 spellings, compressed = unit.form
                 yield unit.index, Marker(self.kernel_name, paths, spellings, checks[unit.form], compressed)
-
-
-def plan_library(
-    data: Data,
-    fat: FatBinary,
-    path: str,
-    group_name: str,
-    *,
-    keep: Sequence[TargetId] = (),
-    folder: str = ARCHIVE_FOLDER,
-) -> LibraryPlan:
-    """Plan the splitting of the library ``data``, which is at ``path`` below the root, where wrappers find it by.
-
-    Its archives go to ``folder`` below the root.
-
-    Raises `NotSplittableError` and `DeviceCodeError` as `read_units` does, and `KpackError` as `group_units` does.
-    """
-    groups = group_units(read_units(data, fat, keep), group_name)
-    return LibraryPlan(path=path, kernel_name=path, fat=fat, groups=groups, folder=folder)

@@ -137,15 +137,12 @@ def unpacked_name(info: Path, wheel: bytes) -> str:
     build = "".join(f"-{value}" for key, value in headers if key == "build")
     compressed = "-".join(".".join(dict.fromkeys(column)) for column in zip(*tags, strict=True)) or "py3-none-any"
     name = f"{info.name.removesuffix('.dist-info')}{build}-{compressed}.whl"
-    if not is_file_name(name) or not _is_of_wheel(f"x-1{build}-{compressed}.whl"):
+    plain = f"x-1{build}-{compressed}.whl"
+    # A dash in a build number may make it look like the name of a variant.
+    if not is_file_name(name) or not is_distribution_name(plain) or without_label(plain) != plain:
         found = f"makes the file name {quoted(name)}"
         raise InputError(info / "WHEEL", found, expected="a build number and tags that a wheel's name can have")
     return name
-
-
-def _is_of_wheel(name: str) -> bool:
-    """Return whether a name is that of a plain wheel; a dash in a build number may make it look like a variant."""
-    return is_distribution_name(name) and without_label(name) == name
 
 
 _WRITTEN_ANEW = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, *SIGNATURES)
@@ -463,7 +460,9 @@ def host_metadata(wheel: FinishedWheel, names: DeviceNames, requires: Sequence[s
     old = {*wheel.fields.get("provides_extra", ())}
     metadata = add_values(wheel.metadata, "Provides-Extra", [extra for extra in names.extras() if extra not in old])
     metadata = add_requirements(metadata, [*requires, *names.requirements()])
-    return metadata if _knows_extras(wheel) else set_values(metadata, "Metadata-Version", ["2.1"])
+    numbers = wheel.fields.get("metadata_version", "").split(".")
+    knows_extras = all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _FIRST_WITH_EXTRAS
+    return metadata if knows_extras else set_values(metadata, "Metadata-Version", ["2.1"])
 
 
 def joined_metadata(host: FinishedWheel) -> bytes:
@@ -481,11 +480,6 @@ def joined_metadata(host: FinishedWheel) -> bytes:
 def _is_asked_for(extra: str, text: str) -> bool:
     """Return whether a requirement is judged by an extra."""
     return any(f'extra == "{extra}"' in str(found.marker) for found in readable_requirements([text]))
-
-
-def _knows_extras(wheel: FinishedWheel) -> bool:
-    numbers = wheel.fields.get("metadata_version", "").split(".")
-    return all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _FIRST_WITH_EXTRAS
 
 
 def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requires: Sequence[str] = ()) -> bytes:
@@ -563,8 +557,4 @@ def check_order(order: WheelSplitOrder) -> None:
         lambda: check_requirements(order.host_requires, "--host-requires-dist"),
         lambda: check_requirements(order.device_requires, "--device-requires-dist", target="gfx900"),
     )
-    map_collecting("options", _call, checks)
-
-
-def _call(check: Callable[[], object]) -> object:
-    return check()
+    map_collecting("options", lambda check: check(), checks)
