@@ -66,6 +66,7 @@ from rocwheel.binary.elf.header import (
 )
 from rocwheel.binary.elf.mapping import find_offset, realigned, require_loadable
 from rocwheel.binary.elf.patch import PatchWriter, require_apart
+from rocwheel.binary.elf.relocations import RELOCATION_SIZE, iter_relocations
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT, SymbolReader, VersionReader
 
 if TYPE_CHECKING:
@@ -192,8 +193,6 @@ def _find_strings_section(sections: Sequence[ElfSection], strings: StringTable) 
     return None
 
 
-_RELOCATION: Final = Struct("<QQq")
-_CHUNK_RELOCATIONS = 1 << 12
 _SYMBOL_SHIFT = 32
 _DT_PLTRELSZ, _DT_RELA, _DT_RELASZ, _DT_JMPREL, _DT_RELACOUNT = 2, 7, 8, 23, 0x6FFFFFF9
 
@@ -214,22 +213,15 @@ def find_relocation_reach(source: ElfBytes, image: ElfImage) -> int:
 def _relocations(source: ElfBytes, image: ElfImage) -> Iterator[tuple[int, int]]:
     """Yield address and symbol of the relocations that have a symbol; relative ones, which come first, have none."""
     dynamic = image.dynamic
-    relative = (dynamic.value(_DT_RELACOUNT) or 0) * _RELOCATION.size
+    relative = (dynamic.value(_DT_RELACOUNT) or 0) * RELOCATION_SIZE
     for table, length, skip in (_DT_RELA, _DT_RELASZ, relative), (_DT_JMPREL, _DT_PLTRELSZ, 0):
         address, size = dynamic.value(table), dynamic.value(length)
         if address is not None and size is not None and skip < size:
             offset, _ = find_offset(source, image.segments, address, "the relocation table")
             source.require(offset, size, "the relocation table")
-            yield from _read(source, offset + skip, (size - skip) // _RELOCATION.size)
-
-
-def _read(source: ElfBytes, offset: int, count: int) -> Iterator[tuple[int, int]]:
-    for start in range(0, count, _CHUNK_RELOCATIONS):
-        size = min(_CHUNK_RELOCATIONS, count - start) * _RELOCATION.size
-        chunk = source.read(offset + start * _RELOCATION.size, size, "the relocation table")
-        for address, info, _ in _RELOCATION.iter_unpack(chunk):
-            if symbol := info >> _SYMBOL_SHIFT:
-                yield address, symbol
+            for place, info, _ in iter_relocations(source, offset + skip, size - skip):
+                if symbol := info >> _SYMBOL_SHIFT:
+                    yield place, symbol
 
 
 _SMALLEST_PAGE, _LARGEST_PAGE = 1 << 12, 1 << 16

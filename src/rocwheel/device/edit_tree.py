@@ -198,7 +198,11 @@ def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[I
     Wheels that can't be read are errors as well. Other wheels can be copied as they are.
     """
     for path in paths:
-        if path.suffix != ".whl" or path.is_symlink() or not _begins_like_a_wheel(path):
+        if path.suffix != ".whl" or path.is_symlink() or not path.is_file():
+            continue
+        with path.open("rb") as file:
+            begins_like_a_wheel = file.read(len(_MEMBER_MAGIC)) == _MEMBER_MAGIC
+        if not begins_like_a_wheel:  # the end of one that does may have been cut off
             continue
         try:
             if any(_is_pruned(member, keep) for member in read_directory(path)):
@@ -206,14 +210,6 @@ def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[I
                 yield InputError(path, "a wheel with device code in a folder", expected="unpacked files", remedy=remedy)
         except InputError as e:
             yield e
-
-
-def _begins_like_a_wheel(path: Path) -> bool:
-    """Return whether a file begins like a ZIP archive, of which the end may have been cut off."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(_MEMBER_MAGIC)) == _MEMBER_MAGIC
 
 
 def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:

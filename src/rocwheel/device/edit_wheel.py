@@ -167,7 +167,9 @@ class _Job:
         if isinstance(self.order.edit, Prune) and not self.order.edit.allow_empty:
             self.targets.require_any(self.source, self.order.edit.keep)
             raise_all(str(self.source), list(find_emptied_libraries(self.source, self.order.edit)))
-        self._note_signatures(members)
+        signatures = {f"{self.dist_info}/{name}" for name in SIGNATURES}
+        signing = [member.source for member in members if member.name in signatures]
+        self.warnings += [f"{source}: left out, as it signs the RECORD of the old wheel" for source in signing]
         wheel.close(self._metadata(members))
         return WheelRewriteReport(
             path=str(self.source),
@@ -246,14 +248,6 @@ class _Job:
             self.packer.drain()
             with content.source.view() as new:
                 return file_targets(new, member.source)
-
-    def _note_signatures(self, members: Sequence[ZipMember]) -> None:
-        signatures = {f"{self.dist_info}/{name}" for name in SIGNATURES}
-        self.warnings += [
-            f"{member.source}: left out, as it signs the RECORD of the old wheel"
-            for member in members
-            if member.name in signatures
-        ]
 
     def _metadata(self, members: Sequence[ZipMember]) -> dict[str, bytes]:
         by_name = {member.name: member for member in members}

@@ -57,7 +57,7 @@ from rocwheel.binary.pe.rewrite import (
     rewrite_image,
 )
 from rocwheel.core.errors import InputError
-from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.core.patch import FilePatch, Replacement, fill_gaps
 from rocwheel.device.trim_space import PAGE, BundleMove, cut_segment, pack_bundles, page_end
 from rocwheel.device.trim_static import (
     is_object_file,
@@ -241,7 +241,9 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
         return FilePatch(len(data), tuple(new for change in changes for new in change.replacements))
     size = layout.offset(len(data))
     edits = patch_of_writes([*_pointers(library, layout), *_headers(library, layout)], size, name=name)
-    return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(edits)
+    bundles = (piece for move in layout.moves for piece in move.content)
+    pieces = fill_gaps((*bundles, *layout.moved.iter_moved(len(data))), library.start)
+    return FilePatch(size, tuple(pieces)).then(edits)
 
 
 def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | None:
@@ -259,16 +261,6 @@ def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | No
     )
     padded = ((cut.padded_at, cut.padding - gain),) if cut.padding else ()
     return _Layout(moves, section_stop, OffsetMoves(((library.stop, -gain), *padded)), cut.segments)
-
-
-def _contents(library: FatLibrary, layout: _Layout, old_size: int) -> Iterator[Replacement]:
-    """Yield the bundles and all that lies behind them in rising order, and zeros in between."""
-    position = library.start
-    for piece in (*(piece for move in layout.moves for piece in move.content), *layout.moved.iter_moved(old_size)):
-        if position < piece.start:
-            yield Replacement(position, piece.start)
-        yield piece
-        position = piece.stop
 
 
 def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
@@ -331,16 +323,15 @@ def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
     """Yield the tables of program headers and sections, and their offsets in the ELF header."""
     tables = layout.offset(library.header.segments_offset), layout.offset(library.header.sections_offset)
     segments = (msgspec.structs.replace(s, offset=layout.offset(s.offset)) for s in layout.segments)
-    sections = (_moved(section, library, layout) for section in library.sections)
+    sections = (
+        msgspec.structs.replace(section, size=layout.section_stop - library.start)
+        if section == library.section
+        else msgspec.structs.replace(section, offset=layout.offset(section.offset))
+        for section in library.sections
+    )
     yield Replacement.of(E_PHOFF, _TABLES.pack(*tables))
     yield Replacement.of(tables[0], b"".join(segment.pack() for segment in segments))
     yield Replacement.of(tables[1], b"".join(section.pack() for section in sections))
-
-
-def _moved(section: ElfSection, library: FatLibrary, layout: _Layout) -> ElfSection:
-    if section == library.section:
-        return msgspec.structs.replace(section, size=layout.section_stop - library.start)
-    return msgspec.structs.replace(section, offset=layout.offset(section.offset))
 
 
 class FatImage(msgspec.Struct, frozen=True):
@@ -426,7 +417,7 @@ def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = 
     rewrite = PeRewrite(
         sections=tuple(section if one == library.section else one for one in library.image.sections),
         changes=((library.section.end, size - library.section.file_size),),
-        content=tuple(_content(library, moves, library.start + size)),
+        content=tuple(fill_gaps((new for move in moves for new in move.content), library.start, library.start + size)),
         writes=tuple(_image_pointers(library, moves)),
     )
     return rewrite_image(data, library.image, rewrite)
@@ -437,18 +428,6 @@ def _file_size(library: FatImage, moves: Sequence[BundleMove]) -> int:
     used = moves[-1].content[-1].stop - library.start if moves else library.section.file_size
     alignment = max(library.image.header.file_alignment, 1)
     return -(-used // alignment) * alignment
-
-
-def _content(library: FatImage, moves: Sequence[BundleMove], stop: int) -> Iterator[Replacement]:
-    """Yield the bundles and the zeros between them and behind the last, in rising order."""
-    position = library.start
-    for piece in (piece for move in moves for piece in move.content):
-        if position < piece.start:
-            yield Replacement(position, piece.start)
-        yield piece
-        position = piece.stop
-    if position < stop:
-        yield Replacement(position, stop)
 
 
 def _image_pointers(library: FatImage, moves: Sequence[BundleMove]) -> Iterator[Replacement]:

@@ -262,12 +262,6 @@ def test_compressed_bytes_of_every_frame_are_attributed() -> None:
     assert measure_entries(data, bundle, plain, place=PLACE) == pytest.approx([1 << 18] * 3, rel=0.03)
 
 
-@pytest.mark.parametrize("version", [1, 4])
-def test_versions_that_no_runtime_reads_are_never_written(version: int) -> None:
-    with pytest.raises(ValueError, match=f"a bundle of 1 byte can't be written in version {version}"):
-        compress_bundle([memoryview(b"x")], version=version, level=3)
-
-
 def test_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
     _, wrong_hash = decompress(fixture("edge/zlib.v3.badhash.ccob"))
     assert str(wrong_hash) == (

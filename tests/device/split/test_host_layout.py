@@ -167,13 +167,6 @@ def test_what_stands_behind_the_file_stays_there(run_tool: RunTool, tmp_path: Pa
     assert split(library).endswith(b"something appended, such as a signature")
 
 
-def test_number_of_links_has_to_be_that_of_wrappers(run_tool: RunTool, tmp_path: Path) -> None:
-    library = memoryview(link_library(run_tool, tmp_path).read_bytes())
-    for links in (LINKS[:1], [*LINKS, LINKS[0]], [UnitLink(0, 0), UnitLink(1, 2)], [UnitLink(0, 0), UnitLink(-1, 0)]):
-        with pytest.raises(ValueError, match="links for 2 wrappers and 2 markers"):
-            plan_host_file(library, MARKERS, links, name="x")
-
-
 def test_same_file_gives_the_same_bytes(run_tool: RunTool, tmp_path: Path) -> None:
     library = memoryview(link_library(run_tool, tmp_path).read_bytes())
     patches = [plan_host_file(library, MARKERS, LINKS, name="x") for _ in range(2)]

@@ -511,13 +511,10 @@ def write_compressed_bundle(
 
     The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on, so that the code of many targets
     that is the same costs almost nothing. Memory holds the window, and a few megabytes of each side.
-    Raises `ValueError` for version 1, which the runtime can't read, and for 4 GiB or more in version 2.
+    `choose_version` says which version holds the bundle.
     """
     buffers = list(raw)
     raw_size = sum(len(buffer) for buffer in buffers)
-    if version not in {2, 3} or (version == 2 and raw_size >= 1 << 32):
-        msg = f"a bundle of {count(raw_size, 'byte')} can't be written in version {version}"
-        raise ValueError(msg)
     start, size = file.tell(), header_size(version)
     file.seek(start + size)
     file.writelines(compress_payload(buffers, method, level))

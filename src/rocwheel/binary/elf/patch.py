@@ -24,7 +24,7 @@ from rocwheel.binary.elf.header import (
     ElfError,
     ElfSection,
 )
-from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
+from rocwheel.binary.elf.symbols import iter_symbol_rows
 from rocwheel.core.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
@@ -100,11 +100,6 @@ class SectionTable(msgspec.Struct, frozen=True):
     names: int
     """The old number of the section with the names."""
 
-    @property
-    def is_renumbered(self) -> bool:
-        """Whether any section that stays has another number."""
-        return any(old != new for old, new in self.numbers.items())
-
     def pack(self) -> bytes:
         """Return the table, with new numbers."""
         return b"".join(self._renumbered(section).pack() for section in self.sections)
@@ -122,16 +117,13 @@ class SectionTable(msgspec.Struct, frozen=True):
 
     def symbols(self, source: ElfBytes, sections: Sequence[ElfSection]) -> Iterator[Replacement]:
         """Yield the new numbers of sections in symbols, at old file offsets; ``sections`` are the old headers."""
-        if not self.is_renumbered:
+        if all(old == new for old, new in self.numbers.items()):
             return
         for table in sections:
             if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
-                usable = table.size - table.size % SYMBOL_LAYOUT.size
-                rows = SYMBOL_LAYOUT.iter_unpack(source.read(table.offset, usable, "the symbols"))
-                for row, (_, _, _, number, _, _) in enumerate(rows):
+                for at, (_, _, _, number, _, _) in iter_symbol_rows(source, table):
                     if number < _RESERVED and self.numbers.get(number, number) != number:
-                        place = table.offset + row * SYMBOL_LAYOUT.size + _SYMBOL_SECTION_AT
-                        yield Replacement.of(place, _NUMBER.pack(self.numbers[number]))
+                        yield Replacement.of(at + _SYMBOL_SECTION_AT, _NUMBER.pack(self.numbers[number]))
 
 
 def order_sections(

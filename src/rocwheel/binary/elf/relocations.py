@@ -26,7 +26,7 @@ from rocwheel.binary.elf.header import (
     load_segments,
 )
 from rocwheel.binary.elf.mapping import find_offset, find_table
-from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
+from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT, iter_symbol_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.header import ElfBytes
 
 _RELA: Final = Struct("<QQq")
+RELOCATION_SIZE: Final = _RELA.size
 _POINTER: Final = Struct("<Q")
 INFO_AT, _ADDEND_AT = 8, 16
 _SYMBOL_VALUE_AT = 8
@@ -81,12 +82,15 @@ def find_copied(file: DynamicFile, machine: int) -> frozenset[int]:
     if address is None or size is None or kind is None:
         return frozenset()
     offset, room = find_table(file.source, file.segments, address, size, "the relocations")
-    end = offset + min(size, room) // _RELA.size * _RELA.size
-    found: set[int] = set()
-    for start in range(offset, end, _CHUNK * _RELA.size):
-        chunk = file.source.read(start, min(end - start, _CHUNK * _RELA.size), "the relocations")
-        found |= {info >> 32 for _, info, _ in _RELA.iter_unpack(chunk) if info & 0xFFFFFFFF == kind}
-    return frozenset(found)
+    rows = iter_relocations(file.source, offset, min(size, room))
+    return frozenset(info >> 32 for _, info, _ in rows if info & 0xFFFFFFFF == kind)
+
+
+def iter_relocations(source: ElfBytes, offset: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """Yield address, info and addend of each relocation that is whole in ``size`` bytes, some at a time."""
+    end = offset + size // RELOCATION_SIZE * RELOCATION_SIZE
+    for start in range(offset, end, _CHUNK * RELOCATION_SIZE):
+        yield from _RELA.iter_unpack(source.read(start, min(end - start, _CHUNK * RELOCATION_SIZE), "the relocations"))
 
 
 def resolve_pointers(
@@ -183,7 +187,9 @@ def iter_addresses(
     index = sections.index(target)
     for table in _tables(source, sections):
         if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
-            yield from _symbols_in(source, table, index)
+            for at, (_, _, _, section, value, _) in iter_symbol_rows(source, table):
+                if section == index:
+                    yield Pointer(value, at + _SYMBOL_VALUE_AT)
         elif table.type == SHT_RELA:
             yield from _addends_in(source, header, loaded, table, target)
         elif table.type == SHT_RELR:
@@ -210,14 +216,6 @@ def iter_relocated(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator
             yield from _read_relocations(source, table).addresses
         elif table.flags & SHF_ALLOC and table.type == SHT_RELR:
             yield from _iter_relr(source, table)
-
-
-def _symbols_in(source: ElfBytes, table: ElfSection, index: int) -> Iterator[Pointer]:
-    usable = table.size - table.size % SYMBOL_LAYOUT.size
-    rows = SYMBOL_LAYOUT.iter_unpack(source.read(table.offset, usable, "the symbols"))
-    for number, (_, _, _, section, value, _) in enumerate(rows):
-        if section == index:
-            yield Pointer(value, table.offset + number * SYMBOL_LAYOUT.size + _SYMBOL_VALUE_AT)
 
 
 def _addends_in(

@@ -27,7 +27,7 @@ from rocwheel.binary.elf.mapping import find_offset, find_table
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from rocwheel.binary.elf.dynamic import DynamicFile
+    from rocwheel.binary.elf.header import ElfBytes, ElfSection
 
 
 SYMBOL_LAYOUT: Final = Struct("<IBBHQQ")
@@ -47,6 +47,14 @@ _VISIBILITY, _VISIBLE = 3, {0, 3}
 # DT_FINI_ARRAY, DT_RELR.
 _OTHER_ADDRESSES = {7, 12, 13, 17, 23, 25, 26, 36}
 _ADDRESSES = {DT_HASH, DT_STRTAB, DT_VERSYM, DT_VERDEF, DT_VERNEED, DT_GNU_HASH} | _OTHER_ADDRESSES
+
+
+def iter_symbol_rows(source: ElfBytes, table: ElfSection) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield where each row of a section of symbols is in the file, and its fields, as `SymbolReader.symbols` does."""
+    usable = table.size - table.size % SYMBOL_LAYOUT.size
+    rows = SYMBOL_LAYOUT.iter_unpack(source.read(table.offset, usable, "the symbols"))
+    for number, row in enumerate(rows):
+        yield table.offset + number * SYMBOL_LAYOUT.size, row
 
 
 class SymbolNames:

@@ -368,14 +368,11 @@ def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, 
     was split and joined can be split again, to the same bytes.
 
     Raises `NotJoinableError` for a file that has its code, and for bundles that don't fit; `ElfError` and
-    `DeviceCodeError` for damaged files, and `ValueError` for units that don't match the wrappers.
+    `DeviceCodeError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or not fat.wrappers or not all(wrapper.is_kpack for wrapper in fat.wrappers):
         raise NotJoinableError(CodePlace(name), "no wrappers of archives", expected="a file whose code is in archives")
-    if len(units) != len(fat.wrappers) or not all(0 <= unit < len(bundles) for unit in units):
-        msg = f"{name}: {len(units)} units for {len(fat.wrappers)} wrappers, and {len(bundles)} bundles"
-        raise ValueError(msg)
     if is_pe64(data):
         return plan_fat_image(data, fat, bundles, units)
     source = ElfBytes(data, name)

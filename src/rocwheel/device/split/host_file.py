@@ -116,9 +116,6 @@ def _marker(image: Image, size: int) -> PeSection:
     return PeSection(IMAGE_MARKER, address, size, 0, file_size, _IS_READ_ONLY_DATA)
 
 
-_LARGEST_INDEX = (1 << 32) - 1
-
-
 class UnitLink(msgspec.Struct, frozen=True):
     """What a wrapper says once its code is elsewhere.
 
@@ -146,16 +143,12 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
     A file without code to split, or one that was split already, stays as it is, byte for byte.
 
     Raises `NotSplittableError` for files whose code something else than a wrapper refers to, whose code shares its
-    place, or is smaller than the markers; `ElfError` and `DeviceCodeError` for damaged files, `KpackError`
-    for markers that no runtime can read, and `ValueError` for links that don't match the wrappers.
+    place, or is smaller than the markers; `ElfError` and `DeviceCodeError` for damaged files, and `KpackError` for
+    markers that no runtime can read.
     """
     fat = _find_code(data, name)
     if fat is None:
         return FilePatch(len(data))
-    indices_fit = all(0 <= link.index <= _LARGEST_INDEX and 0 <= link.marker < len(markers) for link in links)
-    if len(links) != len(fat.wrappers) or not indices_fit:
-        msg = f"{fat.name}: {len(links)} links for {len(fat.wrappers)} wrappers and {len(markers)} markers"
-        raise ValueError(msg)
     if is_pe64(data):
         content, starts = encode_markers(markers)
         return plan_host_image(data, fat, content, [(starts[link.marker], link.index) for link in links])

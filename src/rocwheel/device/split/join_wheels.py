@@ -206,7 +206,10 @@ def resplit_wheels(
     check_order(order)
     wheels = map_collecting("wheels", read_finished_wheel, paths)
     hosts = [wheel for wheel in wheels if not any(is_device_wheel_of(wheel, other) for other in wheels)]
-    raise_all("wheels", [_overwritten(path, dest_dir) for path in paths if _is_there(path, dest_dir)])
+    outputs = [(path, dest_dir / path.name) for path in paths]
+    there = [path for path, output in outputs if output.exists() and output.samefile(path)]
+    found, remedy = f"is in {dest_dir}, and would be overwritten", "Name another folder."
+    raise_all("wheels", [InputError(path, found, remedy=remedy) for path in there])
 
     def mend(host: FinishedWheel) -> WheelSplit:
         devices = [wheel for wheel in wheels if is_device_wheel_of(wheel, host) and wheel.file_tags == host.file_tags]
@@ -214,15 +217,6 @@ def resplit_wheels(
         return split_members(_united(host, devices), dest_dir, own, source_date, mend=True)
 
     return tuple(map_collecting("wheels", mend, hosts))
-
-
-def _is_there(path: Path, dest_dir: Path) -> bool:
-    output = dest_dir / path.name
-    return output.exists() and output.samefile(path)
-
-
-def _overwritten(path: Path, dest_dir: Path) -> InputError:
-    return InputError(path, f"is in {dest_dir}, and would be overwritten", remedy="Name another folder.")
 
 
 def _united(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> FinishedWheel:
