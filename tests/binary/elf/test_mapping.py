@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.header import ElfBytes, ElfError, Segment
 from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory, require_contents
+from rocwheel.binary.runpath import plan_runpath
+from rocwheel.core.patch import patched_view
+from rocwheel.environment.run_paths import SetRunpath
+from tests.support.places import ELF_FIXTURES
 from tests.support.places import ELF_FIXTURES as FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 FILE = ElfBytes(memoryview(bytes(0x6800)), "lib.so")
 
@@ -102,3 +113,133 @@ PAGES = ElfBytes(memoryview(b"".join(bytes([number]) * 0x1000 for number in rang
 )
 def test_memory_has_what_loaders_map_last(segments: list[Segment], found: bytes) -> None:
     assert bytes(byte for byte, _ in groupby(read_memory(PAGES, segments, 0x10008, 0x4000))) == found
+
+
+_ROW = struct.Struct("<IIQQQQQQ")
+_LOAD, _INTERP, _PHDR, _STACK = 1, 3, 6, 0x6474E551
+_NOWHERE = "where no segment of the file is loaded"
+_TYPE, _OFFSET, _ADDRESS, _FILE_SIZE, _MEMORY_SIZE, _ALIGNMENT = 0, 2, 3, 5, 6, 7
+
+
+def _changed(change: Callable[[list[list[int]]], None], name: str = "libplain.so") -> bytes:
+    """Return a fixture whose program headers are ``change``d."""
+    data = bytearray((ELF_FIXTURES / name).read_bytes())
+    (start,), (number,) = struct.unpack_from("<Q", data, 32), struct.unpack_from("<H", data, 56)
+    rows = [list(_ROW.unpack_from(data, start + 56 * index)) for index in range(number)]
+    change(rows)
+    data[start : start + 56 * number] = b"".join(_ROW.pack(*row) for row in rows)
+    return bytes(data)
+
+
+def _loaded(rows: list[list[int]]) -> list[list[int]]:
+    return [row for row in rows if row[_TYPE] == _LOAD]
+
+
+def _shift_last(rows: list[list[int]]) -> None:
+    """Do what llvm-strip up to LLVM 16 does to the segment that patchelf has added."""
+    _loaded(rows)[-1][_OFFSET] += 0x20
+
+
+def _swap(rows: list[list[int]]) -> None:
+    first, last = _loaded(rows)[0], _loaded(rows)[-1]
+    first[:], last[:] = list(last), list(first)
+
+
+def _lead_headers_away(rows: list[list[int]]) -> None:
+    next(row for row in rows if row[_TYPE] == _PHDR)[_ADDRESS] += 1 << 24
+
+
+def _align_as_patchelf_018(rows: list[list[int]]) -> None:
+    """Ask for 2 MiB in all segments, though only the first is such a distance from its place in the file."""
+    for row in _loaded(rows):
+        row[_ALIGNMENT] = 0x200000
+
+
+def _align_to_16(rows: list[list[int]]) -> None:
+    _loaded(rows)[-1][_ALIGNMENT] = 16
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "found"),
+    [
+        (_shift_last, "libplain.so", "a segment at 0x2f10 in the file and at 0x2ef0 in memory"),
+        (_swap, "libplain.so", "segments from 0x2ef0 to 0x2c8, with others outside of that"),
+        (
+            _lead_headers_away,
+            "liblld.so",
+            f"the table of program headers (PT_PHDR) is said to be at address 0x1000040, {_NOWHERE}",
+        ),
+    ],
+    ids=["another place of the page", "out of order", "program headers that are not loaded"],
+)
+def test_what_no_loader_maps_is_refused(change: Callable[[list[list[int]]], None], name: str, found: str) -> None:
+    data = _changed(change, name)
+    with pytest.raises(ElfError) as reading:
+        read_elf(data, name="lib.so")
+    with pytest.raises(ElfError) as editing:
+        plan_runpath(data, "$ORIGIN", RunpathTag.RUNPATH, name="lib.so")
+    assert (reading.value.found, editing.value.found) == (found, found)
+
+
+def test_the_code_of_a_gpu_may_be_at_another_place_of_a_page() -> None:
+    def shift_code(rows: list[list[int]]) -> None:
+        _loaded(rows)[1][_OFFSET] += 0x20
+
+    assert read_elf(_changed(shift_code, "gfx906.co"), name="a.co").misaligned is None
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "given"),
+    [
+        (_align_as_patchelf_018, 0x200000, [0x200000, 0x1000, 0x2000, 0x1000]),
+        (_align_to_16, 16, [0x1000, 0x1000, 0x1000, 0x1000]),
+    ],
+)
+def test_a_segment_is_misaligned_for_old_releases_until_the_run_path_is_set(
+    change: Callable[[list[list[int]]], None], asked: int, given: list[int]
+) -> None:
+    data = _changed(change, "liblld.so")
+    elf = read_elf(data, name="lib.so")
+    assert elf.misaligned is not None
+    assert elf.misaligned.alignment == asked
+    view = patched_view(memoryview(data), plan_runpath(data, elf.runpath or "", RunpathTag.RUNPATH, name="lib.so"))
+    mended = read_elf(bytes(view[: len(view)]), name="lib.so")
+    assert (mended.misaligned, len(view)) == (None, len(data))
+    assert [segment.alignment for segment in mended.segments if segment.type == _LOAD] == given
+
+
+def test_a_library_that_a_kernel_may_start_is_misaligned_until_the_run_path_is_set() -> None:
+    """It has an interpreter and a SONAME, as libc.so.6 and libQt6Core.so.6 have: programs load it with glibc, too."""
+    original, name = (ELF_FIXTURES / "liblld.so").read_bytes(), b"libanswer.so.1\0"
+
+    def align_and_start(rows: list[list[int]]) -> None:
+        _align_as_patchelf_018(rows)
+        stack = next(row for row in rows if row[_TYPE] == _STACK)
+        stack[_TYPE], stack[_OFFSET], stack[_FILE_SIZE] = _INTERP, original.index(name), len(name)
+
+    data = _changed(align_and_start, "liblld.so")
+    elf = read_elf(data, name="lib.so")
+    assert (elf.interpreter, elf.soname) == ("libanswer.so.1", "libanswer.so.1")
+    assert elf.misaligned is not None
+    promised = SetRunpath(elf.runpath or "", RunpathTag.RUNPATH)
+    view = patched_view(memoryview(data), plan_runpath(data, promised.value, promised.tag, name="lib.so"))
+    mended = read_elf(bytes(view[: len(view)]), name="lib.so")
+    assert mended == promised.applied_to(elf)
+    assert mended.misaligned is None
+
+
+def test_the_only_large_alignment_stays_as_the_place_in_memory_depends_on_it() -> None:
+    def align_last(rows: list[list[int]]) -> None:
+        _loaded(rows)[-1][_ALIGNMENT] = 0x200000
+
+    data = _changed(align_last, "liblld.so")
+    elf = read_elf(data, name="lib.so")
+    assert elf.misaligned is not None
+    assert plan_runpath(data, elf.runpath or "", RunpathTag.RUNPATH, name="lib.so").is_identity
+
+
+def test_kernels_do_not_look_at_the_alignment_of_programs() -> None:
+    data = _changed(_align_as_patchelf_018, "program-lld")
+    elf = read_elf(data, name="program")
+    assert elf.misaligned is None
+    assert plan_runpath(data, elf.runpath or "", RunpathTag.RUNPATH, name="program").is_identity
