@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kind import is_kpack
-from rocwheel.core.errors import InputError
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.patch import write_patch
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange, have_same_bytes
 from rocwheel.core.workers import attempt_all, map_collecting, raise_all
 from rocwheel.core.writing import new_folder
 from rocwheel.device.edit_tree import copy_file, copy_status
-from rocwheel.device.split.joining import JoinPlan, JoinStorage, plan_join, plan_joins
+from rocwheel.device.split.joining import Joins, JoinStorage, plan_join, plan_joins
 from rocwheel.device.split.split_tree import TreeListing, list_source
 from rocwheel.device.split.splitting import NamedFile
 from rocwheel.device.split.units import ARCHIVE_FOLDER
@@ -23,8 +23,6 @@ from rocwheel.wheels.binaries import is_given_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from rocwheel.core.errors import RocwheelError
 
 
 class Overlay(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,14 +106,6 @@ class JoinReport(msgspec.Struct, frozen=True, kw_only=True):
     """Faults of archives that another tool has made; wrong indices were corrected if the right ones are known."""
 
 
-class _Plan(msgspec.Struct, frozen=True, kw_only=True):
-    overlay: Overlay
-    joins: dict[str, JoinPlan]
-    left_out: frozenset[str]
-    warnings: tuple[str, ...]
-    storage: JoinStorage
-
-
 def join_tree(
     host: Path,
     devices: Sequence[Path],
@@ -134,12 +124,25 @@ def join_tree(
     """
     map_collecting("devices", _require_folder, devices)
     overlay = lay_over(host, devices)
-    plan = _plan(overlay, str(host), storage or JoinStorage())
+    has_wheels = any(file.path.endswith(".whl") for file in overlay.files)
+    remedy = "Give the host wheel by itself." if has_wheels else "Give the folder 'host' of what was split."
+    found = plan_joins(overlay.files, subject=str(host), remedy=remedy)
     with new_folder(output, host, *devices) as made:
-        _write(plan, made, progress, str(host), output.name)
-    libraries = tuple(_report(path, join, output) for path, join in plan.joins.items())
-    copied = len(overlay.files) - len(libraries) - len(plan.left_out)
-    return JoinReport(libraries=libraries, copied=copied, left_out=tuple(sorted(plan.left_out)), warnings=plan.warnings)
+        progress.begin(f"joining {output.name}", sum(join.code_size for join in found.joins.values()))
+        _Joining(overlay, found, storage or JoinStorage(), made, progress).run(str(host))
+    libraries = tuple(
+        JoinedLibrary(
+            path=path,
+            bundles=len(join.units),
+            code=join.code_size,
+            targets=join.targets,
+            missing=join.missing,
+            size=(output / path).stat().st_size,
+        )
+        for path, join in found.joins.items()
+    )
+    copied = len(overlay.files) - len(libraries) - len(found.used)
+    return JoinReport(libraries=libraries, copied=copied, left_out=tuple(sorted(found.used)), warnings=found.warnings)
 
 
 def _require_folder(device: Path) -> None:
@@ -158,65 +161,52 @@ def _require_folder(device: Path) -> None:
     raise InputError(device, found, expected=expected, remedy=remedy)
 
 
-def _plan(overlay: Overlay, subject: str, storage: JoinStorage) -> _Plan:
-    has_wheels = any(file.path.endswith(".whl") for file in overlay.files)
-    remedy = "Give the host wheel by itself." if has_wheels else "Give the folder 'host' of what was split."
-    found = plan_joins(overlay.files, subject=subject, remedy=remedy)
-    return _Plan(overlay=overlay, joins=found.joins, left_out=found.used, warnings=found.warnings, storage=storage)
+class _Joining:
+    """The writing of one tree below ``made``."""
 
+    def __init__(self, overlay: Overlay, found: Joins, storage: JoinStorage, made: Path, progress: Progress) -> None:
+        self._overlay, self._found, self._storage = overlay, found, storage
+        self._made, self._progress = made, progress
 
-def _report(path: str, join: JoinPlan, output: Path) -> JoinedLibrary:
-    return JoinedLibrary(
-        path=path,
-        bundles=len(join.units),
-        code=join.code_size,
-        targets=join.targets,
-        missing=join.missing,
-        size=(output / path).stat().st_size,
-    )
+    def run(self, subject: str) -> None:
+        """Write everything; what goes wrong is raised for all files together, led by ``subject``."""
+        overlay, made, problems = self._overlay, self._made, list[RocwheelError]()
+        try:
+            for folder in overlay.folders:
+                (made / folder).mkdir(parents=True, exist_ok=True)
+            written = [file for file in overlay.files if file.path not in self._found.used]
+            attempt_all(self._write_file, written, problems)
+        finally:
+            self._progress.end()
+        raise_all(subject, problems)
+        for alias, first in overlay.aliases.items():
+            if first not in self._found.used:
+                (made / alias).hardlink_to(made / first)
+        for link in overlay.links:
+            (made / link).symlink_to((overlay.root_of[link] / link).readlink())
+        self._finish_folders()
 
+    def _write_file(self, file: NamedFile) -> None:
+        old, new = self._overlay.root_of[file.path] / file.path, self._made / file.path
+        join = self._found.joins.get(file.path)
+        if join is None:
+            copy_file(old, new)
+            return
+        with (
+            file.content.view() as data,
+            plan_join(data, join, self._storage, name=file.path) as patch,
+            new.open("xb") as output,
+        ):
+            write_patch(output, data, patch)
+        copy_status(old, new)
+        self._progress.advance(join.code_size)
 
-def _write(plan: _Plan, made: Path, progress: Progress, subject: str, name: str) -> None:
-    overlay = plan.overlay
-    for folder in overlay.folders:
-        (made / folder).mkdir(parents=True, exist_ok=True)
-    progress.begin(f"joining {name}", sum(join.code_size for join in plan.joins.values()))
-    problems: list[RocwheelError] = []
-    written = [file for file in overlay.files if file.path not in plan.left_out]
-    try:
-        attempt_all(lambda file: _write_file(file, plan, made, progress), written, problems)
-    finally:
-        progress.end()
-    raise_all(subject, problems)
-    for alias, first in overlay.aliases.items():
-        if first not in plan.left_out:
-            (made / alias).hardlink_to(made / first)
-    for link in overlay.links:
-        (made / link).symlink_to((overlay.root_of[link] / link).readlink())
-    _finish_folders(plan, made)
-
-
-def _write_file(file: NamedFile, plan: _Plan, made: Path, progress: Progress) -> None:
-    old, new = plan.overlay.root_of[file.path] / file.path, made / file.path
-    join = plan.joins.get(file.path)
-    if join is None:
-        copy_file(old, new)
-        return
-    with (
-        file.content.view() as data,
-        plan_join(data, join, plan.storage, name=file.path) as patch,
-        new.open("xb") as output,
-    ):
-        write_patch(output, data, patch)
-    copy_status(old, new)
-    progress.advance(join.code_size)
-
-
-def _finish_folders(plan: _Plan, made: Path) -> None:
-    """Give folders the permissions and times that they had, the deepest first; drop those that held archives alone."""
-    emptied = {path.rpartition("/")[0] for path in plan.left_out}
-    for folder in sorted(plan.overlay.folders, reverse=True):
-        if folder in emptied and not any((made / folder).iterdir()):
-            (made / folder).rmdir()
-            continue
-        copy_status(plan.overlay.root_of[folder] / folder, made / folder)
+    def _finish_folders(self) -> None:
+        """Give folders the permissions and times that they had, the deepest first; drop those with archives alone."""
+        emptied = {path.rpartition("/")[0] for path in self._found.used}
+        for folder in sorted(self._overlay.folders, reverse=True):
+            made = self._made / folder
+            if folder in emptied and not any(made.iterdir()):
+                made.rmdir()
+            else:
+                copy_status(self._overlay.root_of[folder] / folder, made)

@@ -19,7 +19,7 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.device.edit_bundles import Prune, needed_code
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder
-from rocwheel.device.split.splitting import DeviceFile, find_kernels
+from rocwheel.device.split.splitting import DeviceFile, StayingCode, find_kernels
 from rocwheel.device.trim import require_trimmable
 from rocwheel.targets.catalog import relabeled_agents, sort_key
 from rocwheel.targets.kernel_files import find_family
@@ -103,13 +103,6 @@ class PruneToSome(msgspec.Struct, frozen=True):
         return tuple(part for part in parts if part.target is None or part is smallest)
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """A file that keeps its code, and why; for no reason if it has none."""
-
-    path: str
-    reason: str = ""
-
-
 def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject: str) -> OverlayPlan:
     """Plan what becomes of ``files``, whose paths begin at one root; nothing but headers is read.
 
@@ -129,8 +122,10 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
     common = choice.common or default_common(code for library in libraries for code in library.codes)
     overlaid = [library for library in libraries if needed_code(library.codes, common)]
     if libraries and common and not overlaid:
-        raise _nothing_common(subject, libraries, common)
-    remarks = {one.path: one.reason for one in found if isinstance(one, _Kept) and one.reason}
+        offered = sorted({code.processor for library in libraries for code in library.codes}, key=sort_key)
+        lack = f"has no library with code for the common set, {_listed(common)}"
+        raise InputError(subject, lack, expected=f"some of {', '.join(offered)}", remedy="Give others with --common.")
+    remarks = {one.path: one.reason for one in found if isinstance(one, StayingCode)}
     lacking = f"it has none for the common set, {_listed(common)}" if common else "it has only code for any GPU"
     remarks |= {one.path: lacking for one in libraries if one not in overlaid}
     targets = _all_targets(overlaid, device)
@@ -138,31 +133,28 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
     return OverlayPlan(common=common, libraries=tuple(planned), device=device, remarks=remarks)
 
 
-def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFile | _Kept:
+def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFile | StayingCode | None:
+    """Return what a file is: none for one without device code."""
     with file.content.view() as data:
         kernels = find_kernels(data, file)
         if kernels is not None:
             return DeviceFile(file.path, file.content, kernels.target)
         fat = read_fat_binary(data, name=file.path)
         if fat is not None and any(wrapper.is_kpack for wrapper in fat.wrappers):
-            raise _split_already(file)
+            raise InputError(
+                file.name,
+                "is a split library, whose code runtimes without kpack don't find",
+                expected="libraries with their code in them, of which each target gets one",
+                remedy="Join it first: rocwheel device join HOST TARGET... --dest-dir FOLDER",
+            )
         if fat is None or fat.is_kpacked or fat.is_empty:
-            return _Kept(file.path)
+            return None
         if is_pe64(data):
-            return _Kept(file.path, "a DLL or program of Windows, where no other file takes the place of one")
+            return StayingCode(file.path, "a DLL or program of Windows, where no other file takes the place of one")
         codes = device_targets(data, name=file.path)
         reason = _reason_to_keep(data, file.path, choice)
         soname = read_elf(data, name=file.path).soname or ""
-    return _Kept(file.path, reason) if reason else OverlaidLibrary(file.path, file.content, soname, tuple(codes))
-
-
-def _split_already(file: NamedFile) -> InputError:
-    return InputError(
-        file.name,
-        "is a split library, whose code runtimes without kpack don't find",
-        expected="libraries with their code in them, of which each target gets one",
-        remedy="Join it first: rocwheel device join HOST TARGET... --dest-dir FOLDER",
-    )
+    return StayingCode(file.path, reason) if reason else OverlaidLibrary(file.path, file.content, soname, tuple(codes))
 
 
 def _reason_to_keep(data: Data, path: str, choice: OverlayChoice) -> str:
@@ -188,12 +180,6 @@ def _targets(library: OverlaidLibrary, targets: Sequence[str], common: Sequence[
     return tuple(
         target for target in targets if target in own or not needed_code(library.codes, [TargetId(target)]) <= kept
     )
-
-
-def _nothing_common(subject: str, libraries: Sequence[OverlaidLibrary], common: Sequence[TargetId]) -> InputError:
-    offered = sorted({code.processor for library in libraries for code in library.codes}, key=sort_key)
-    found = f"has no library with code for the common set, {_listed(common)}"
-    return InputError(subject, found, expected=f"some of {', '.join(offered)}", remedy="Give others with --common.")
 
 
 def _listed(targets: Sequence[TargetId]) -> str:
