@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,8 +90,13 @@ def _same_interrupts() -> Iterator[None]:
     assert after == before
 
 
-_DEEP = re.compile(r"kill|hostile|wine|browser|bazel|^faults/|attacks|interrupts|uninstall|link_flags|loss_prop|chains")
+_DEEP = re.compile(
+    r"kill|ended_commands|hostile|wine|browser|bazel|on_cluster|^faults/|attacks|interrupts|uninstall|link_flags"
+    r"|loss_prop|chains"
+)
 """In names of test files: kills, hostile input, and tools that take long. `make test-deep` runs all of their cases."""
+_STRIDE = 11
+"""A prime: of cases that are made of two lists, those that are kept have each entry of both."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -99,16 +105,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep each tenth case of the files that `make test-deep` runs whole, unless cases are named one by one."""
+    """Keep some cases of what `make test-deep` runs whole, unless cases are named one by one.
+
+    These are files by their names, and functions with the marker ``deep``: the first case of each, and each eleventh.
+    """
     if config.getoption("--deep") or any("::" in one for one in config.args):
         return
-    position = dict.fromkeys((item.path for item in items), 0)
+    position: Counter[tuple[Path, str]] = Counter()
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        is_deep = _DEEP.search(item.path.relative_to(Path(__file__).parent).as_posix())
-        (left if is_deep and position[item.path] % 10 else kept).append(item)
-        position[item.path] += 1
+        is_file = _DEEP.search(item.path.relative_to(Path(__file__).parent).as_posix())
+        is_deep = is_file or item.get_closest_marker("deep")
+        whole = (item.path, "" if is_file else item.name.partition("[")[0])
+        (left if is_deep and position[whole] % _STRIDE else kept).append(item)
+        position[whole] += 1
     config.hook.pytest_deselected(items=left)
     items[:] = kept
 

@@ -34,6 +34,7 @@ ALL = ["gfx1030", "gfx1100", "gfx906", "gfx90a:xnack+", "gfx90a:xnack-", "gfx942
 KEPT = ["gfx1030", "gfx90a:xnack+", "gfx90a:xnack-"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("llvm", "version"), [("15", 0), ("16", 0), ("19", 0), ("22", 0), ("19", 2), ("22", 2), ("22", 3)]
 )

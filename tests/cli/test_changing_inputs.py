@@ -55,6 +55,7 @@ def check(status: int, message: str, path: Path) -> None:
     assert "Traceback" not in message
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("after", [1, 3, 5])
 @pytest.mark.parametrize("way", CHANGES)
 def test_a_build_refuses_a_file_that_changes_while_it_is_packed(
@@ -81,6 +82,7 @@ def test_an_archive_is_not_made_of_a_file_that_changes(
     assert files_in(tmp_path / "out") == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("after", [1, 3, 5])
 @pytest.mark.parametrize("way", CHANGES)
 def test_a_candidate_that_changes_is_not_promoted(
@@ -104,6 +106,7 @@ EDITS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("way", CHANGES)
 @pytest.mark.parametrize("place", ["elsewhere", "in place"])
 @pytest.mark.parametrize("command", EDITS)

@@ -82,6 +82,7 @@ def _value(text: str) -> int | bool | str:
     return int(text) if text.isdigit() else {"true": True, "false": False}.get(text, text.strip("'"))
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_kernels_are_those_that_llvm_prints(run_tool: RunTool, tmp_path: Path, name: str) -> None:

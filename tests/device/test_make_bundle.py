@@ -80,6 +80,7 @@ def test_it_is_what_the_compiler_makes_but_for_the_host_entry(code: Callable[...
     assert (tmp_path / "x.hipfb").read_bytes()[4096:] == (FIXTURES / "v22/saxpy.hipfb").read_bytes()[4096:]
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("llvm", "version"), [("15", 0), ("16", 0), ("19", 0), ("22", 0), ("19", 2), ("22", 2), ("22", 3)]

@@ -346,6 +346,7 @@ def _asked(gpu: TargetId) -> list[str]:
     return [f"amdgcn-amd-amdhsa--{TargetId(name, **gpu.features)}" for name in names]
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

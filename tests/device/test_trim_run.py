@@ -103,6 +103,7 @@ def linked(request: pytest.FixtureRequest, run_tool: RunTool, tmp_path_factory: 
     return link_two_units(run_tool, tmp_path_factory.mktemp("linked"), request.param)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", TOOLS.values(), ids=TOOLS)
 def test_trimmed_library_survives_what_others_do_to_it(
     linked: Path, command: list[str], runtime: Path, run_tool: RunTool, tmp_path: Path

@@ -41,6 +41,7 @@ def quick_python(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in PAGES if _runs(path)], ids=_name)
 def test_examples_print_what_the_page_shows(path: Path, tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ CASES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CASES)
 def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> None:
     root = build_tree(tmp_path / "tree", Lib("top.so", ("a.so",), "$ORIGIN"), *CASES[name])

@@ -108,6 +108,7 @@ def check(root: Path) -> None:
     assert complaint(path) == refusal(root)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", EDITS)
 def test_headers_are_judged_as_the_loader_judges_them(tmp_path: Path, name: str) -> None:
     root = tree_with(tmp_path, None)
@@ -227,6 +228,7 @@ CASES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CASES)
 def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> None:
     root = build_tree(tmp_path / "tree", *CASES[name])
@@ -279,6 +281,7 @@ def test_an_rpath_in_a_file_with_a_runpath_is_not_inherited(tmp_path: Path) -> N
     assert real == model == {"b.so": f"{root}/lib/b.so", "c.so": ""}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(12))
 def test_the_model_agrees_on_libraries_thrown_together(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
@@ -311,6 +314,7 @@ FOR_PROCESSORS = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(LOADER.name != "ld-linux-x86-64.so.2", reason="other machines have no such levels")
 @pytest.mark.parametrize("level", get_args(CpuLevel))
 @pytest.mark.parametrize("is_rpath", [False, True], ids=["RUNPATH", "RPATH"])
@@ -385,6 +389,7 @@ UNDEFINED: dict[str, tuple[list[Lib], set[str]]] = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", UNDEFINED)
 @pytest.mark.parametrize("style", ["gnu", "sysv"])
 def test_undefined_symbols_are_those_that_the_loader_reports(tmp_path: Path, name: str, style: str) -> None:

@@ -104,6 +104,7 @@ def test_an_rpath_stays_as_long_as_it_leads_into_packages_of_one_release(
     assert RepairPlanner(wheels, RepairOptions()).plan(owner).edits == {}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("beside", ["", "rocm_sdk_libraries-*.whl", "*.whl"], ids=["nothing", "one package", "all"])
 @pytest.mark.parametrize(
     ("linked", "repaired"),

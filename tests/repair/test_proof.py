@@ -225,6 +225,7 @@ WHEELS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", WHEELS)
 def test_a_repair_loses_no_library(tmp_path: Path, wheel_of: WheelOf, hold: Hold, run: Run, name: str) -> None:
     original = wheel_of("dist", *WHEELS[name])

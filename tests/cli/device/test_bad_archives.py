@@ -105,6 +105,7 @@ def words(command: list[str], tree: Path) -> list[str | Path]:
     return [places.get(word, word) for word in command]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", READERS)
 @pytest.mark.parametrize("archive", UNREADABLE)
 def test_an_archive_that_cannot_be_read_is_named_with_its_place(
@@ -119,6 +120,7 @@ def test_an_archive_that_cannot_be_read_is_named_with_its_place(
     assert list(tree.parent.iterdir()) == [tree]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", DECODERS)
 @pytest.mark.parametrize(
     ("frame", "size", "found"),
@@ -138,6 +140,7 @@ def test_a_frame_that_is_not_as_declared_is_named_with_its_place(
     assert list(tree.parent.iterdir()) == [tree]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", DECODERS)
 def test_memory_is_bounded_whatever_a_frame_decompresses_to(tree: Path, command: str) -> None:
     (tree / ARCHIVE).write_bytes(framed(zeros(4)))

@@ -76,6 +76,7 @@ def test_wheels_that_are_none_are_not_joined(run: Run, made: Path, tmp_path: Pat
     assert list(tmp_path.iterdir()) == [parts]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("data", [b"", b"PK\3\4", b"no wheel"], ids=["empty", "cut off", "text"])
 @pytest.mark.parametrize(
     "command",

@@ -176,6 +176,7 @@ def test_a_build_leaves_a_signed_library_as_it_is_with_a_warning(run: Run, tmp_p
         assert packed.read(name) == library.read_bytes()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [*COMMANDS, "inspect"])
 @pytest.mark.parametrize("file", DAMAGED)
 def test_a_damaged_library_has_one_verdict_in_all_commands(run: Run, tmp_path: Path, file: str, name: str) -> None:

@@ -108,6 +108,7 @@ PASSING = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("fault", PASSING)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_passes_is_not_seen(run: Run, web: FaultProxy, here: Path, there: Path, name: str, fault: str) -> None:
@@ -139,6 +140,7 @@ LASTING = {
 LOCKING = {"no permission": "403 Forbidden", "wrong password": "401 Unauthorized", "out of order": "503 Service"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("fault", LASTING)
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "lock"])
 def test_what_lasts_is_said(run: Run, web: FaultProxy, here: Path, there: Path, name: str, fault: str) -> None:
@@ -156,6 +158,7 @@ def test_what_lasts_is_said(run: Run, web: FaultProxy, here: Path, there: Path, 
     require_whole(here, there)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "s3://bucket/x", "ftp://host/x"])
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "lock"])
 def test_a_redirect_out_of_the_web_is_refused(
@@ -169,6 +172,7 @@ def test_a_redirect_out_of_the_web_is_refused(
     require_whole(here, there)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "lock"])
 def test_a_password_that_was_given_is_the_one_to_correct(run: Run, web: FaultProxy, here: Path, name: str) -> None:
     web.authorization = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
@@ -177,6 +181,7 @@ def test_a_password_that_was_given_is_the_one_to_correct(run: Run, web: FaultPro
     assert done.stderr.endswith(". Correct the user and password that the URL has.\n"), done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("fault", LOCKING)
 def test_what_the_resolver_meets_is_said(run: Run, web: FaultProxy, here: Path, fault: str) -> None:
     words = COMMANDS["lock"](web.address, here)
@@ -207,6 +212,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("fault", REFUSALS)
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "lock"])
 def test_what_a_bucket_refuses_is_said(
@@ -226,6 +232,7 @@ def test_what_a_bucket_refuses_is_said(
     require_whole(here, there)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("where", "fault"),
     [("", "no permission"), ("/dist/", "clock"), ("/dist/", "overloaded"), ("/simple/", "wrong secret"),
@@ -260,6 +267,7 @@ def is_told(secret: str, folder: Path) -> list[str]:
     return [str(path) for path in found if secret in str(path) or secret.encode() in path.read_bytes()]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_password_is_used_and_nowhere_told(run: Run, web: FaultProxy, here: Path, tmp_path: Path, name: str) -> None:
     web.authorization = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
@@ -270,6 +278,7 @@ def test_a_password_is_used_and_nowhere_told(run: Run, web: FaultProxy, here: Pa
     assert is_told("s3cret", tmp_path) == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "fault"), [(name, fault) for name in COMMANDS for fault in (LOCKING if name == "lock" else LASTING)]
 )

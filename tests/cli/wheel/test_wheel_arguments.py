@@ -53,6 +53,7 @@ def test_the_table_has_every_command() -> None:
     assert commands - WITHOUT_FILES == {words.partition(" --")[0] for words in CASES}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("words", "kind"),
     [(words, kind) for words in CASES for kind in ("fat", "parts") if (words, kind) != ("device join", "fat")],

@@ -131,6 +131,7 @@ def test_loaded_library_gives_the_runtime_its_markers(
     check_tables(run_tool, host)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", STRIPPERS.values(), ids=STRIPPERS)
 def test_host_library_survives_what_others_do_to_it(
     linked: Path, command: list[str], runtime: Path, run_tool: RunTool, tmp_path: Path
@@ -143,6 +144,7 @@ def test_host_library_survives_what_others_do_to_it(
     check_tables(run_tool, host)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("tag", RunpathTag)
 def test_run_path_is_set_in_the_same_pass(linked: Path, runtime: Path, tmp_path: Path, tag: RunpathTag) -> None:
     data = memoryview(linked.read_bytes())
@@ -193,6 +195,7 @@ def _starts(path: Path) -> list[list[str]]:
     return [[str(path)], *([["/lib64/ld-linux-x86-64.so.2", str(path)]] if has_loader else [])]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", STRIPPERS.values(), ids=STRIPPERS)
 def test_program_starts_after_what_others_do_to_it(
     program: Path, command: list[str], run_tool: RunTool, tmp_path: Path
