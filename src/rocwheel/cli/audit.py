@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections import Counter
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import click
 import msgspec
-from packaging.utils import canonicalize_name
 from rich import box
 from rich.markup import escape
 from rich.table import Table
@@ -36,139 +29,17 @@ from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, in_one_line
-from rocwheel.core.python import module_command
-from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import raise_all
+from rocwheel.environment.fetch_requirements import IndexOptions, fetched_requirements
 from rocwheel.environment.read_tree import UNREADABLE, WheelReading, read_environments, real_paths
 from rocwheel.environment.run_path_entries import CpuLevel
-from rocwheel.wheels.file_names import is_wheel_file_name, name_and_version, split_wheel_file_name, wheel_platforms
-from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.requirements import applies, is_refusing, readable_requirements
-from rocwheel.wheels.zip_directory import find_metadata, read_directory
-from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from rocwheel.audit.audit import AuditReport
     from rocwheel.audit.finding import Rule
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.core.progress import Progress
-    from rocwheel.core.workers import Readers
-    from rocwheel.environment.tree import Environments
-
-
-_OPTION = "--with-requirements"
-_PYTHON = re.compile(r"cp3(\d+)")
-_MOST_LINES = 5
-
-
-class IndexOptions(msgspec.Struct, frozen=True):
-    """Where packages are looked for, as pip's options of these names; its variables and settings count as well."""
-
-    index_url: str = ""
-    find_links: tuple[str, ...] = ()
-
-    @property
-    def arguments(self) -> list[str]:
-        """The options as pip and uv take them."""
-        index = [f"--index-url={self.index_url}"] if self.index_url else []
-        return [*index, *(f"--find-links={place}" for place in self.find_links)]
-
-
-@contextmanager
-def fetched_requirements(
-    audited: Sequence[Path], context: Sequence[Path], options: IndexOptions
-) -> Iterator[tuple[Path, ...]]:
-    """Yield the folder where what the audited wheels require is installed, gone with the block; none for nothing.
-
-    Raises `InputError` where neither pip nor uv is there, and for what they can't find or reconcile.
-    """
-    wheels = [path for path in real_paths(audited).values() if _is_wheel(path)]
-    wanted = requirements_to_fetch(wheels, [*wheels, *filter(_is_wheel, real_paths(context).values())])
-    if not wanted:
-        yield ()
-        return
-    with scratch_folder(Path(tempfile.gettempdir(), "requirements")) as folder:
-        site = folder / "site-packages"
-        tool = _tool(site, _python_of(wheels), for_windows=_are_for_windows(wheels))
-        _install([*tool, *options.arguments, *wanted])
-        yield (site,) if site.is_dir() else ()
-
-
-def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path]) -> list[str]:
-    """Return what wheels require of other packages than the ``given`` wheels, without markers, each once.
-
-    Requirements of extras and those that name a URL are left out: extras are not asked for, and what a URL leads to may
-    have to be built. A wheel that can't be read requires nothing: who reads all of it names it.
-    """
-    known = {canonicalize_name(name_and_version(path.name)[0]) for path in given}
-    found: dict[str, None] = {}
-    for wheel in wheels:
-        for requirement in readable_requirements(_requires(wheel)):
-            is_left_out = requirement.url or is_refusing(requirement) or canonicalize_name(requirement.name) in known
-            if not is_left_out and applies(requirement, ("",), wheel.name):
-                requirement.marker = None
-                found[str(requirement)] = None
-    return list(found)
-
-
-def _is_wheel(path: Path) -> bool:
-    return path.suffix == ".whl" and is_wheel_file_name(path.name) and path.is_file()
-
-
-def _requires(wheel: Path) -> list[str]:
-    with suppress(RocwheelError, CoreMetadataError):
-        members = {member.name: member for member in read_directory(wheel)}
-        fields, _ = parse_core_metadata(read_member(members[find_metadata(wheel, members)]))
-        return fields.get("requires_dist", [])
-    return []
-
-
-def _python_of(wheels: Iterable[Path]) -> str:
-    """Return the one Python that wheels are for, such as ``3.12``; that which runs this where any will do."""
-    tags = {tag for wheel in wheels for tag in split_wheel_file_name(wheel.name).python.split(".")}
-    minors = {match[1] for tag in tags if (match := _PYTHON.fullmatch(tag))}
-    abi3 = any(split_wheel_file_name(wheel.name).abi == "abi3" for wheel in wheels)
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return f"3.{minors.pop()}" if len(minors) == 1 and not abi3 else running
-
-
-def _are_for_windows(wheels: Iterable[Path]) -> bool:
-    """Return whether wheels are for Windows, apart from those for any platform."""
-    systems = {tag.system for wheel in wheels for tag in wheel_platforms(wheel.name)}
-    return "windows" in systems and systems <= {"windows", "any"}
-
-
-def _tool(site: Path, python: str, *, for_windows: bool) -> list[str]:
-    """Return the command that installs wheels into a folder, without the requirements: pip's, else uv's.
-
-    For Windows uv comes first: pip evaluates the markers of what is required for the system that it runs on.
-    """
-    shared = ["--quiet", "--target", str(site), "--only-binary=:all:", "--python-version", python]
-    uv = shutil.which("uv")
-    if importlib.util.find_spec("pip") is not None and not (for_windows and uv):
-        pip = [
-            *module_command(sys.executable, "pip"),
-            "install",
-            "--no-input",
-            "--no-compile",
-            "--disable-pip-version-check",
-        ]
-        return [*pip, *shared, *(["--platform=win_amd64"] if for_windows else [])]
-    if uv is not None:
-        return [uv, "pip", "install", *shared, *(["--python-platform=x86_64-pc-windows-msvc"] if for_windows else [])]
-    found = "needs pip or uv, and neither is installed"
-    raise InputError(_OPTION, found, remedy="Install one of them, or give the packages with --with.")
-
-
-def _install(command: Sequence[str]) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
-        found = f"the required packages can't be fetched ({' '.join(errors[-_MOST_LINES:])})"
-        raise InputError(_OPTION, found, remedy="Check the index and --index-url, or give the packages with --with.")
 
 
 PathsArgument = Annotated[
@@ -368,54 +239,27 @@ def audit_(
         place, found = "rocwheel audit", "the argument PATH is missing"
         raise InputError(place, found, remedy="See rocwheel audit --help.")
     files = ReportFiles(configured.updated, sarif, configured.settings_file, configured.known_file)
+    unread: list[RocwheelError] = []
+    audited, context = (tuple(shared_paths(scheduler, given or ())) for given in (paths, with_packages))
     with reading(scheduler, message_printer(quiet=quiet)) as readers:
-        source, progress = index, make_progress(quiet=quiet)
-        audited, context = (tuple(shared_paths(scheduler, given or ())) for given in (paths, with_packages))
-        given_packages = _Packages(audited, context, source, progress, [], readers)
-        report = _audit(given_packages, configured.settings, configured.known_file, files)
-    _print(report, json=json, quiet=quiet, verbose=verbose)
-    if configured.updated:
-        message_printer(quiet=quiet)(f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}")
-    raise_all(UNREADABLE, given_packages.unread)
-    if report.errors and not configured.updated:
-        sys.exit(1)
-
-
-class _Packages(NamedTuple):
-    audited: tuple[Path, ...]
-    context: tuple[Path, ...]
-    source: IndexOptions | None
-    progress: Progress
-    unread: list[RocwheelError]
-    readers: Readers | None
-
-
-def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None, files: ReportFiles) -> AuditReport:
-    """Audit, and write the files of the report. A baseline that is to be updated is not read first."""
-    files.check(real_paths((*packages.audited, *packages.context)))
-    known = read_baseline(known_file) if known_file and not files.baseline else frozenset()
-    environments = _read(packages)
-    if files.baseline:  # what is not read would no longer be known
-        raise_all(UNREADABLE, packages.unread)
-    report = audit(environments, settings, known)
+        files.check(real_paths((*audited, *context)))
+        known = read_baseline(configured.known_file) if configured.known_file and not files.baseline else frozenset()
+        fetching = fetched_requirements(audited, context, index) if index else nullcontext(())
+        how, progress = WheelReading(readers=readers), make_progress(quiet=quiet)
+        with fetching as fetched:
+            environments = read_environments(audited, (*context, *fetched), progress=progress, unread=unread, how=how)
+        if files.baseline:  # what is not read would no longer be known
+            raise_all(UNREADABLE, unread)
+        report = audit(environments, configured.settings, known)
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} matches no file")
     files.write(report)
-    return report
-
-
-def _read(packages: _Packages) -> Environments:
-    audited, context = packages.audited, packages.context
-    read = partial(
-        read_environments,
-        progress=packages.progress,
-        unread=packages.unread,
-        how=WheelReading(readers=packages.readers),
-    )
-    if packages.source is None:
-        return read(audited, context)
-    with fetched_requirements(audited, context, packages.source) as fetched:
-        return read(audited, (*context, *fetched))
+    _print(report, json=json, quiet=quiet, verbose=verbose)
+    if configured.updated:
+        message_printer(quiet=quiet)(f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}")
+    raise_all(UNREADABLE, unread)
+    if report.errors and not configured.updated:
+        sys.exit(1)
 
 
 def _print_rules(settings: AuditSettings, *, json: bool) -> None:

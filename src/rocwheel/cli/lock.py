@@ -1,415 +1,18 @@
-"""``rocwheel lock``: a lock file (:pep:`751`) for given GPUs.
-
-The selector decides some requirements when it is built, by the GPUs of the machine, unless a variable names them. A
-machine that locks is seldom the one that installs: so the GPUs are always named, and what was locked is compared.
-"""
+"""``rocwheel lock``: a lock file for given GPUs."""
 
 from __future__ import annotations
 
-import netrc
-import os
-import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
-from urllib.request import url2pathname
+from typing import Annotated
 
-import msgspec
-from packaging.utils import canonicalize_name
-
-from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.app import app
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
 from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
-from rocwheel.core.errors import InputError, read_error
-from rocwheel.core.messages import count, first_of, looks_like_host
-from rocwheel.core.progress import step
-from rocwheel.core.scratch import temporary_folder
-from rocwheel.core.workers import map_collecting, raise_all
-from rocwheel.core.writing import atomic_file, check_output
-from rocwheel.index.lock_file import LockFile, check_lock_name
-from rocwheel.index.source import raise_for_folders
-from rocwheel.stores.urls import hide_users, is_url, is_web_url, keep_user, parse_url, shown_url, without_secrets
-from rocwheel.stores.web import stream_web_file
-from rocwheel.targets.compatibility import GENERIC
-from rocwheel.targets.errors import UnknownTargetError
-from rocwheel.targets.serving import label_of_project, serves
-from rocwheel.targets.target_set import parse_target_set
-from rocwheel.wheels.file_names import is_wheel_file_name, wheel_platforms
-from rocwheel.wheels.requirements import RequirementError, read_build_requires, read_requirement
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from packaging.requirements import Requirement
-
-    from rocwheel.index.lock_file import LockFile
-
-
-_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
-"""Name indexes to uv, several parted by blanks, perhaps with a name in front; places of links, by commas as well."""
-
-
-def index_urls(options: ResolveOptions, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the addresses on web servers where uv looks for packages: those of options, then of its variables."""
-    given = [options.index_url or "", *options.extra_index_url, *options.find_links]
-    words = [word for name in _VARIABLES for word in environ.get(name, "").replace(",", " ").split()]
-    return tuple(url for url in (*given, *map(_without_name, words)) if is_web_url(url))
-
-
-def _without_name(word: str) -> str:
-    """Return the address in ``NAME=URL``, or the word, if that is one."""
-    name, mark, address = word.partition("=")
-    return address if mark and "://" not in name else word
-
-
-def with_user(url: str, origins: Sequence[str]) -> str:
-    """Return a URL with the user and password of the origin of its server, else those of the netrc file, if any.
-
-    So do pip and uv; ``NETRC`` names another file than that of the user's folder.
-    """
-    for origin in origins:
-        if (found := _kept(url, origin)) != url:
-            return found
-    parts = urlsplit(url)
-    if "@" in parts.netloc or not (known := _netrc_entry(parts.hostname or "")):
-        return url
-    user, password = known
-    return urlunsplit(parts._replace(netloc=f"{quote(user, safe='')}:{quote(password, safe='')}@{parts.netloc}"))
-
-
-def _kept(url: str, origin: str) -> str:
-    try:
-        return keep_user(url, origin)
-    except ValueError:  # which uv has said already, or will not use
-        return url
-
-
-def _netrc_entry(host: str) -> tuple[str, str] | None:
-    """Return user and password of a host; none where no file has them, or one can't be read: uv asks without, too."""
-    try:
-        found = netrc.netrc(os.environ.get("NETRC")).authenticators(host)
-    except (OSError, ValueError, netrc.NetrcParseError):
-        return None
-    return (found[0], found[2] or "") if found and found[0] else None
-
-
-_LARGEST = 256 << 20
-"""Bytes of an sdist that is fetched for this."""
-
-
-def find_build_requires(lock: LockFile, index_urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the requirements of the builds of those packages that can only be built, by name; none that need nothing.
-
-    Files of a server are asked for with the user of that of ``index_urls``, as `with_user` has it. Raises as
-    `read_build_requires` does, and as stores do for an sdist that can't be had.
-    """
-    found = {name: _read(with_user(url, index_urls)) for name, url in lock.built.items()}
-    return {name: requires for name, requires in found.items() if requires}
-
-
-def _read(url: str) -> tuple[str, ...]:
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        return _read_local(Path(unquote(parts.path)))
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / Path(unquote(parts.path)).name
-        _fetch(url, path)
-        return _read_local(path)
-
-
-def _fetch(url: str, path: Path) -> None:
-    """Write a file of a web server to a path, in pieces."""
-    size = 0
-    with path.open("wb") as file:
-        for block in stream_web_file(url):
-            size += file.write(block)
-            if size > _LARGEST:
-                raise InputError(shown_url(url), f"has more than {count(_LARGEST, 'byte')}", expected="an sdist")
-
-
-def _read_local(path: Path) -> tuple[str, ...]:
-    try:
-        return read_build_requires(path)
-    except OSError as e:
-        raise read_error(path, e) from e
-
-
-TARGET_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
-"""Names the GPUs to the selector, as `rocm_sdk` reads it."""
-_DEVICE = "device"
-"""The extra for the GPUs that the selector decides on; with a target behind it, that for one GPU."""
-_EVERY_DEVICE = "device-all"
-"""The extra for every GPU that there are packages for."""
-_GPU = re.compile(r"gfx[0-9a-f]+")
-"""One GPU, as the selector takes it; it takes families only as they are spelled, which no normalized name tells."""
-_SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows"}
-"""Names by systems of platform tags."""
-_REMEDY = "Say for which GPUs: --targets gfx942."
-
-
-def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
-    """Return requirements; raise `InputError` for each text that is none."""
-    return tuple(map_collecting("requirements", _parse, texts))
-
-
-def _parse(text: str) -> Requirement:
-    try:
-        return read_requirement(text)
-    except RequirementError as e:
-        expected = "a requirement such as 'rocm[libraries,device-gfx942]==7.2.*'"
-        found = f"is not a requirement ({hide_users(str(e).splitlines()[0])})"
-        raise InputError(hide_users(text), found, expected=expected) from e
-
-
-def asked_extras(requirements: Iterable[Requirement]) -> tuple[str, ...]:
-    """Return the targets and families that extras name: ``gfx942`` for ``device-gfx942``, each once."""
-    extras = _all_extras(requirements)
-    return tuple(dict.fromkeys(extra.removeprefix(f"{_DEVICE}-") for extra in extras if extra.startswith("device-gfx")))
-
-
-def _all_extras(requirements: Iterable[Requirement]) -> list[str]:
-    return [canonicalize_name(extra) for requirement in requirements for extra in sorted(requirement.extras)]
-
-
-def _own_names(requirements: Iterable[Requirement]) -> tuple[str, ...]:
-    """Return the GPUs of packages that are required by their own names: ``gfx942`` for ``rocm-sdk-device-gfx942``."""
-    labels = (label_of_project(canonicalize_name(requirement.name)) for requirement in requirements)
-    return tuple(dict.fromkeys(label for label in labels if _GPU.fullmatch(label)))
-
-
-def targets_to_lock(
-    requirements: Sequence[Requirement], targets: str | None, environ: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Return the GPUs to name to the selector: given ones, else those that requirements name, else the variable's.
-
-    Raises `InputError` when a requirement depends on the GPU and nothing names one.
-    """
-    if targets is not None:
-        return parse_target_set([targets], source="--targets").processors
-    named = tuple(dict.fromkeys((*asked_extras(requirements), *_own_names(requirements))))
-    if not named:
-        named = tuple(environ.get(TARGET_VARIABLE, "").replace(",", " ").replace(";", " ").split())
-    depending = [str(one) for one in requirements if any(canonicalize_name(extra) == _DEVICE for extra in one.extras)]
-    if depending and not named:
-        found = "is decided by the GPUs of a machine, and that which installs may have others"
-        raise InputError(hide_users(first_of(depending)), found, remedy=_REMEDY)
-    return named
-
-
-def check_locked(
-    projects: Iterable[str], requirements: Iterable[Requirement], targets: Sequence[str], source: str, *, is_given: bool
-) -> None:
-    """Compare the locked ``projects`` with the GPUs that they are to be for; raise `InputError` for each fault.
-
-    A package for other GPUs was chosen by this machine, or is asked for besides GPUs that are given (``is_given``). An
-    extra that a package lacks is passed over by resolvers: then code for its GPU is missing.
-    """
-    projects, requirements = tuple(projects), tuple(requirements)
-    labels = {project: label for project in projects if (label := label_of_project(project)) != GENERIC}
-    wanted = [agent for target in targets for agent in _agents(target)]
-    others = {
-        project: label
-        for project, label in labels.items()
-        if not targets or not (serves(label, wanted) or label in targets)
-    }
-    askers = {project: asker for project in others if (asker := _asker(project, labels[project], requirements))}
-    problems = [_stranger(project, label, projects) for project, label in others.items() if project not in askers]
-    if is_given:
-        problems += _unnamed(askers, targets)
-    problems += [
-        InputError(source, f"has no package for {target}, which an extra asks for", remedy=_without(labels.values()))
-        for target in asked_extras(requirements)
-        if not any(label == target or serves(label, _agents(target)) for label in labels.values())
-    ]
-    raise_all(source, problems)
-
-
-def has_gpu_packages(projects: Iterable[str]) -> bool:
-    """Return whether there is a package for certain GPUs among projects."""
-    return any(label_of_project(project) != GENERIC for project in projects)
-
-
-def lacking_systems(wheels: Mapping[str, Sequence[str]], targets: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each GPU, the systems that locked packages are for, and none of those with its code.
-
-    ``wheels`` has file names by project. Only GPUs that some system has packages for, and lacking any, are named.
-    """
-    everywhere = _systems(wheels.values())
-    found = {
-        target: _systems(
-            names
-            for project, names in wheels.items()
-            if (label := label_of_project(project)) != GENERIC and (label == target or serves(label, _agents(target)))
-        )
-        for target in targets
-    }
-    return {
-        target: missing
-        for target, systems in found.items()
-        if systems and (missing := tuple(sorted(everywhere - systems)))
-    }
-
-
-def _systems(wheels: Iterable[Iterable[str]]) -> frozenset[str]:
-    names = (name for files in wheels for name in files if is_wheel_file_name(name))
-    return frozenset(_SYSTEMS[tag.system] for name in names for tag in wheel_platforms(name) if tag.system in _SYSTEMS)
-
-
-def _asker(project: str, label: str, requirements: Sequence[Requirement]) -> str:
-    """Return what asks for a package by its GPU: an extra for it, its own name, `_EVERY_DEVICE`; empty for nothing."""
-    extra = next((one for one in asked_extras(requirements) if label == one or serves(label, _agents(one))), "")
-    if extra:
-        return f"{_DEVICE}-{extra}"
-    if any(canonicalize_name(requirement.name) == project for requirement in requirements):
-        return project
-    is_device = project.removesuffix(f"-{label}").endswith(f"-{_DEVICE}")
-    return _EVERY_DEVICE if is_device and _EVERY_DEVICE in _all_extras(requirements) else ""
-
-
-def _unnamed(askers: Mapping[str, str], targets: Sequence[str]) -> Iterator[InputError]:
-    """Yield the errors for packages that are asked for, and that are for none of the GPUs which are named."""
-    given = f"name {', '.join(targets)} alone, and"
-    for project, asker in askers.items():
-        label, is_name = label_of_project(project), asker == project
-        found = f"{project} is required" if is_name else f"an extra asks for {label}"
-        remedy = f"Name {label} as well, or leave {'the package' if is_name else 'its extra'} out."
-        if asker != _EVERY_DEVICE:
-            yield InputError("--targets", f"{given} {found}", remedy=remedy)
-    if every := sorted(label_of_project(project) for project, asker in askers.items() if asker == _EVERY_DEVICE):
-        remedy = f"Leave --targets out, or ask for device-{targets[0]} in place of {_EVERY_DEVICE}."
-        yield InputError("--targets", f"{given} {_EVERY_DEVICE} asks for others ({first_of(every)})", remedy=remedy)
-
-
-def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:
-    """Return the error for a package of other GPUs: a plain wheel with variants requires those for all of them."""
-    plain = project.removesuffix(f"-{label}")
-    if plain not in locked:
-        found = f"is for {label}: this machine's GPUs chose it, or another package requires it"
-        return InputError(project, found, remedy=_REMEDY)
-    remedy = f"Lock {plain}-gfx... for the GPU in its place, or an extra such as rocm[device-gfx942]."
-    return InputError(
-        project, f"is required by the plain wheel of {plain}, as lock files have no variants", remedy=remedy
-    )
-
-
-def _without(labels: Iterable[str]) -> str:
-    found = sorted(labels)
-    return f"Does the release have such an extra? It has packages for {first_of(found)}." if found else (
-        "Does the release have such an extra?"
-    )  # fmt: skip
-
-
-def _agents(target: str) -> tuple[TargetId, ...]:
-    try:
-        return parse_target_set([target], source=target).ids
-    except UnknownTargetError:
-        return (TargetId(target),)  # one that is newer than the catalog
-
-
-_MOST_LINES = 8
-_LACKING = re.compile(r"The package `([^`=]+)[^`]*` does not have an extra named `([^`]+)`")
-_BUILD = re.compile(r"\[stderr\]\n(.*?)\n\s*(?:\n|hint:|$)", re.DOTALL)
-"""What the failed build of an sdist printed."""
-_NO_GPU = re.compile(rf"{TARGET_VARIABLE}=[^\s:]+: (.*?)(?: Choose one of these|$)")
-"""What the selector prints where it has nothing for the GPUs that it was told."""
-_RESOLVER_REMEDY = "Check the requirements and where packages are looked for (--index-url, --find-links)."
-_GPU_REMEDY = "Name GPUs that it has packages for: --targets."
-
-
-def why_not(said: str) -> tuple[str, str]:
-    """Return why requirements can't be resolved, in one line, and what to do about it."""
-    build = _BUILD.search(said)
-    no_gpu = _NO_GPU.search(" ".join(build[1].split())) if build else None
-    if no_gpu:
-        return without_secrets(no_gpu[1].rstrip(".")), _GPU_REMEDY
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("warning:")]
-    return without_secrets(" ".join(lines[:_MOST_LINES])), _RESOLVER_REMEDY
-
-
-def lacking_extras(said: str, requirements: Iterable[str]) -> list[InputError]:
-    """Return an error for each extra that is asked for by name and that the package has not: uv only warns of it."""
-    parsed = list(map(read_requirement, requirements))
-    asked = {(canonicalize_name(one.name), canonicalize_name(extra)) for one in parsed for extra in one.extras}
-    lacking = {(canonicalize_name(name), canonicalize_name(extra)) for name, extra in _LACKING.findall(said)}
-    missed, remedy = sorted(asked & lacking), "Correct its name, or leave it out."
-    return [InputError(f"{name}[{extra}]", "no such extra is there", remedy=remedy) for name, extra in missed]
-
-
-class ResolveOptions(msgspec.Struct, frozen=True):
-    """Where packages are looked for and for which Python; uv's variables and settings count as well."""
-
-    index_url: str | None = None
-    extra_index_url: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
-    python_version: str | None = None
-    pre: bool = False
-    universal: bool = False
-    """Whether for every platform, with markers, and not for this one alone."""
-
-    @property
-    def index_urls(self) -> tuple[str, ...]:
-        """The addresses of the indexes, not their paths."""
-        return tuple(url for url in (self.index_url or "", *self.extra_index_url) if is_url(url))
-
-    @property
-    def arguments(self) -> list[str]:
-        """The options as uv takes them."""
-        python = self.python_version or f"{sys.version_info.major}.{sys.version_info.minor}"
-        index = [f"--index-url={self.index_url}"] if self.index_url else []
-        if self.find_links and not self.index_url:
-            index = ["--no-index"]
-        return [
-            f"--python-version={python}",
-            *index,
-            *(f"--extra-index-url={url}" for url in self.extra_index_url),
-            *(f"--find-links={place}" for place in self.find_links),
-            *(["--prerelease=allow"] if self.pre else []),
-            *(["--universal"] if self.universal else []),
-        ]
-
-
-def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Sequence[str]) -> str:
-    """Return the text of a lock file for requirements; the selector takes ``targets`` for the GPUs of the machine.
-
-    Raises `InputError` where uv is not installed, for what it can't resolve, and for extras that no package has;
-    `WorkError` where ``TMPDIR`` names no folder that can be used.
-    """
-    # Without a cache: uv would take what the selector has decided for other GPUs from it. Without previews: a lock file
-    # has no wheel variants, and uv refuses to write one with them, whichever plain wheels there are.
-    compiled = ["--color=never", "pip", "compile", "--no-cache", "--no-preview", "--no-header", "--format=pylock.toml"]
-    temporary_folder()  # where uv builds, too: what is wrong with it, uv tells without its variable
-    environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}
-    if targets:
-        environ[TARGET_VARIABLE] = ",".join(targets)
-    command = [_find_uv(), *compiled, *options.arguments, "-"]
-    lines = "".join(f"{requirement}\n" for requirement in requirements)
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, env=environ)
-    asked = hide_users(", ".join(requirements))
-    if done.returncode != 0:
-        raise_for_folders(options.index_urls)
-        why, remedy = why_not(done.stderr)
-        raise InputError(asked, f"can't be locked ({why})", remedy=remedy)
-    raise_all(asked, lacking_extras(done.stderr, requirements))
-    return done.stdout
-
-
-def _find_uv() -> str:
-    """Return the path of uv: that beside this Python, else the first of the search path."""
-    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    uv = shutil.which("uv", path=places)
-    if uv is None:
-        source, found = "rocwheel lock", "needs uv, which is not installed"
-        raise InputError(source, found, remedy="Install it: pip install 'rocwheel[lock]'.")
-    return uv
-
+from rocwheel.core.messages import count, first_of
+from rocwheel.index.lock import Locked, ResolveOptions, make_lock
 
 _TargetsOption = Annotated[
     str | None,
@@ -422,10 +25,8 @@ _TargetsOption = Annotated[
     ),
 ]
 
-_PYTHON = re.compile(r"3(\.[0-9]{1,3}){1,2}")
 
-
-def read_resolve_options(
+def _read_options(
     index_url: Annotated[
         str | None, option("--index-url", metavar="URL", help="Look for packages in this index alone.")
     ] = None,
@@ -443,35 +44,15 @@ def read_resolve_options(
     pre: Annotated[bool, option("--pre", help="Take prereleases, too.")] = False,
     universal: Annotated[bool, option("--universal", help="Lock for all platforms, with markers.")] = False,
 ) -> ResolveOptions:
-    """Return where packages are looked for.
-
-    Raises `InputError` for a URL of an index that has no scheme, for a file:// URL that `parse_url` refuses, and for a
-    folder that is not there: uv would look elsewhere.
-    """
-    urls = [url for url in (index_url, *(extra_index_url or ())) if url]
-    for url in filter(looks_like_host, urls):
-        raise InputError(url, "has no scheme", expected="http://, https://, file:// or a folder")
-    for url in (*urls, *(find_links or ())):
-        if url.startswith("file:"):
-            parse_url(url)
-    if python_version is not None and not _PYTHON.fullmatch(python_version):
-        option, expected = "--python-version", "a version of Python 3 such as 3.12"
-        raise InputError(option, f"is {python_version!r}", expected=expected)
-    raise_all("indexes", [InputError(url, "is no folder") for url in urls if not _may_be_there(url)])
-    return ResolveOptions(
+    options = ResolveOptions(
         index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre, universal
     )
-
-
-def _may_be_there(url: str) -> bool:
-    """Return whether an index is a folder, or on a server, where only asking tells."""
-    if url.startswith("file:"):
-        return Path(url2pathname(urlsplit(url).path)).is_dir()
-    return is_url(url) or Path(url).is_dir()
+    options.check()
+    return options
 
 
 @app.command()
-@takes(options=read_resolve_options)
+@takes(options=_read_options)
 def lock(
     requirements: Annotated[
         list[str], argument(metavar="REQUIREMENT", help="What to lock, such as 'rocm[libraries,device-gfx942]'.")
@@ -492,56 +73,28 @@ def lock(
     Example: rocwheel lock "rocm[libraries,device-gfx942]" --index-url file://$PWD/mirror/simple -o mirror/pylock.toml
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    check_lock_name(output)
-    check_output(output)
-    parsed = parse_requirements(requirements)
-    named = targets_to_lock(parsed, targets, os.environ)
-    texts = [str(requirement) for requirement in parsed]
-    with step(make_progress(quiet=quiet or json), "resolving"):
-        resolved = resolve(texts, options, named)
-    found = LockFile.read(resolved, "the output of uv")
-    check_locked(found.projects, parsed, named, str(output), is_given=targets is not None)
-    remedy = "Lock from an index that has hashes, such as one of `rocwheel index`."
-    raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
-    builds = find_build_requires(found, index_urls(options, os.environ))
-    made = found.without_users().relative_to(output.absolute().parent).noting(texts, named)
-    with atomic_file(output) as file:
-        file.write(made.render())
+    locked = make_lock(requirements, targets, output, options, make_progress(quiet=quiet or json))
+    named, projects = locked.targets, locked.file.projects
     if json:
-        facts = {"output": str(output), "targets": named, "packages": made.projects, "build_requires": builds}
+        facts = {"output": str(output), "targets": named, "packages": projects, "build_requires": locked.build_requires}
         print_json("lock", 1, facts)
     elif not quiet:
-        print_line(f"{output}: {count(len(made.projects), 'package')}{' for ' if named else ''}{', '.join(named)}")
-    if not quiet:
-        if targets is not None and not has_gpu_packages(made.projects):
-            _warn_of_targets(output, named)
-        _warn_of_systems(lacking_systems(made.wheels, named))
-        _warn_of_builds(builds)
-        _warn_of_queries(output, made)
+        print_line(f"{output}: {count(len(projects), 'package')}{' for ' if named else ''}{', '.join(named)}")
+    for warning in () if quiet else _warnings(output, locked, is_given=targets is not None):
+        report_warning(warning)
 
 
-def _warn_of_targets(output: Path, named: Sequence[str]) -> None:
-    remedy = f"Where the release has such, ask for an extra: rocm[{', '.join(f'device-{name}' for name in named)}]."
-    report_warning(f"{output}: has no package for certain GPUs, so --targets changes nothing. {remedy}")
-
-
-def _warn_of_systems(lacking: Mapping[str, Sequence[str]]) -> None:
-    for target, systems in lacking.items():
-        report_warning(
-            f"{target}: has no packages for {' and '.join(systems)}: what is installed there lacks its code."
-        )
-
-
-def _warn_of_builds(builds: Mapping[str, Sequence[str]]) -> None:
-    for name, needed in builds.items():
+def _warnings(output: Path, locked: Locked, *, is_given: bool) -> Iterator[str]:
+    if is_given and not locked.has_gpu_packages:
+        extras = ", ".join(f"device-{name}" for name in locked.targets)
+        remedy = f"Where the release has such, ask for an extra: rocm[{extras}]."
+        yield f"{output}: has no package for certain GPUs, so --targets changes nothing. {remedy}"
+    for target, systems in locked.lacking_systems.items():
+        yield f"{target}: has no packages for {' and '.join(systems)}: what is installed there lacks its code."
+    for name, needed in locked.build_requires.items():
         text = f"{name}: is an sdist, whose build needs {', '.join(needed)}, and a lock file has no room for that."
-        report_warning(f"{text} Have it at hand where it is installed: --find-links FOLDER.")
-
-
-def _warn_of_queries(output: Path, made: LockFile) -> None:
-    """Warn of queries of addresses, which may be secrets: installers may need them, so they stay."""
-    found = made.with_queries()
-    if found:
-        text = f"{output}: has what follows the question mark in {first_of(found)}, as installers may need it."
+        yield f"{text} Have it at hand where it is installed: --find-links FOLDER."
+    if queries := locked.file.with_queries():  # which may be secrets: installers may need them, so they stay
+        text = f"{output}: has what follows the question mark in {first_of(queries)}, as installers may need it."
         remedy = "If that is a secret, such as a token, keep the file from others, or lock what you have fetched"
-        report_warning(f"{text} {remedy}: --find-links FOLDER.")
+        yield f"{text} {remedy}: --find-links FOLDER."

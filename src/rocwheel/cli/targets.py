@@ -24,7 +24,6 @@ from rocwheel.cli.output import (
 from rocwheel.cli.parameters import argument, folder_place, option
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import read_regular
-from rocwheel.core.workers import raise_all
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
 from rocwheel.targets.machine import System, check_machine, native_targets, survey_machine
 from rocwheel.targets.spelling import WITH_OPTIONAL, Tool, flags_for, parse_desc
@@ -77,18 +76,6 @@ def _described(word: str) -> list[str]:
         return list(parse_desc(read_regular(path).decode("utf-8", "replace"), str(path)))
     except OSError as e:
         raise read_error(path, e) from e
-
-
-def expand_folders(paths: list[Path], pattern: str) -> list[Path]:
-    """Return the files themselves, and of folders those below that match.
-
-    Raises `InputError` for a pipe or device, or `ProblemsError` for several.
-    """
-    others = [path for path in paths if not (path.is_file() or path.is_dir())]
-    expected = "a file or a folder"
-    raise_all("paths", [InputError(path, "is not a regular file", expected=expected) for path in others])
-    found = [[path] if path.is_file() else sorted(path.rglob(pattern)) for path in paths]
-    return [path for group in found for path in group if path.is_file()]
 
 
 class Machine(msgspec.Struct, frozen=True):

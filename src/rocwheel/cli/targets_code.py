@@ -9,34 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 import msgspec
 
-from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets
 from rocwheel.cli.output import print_json, print_line, setup_logging
 from rocwheel.cli.parameters import argument, option, regular_places
 from rocwheel.cli.progress import make_progress
-from rocwheel.cli.targets import TargetCommand, expand_folders, print_target_set, read_targets, targets_app
+from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, first_of
-from rocwheel.core.progress import tracked
-from rocwheel.core.workers import map_skipping, raise_all
+from rocwheel.core.workers import raise_all
 from rocwheel.device.runs_on import FileVerdict, FolderLack, judge_files, opened_verdicts
 from rocwheel.device.surroundings import NamedRelease, find_release
 from rocwheel.environment.coherence import (
     CoherenceReport,
-    DebFacts,
     Gap,
     PackageTargets,
-    WheelFacts,
-    carriers_of,
-    check_coherence,
-    deb_carriers,
-    find_code_gaps,
-    read_deb_facts,
 )
 from rocwheel.environment.library_code import CodeGap, Reach
-from rocwheel.environment.package_targets import find_selectors, read_selector_facts, read_wheel_facts
+from rocwheel.environment.package_targets import compare_packages
 from rocwheel.targets.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime, covers
 from rocwheel.targets.kernel_files import group_kernel_files, targets_in_path
@@ -85,14 +76,8 @@ def coherent(
     setup_logging(quiet=quiet, verbose=verbose)
     required = read_targets(require or [], source="--require", required=require is not None)
     unread: list[RocwheelError] = []
-    progress, found = make_progress(quiet=quiet or as_json), _find_packages(packages)
-    sizes = [path.stat().st_size if path.exists() else 0 for path in found]
-    facts = map_skipping("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
-    carriers = _carriers(facts, unread)
-    packed = [one for one in facts if one.places]
-    misdeclared = [one.misdeclared for one in facts if isinstance(one, DebFacts) and one.misdeclared]
-    unfinished = unfinished_packages([one for one in facts if isinstance(one, DebFacts)])
-    report = check_coherence(carriers, required, find_code_gaps(packed, unfinished), misdeclared)
+    progress = make_progress(quiet=quiet or as_json)
+    carriers, report = compare_packages(packages, required, unread=unread, progress=progress)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
         raise_all("packages", unread)
@@ -103,40 +88,6 @@ def coherent(
         print_line(line)
     raise_all("packages", unread)
     raise click.exceptions.Exit(0 if report.coherent else 1)
-
-
-def _find_packages(paths: list[Path]) -> list[Path]:
-    empty = [path for path in paths if path.is_dir() and not _expand(path)]
-    expected = "a folder of files *.whl or *.deb"
-    raise_all("packages", [InputError(path, "holds no wheel and no .deb", expected=expected) for path in empty])
-    found = [package for path in paths for package in _expand(path)]
-    return [*found, *find_selectors([path for path in paths if path.is_dir()])]
-
-
-def _expand(path: Path) -> list[Path]:
-    """Return the file itself, or the packages below the folder."""
-    found = [package for pattern in ("*.whl", "*.deb") for package in expand_folders([path], pattern)]
-    return list(dict.fromkeys(found))
-
-
-def _read_facts(path: Path) -> WheelFacts | DebFacts:
-    if path.suffix == ".deb":
-        return read_deb_facts(path)
-    if path.name.endswith(".tar.gz"):
-        return read_selector_facts(path)
-    if path.suffix != ".whl":
-        raise InputError(path, "is not a package", expected="a wheel, rocm's sdist or a .deb file")
-    return read_wheel_facts(path)
-
-
-def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[PackageTargets]:
-    """Return what is compared; raise what keeps it from being compared together with the packages not read."""
-    try:
-        wheels = carriers_of([one for one in facts if isinstance(one, WheelFacts)])
-        return [*wheels, *deb_carriers([one for one in facts if isinstance(one, DebFacts)])]
-    except RocwheelError as e:
-        raise_all("packages", [*unread, e])
-        raise
 
 
 def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:

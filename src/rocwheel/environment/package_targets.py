@@ -8,11 +8,23 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.core.decoding import parse_python
-from rocwheel.core.errors import InputError
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import shortened
-from rocwheel.environment.coherence import WheelFacts, read_requirements
+from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.workers import map_skipping, raise_all
+from rocwheel.environment.coherence import (
+    DebFacts,
+    WheelFacts,
+    carriers_of,
+    check_coherence,
+    deb_carriers,
+    find_code_gaps,
+    read_deb_facts,
+    read_requirements,
+)
 from rocwheel.environment.library_code import FileCode, named_code, read_file_code
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.kernel_files import kpack_target
@@ -25,12 +37,14 @@ from rocwheel.wheels.zip_directory import find_metadata, read_directory
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from packaging.metadata import RawMetadata
 
     from rocwheel.binary.code_objects import TargetId
+    from rocwheel.environment.coherence import CoherenceReport, PackageTargets
+    from rocwheel.targets.target_set import TargetSet
 
 
 def read_wheel_facts(path: Path) -> WheelFacts:
@@ -176,3 +190,68 @@ def _read_build_info(path: Path) -> bytes:
     return (
         read_sdist_file(path, "src/rocm_sdk/_build_info.py") or read_sdist_file(path, "rocm_sdk/_build_info.py") or b""
     )
+
+
+def compare_packages(
+    paths: Sequence[Path],
+    required: TargetSet,
+    *,
+    unread: list[RocwheelError],
+    progress: Progress = SILENT,
+) -> tuple[list[PackageTargets], CoherenceReport]:
+    """Return for which GPUs packages have code, and whether those agree that need one another.
+
+    Packages are wheels, the selector or Debian packages, given by themselves or by folders. What can't be read is added
+    to ``unread``; what keeps the others from being compared is raised together with it.
+    """
+    found = _find_packages(paths)
+    sizes = [path.stat().st_size if path.exists() else 0 for path in found]
+    facts = map_skipping("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
+    carriers = _carriers(facts, unread)
+    packed = [one for one in facts if one.places]
+    misdeclared = [one.misdeclared for one in facts if isinstance(one, DebFacts) and one.misdeclared]
+    unfinished = unfinished_packages([one for one in facts if isinstance(one, DebFacts)])
+    return carriers, check_coherence(carriers, required, find_code_gaps(packed, unfinished), misdeclared)
+
+
+def _find_packages(paths: Sequence[Path]) -> list[Path]:
+    empty = [path for path in paths if path.is_dir() and not _expand(path)]
+    expected = "a folder of files *.whl or *.deb"
+    raise_all("packages", [InputError(path, "holds no wheel and no .deb", expected=expected) for path in empty])
+    found = [package for path in paths for package in _expand(path)]
+    return [*found, *find_selectors([path for path in paths if path.is_dir()])]
+
+
+def _expand(path: Path) -> list[Path]:
+    """Return the file itself, or the packages below the folder."""
+    found = [package for pattern in ("*.whl", "*.deb") for package in _expand_folders([path], pattern)]
+    return list(dict.fromkeys(found))
+
+
+def _read_facts(path: Path) -> WheelFacts | DebFacts:
+    if path.suffix == ".deb":
+        return read_deb_facts(path)
+    if path.name.endswith(".tar.gz"):
+        return read_selector_facts(path)
+    if path.suffix != ".whl":
+        raise InputError(path, "is not a package", expected="a wheel, rocm's sdist or a .deb file")
+    return read_wheel_facts(path)
+
+
+def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[PackageTargets]:
+    """Return what is compared; raise what keeps it from being compared together with the packages not read."""
+    try:
+        wheels = carriers_of([one for one in facts if isinstance(one, WheelFacts)])
+        return [*wheels, *deb_carriers([one for one in facts if isinstance(one, DebFacts)])]
+    except RocwheelError as e:
+        raise_all("packages", [*unread, e])
+        raise
+
+
+def _expand_folders(paths: Sequence[Path], pattern: str) -> list[Path]:
+    """Return the files themselves, and of folders those below that match; raise `InputError` for a pipe or device."""
+    others = [path for path in paths if not (path.is_file() or path.is_dir())]
+    expected = "a file or a folder"
+    raise_all("paths", [InputError(path, "is not a regular file", expected=expected) for path in others])
+    found = [[path] if path.is_file() else sorted(path.rglob(pattern)) for path in paths]
+    return [path for group in found for path in group if path.is_file()]

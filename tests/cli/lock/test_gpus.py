@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from rocwheel.cli.lock import check_locked, parse_requirements, targets_to_lock
 from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.index.lock import check_locked, parse_requirements, targets_to_lock
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli.lock import lacking_extras, why_not
+from rocwheel.index.lock import lacking_extras, why_not
 from rocwheel.index.write_index import write_index
 from tests.support.wheels import make_wheel
 

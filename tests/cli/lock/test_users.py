@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli.lock import ResolveOptions, index_urls, with_user
+from rocwheel.index.lock import ResolveOptions, index_urls, with_user
 from rocwheel.index.write_index import write_index
 from tests.support.fault_proxy import fault_proxy
 from tests.support.loopback import served

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli.audit import IndexOptions, fetched_requirements, requirements_to_fetch
 from rocwheel.core.errors import InputError
+from rocwheel.environment.fetch_requirements import IndexOptions, fetched_requirements, requirements_to_fetch
 from tests.support.pe_files import pe_file
 from tests.support.wheels import make_wheel
 
@@ -80,9 +80,9 @@ def test_packages_and_what_they_require_are_there_until_the_end(tmp_path: Path, 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rocwheel.cli import audit
-from rocwheel.cli.audit import IndexOptions, fetched_requirements
-audit._install = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+from rocwheel.environment import fetch_requirements
+from rocwheel.environment.fetch_requirements import IndexOptions, fetched_requirements
+fetch_requirements._install = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 with fetched_requirements([Path(sys.argv[1])], [], IndexOptions()):
     pass
 """
