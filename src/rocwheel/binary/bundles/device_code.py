@@ -372,7 +372,10 @@ def _iter_code_sources(data: Data, name: str, depth: int) -> Iterator[CodeSource
         return
     code = read_device_code(data, name=name)
     if code is None or code.code_object is not None:
-        entries = _image_entries(data, name) if code is None else _sole_entry(code, len(data))
+        target = code.code_object.target if code and code.code_object else None
+        entries = _image_entries(data, name) if code is None else ()
+        if target is not None:
+            entries = (BundleEntry(BundleEntryId("", _TRIPLE, target), str(target), 0, len(data)),)
         if entries:
             yield CodeSource(data, Bundle(CodePlace(name, entries[0].offset), 0, len(data), OffloadBundle(entries, 0)))
         return
@@ -391,11 +394,6 @@ def _image_entries(data: Data, name: str) -> tuple[BundleEntry, ...]:
         for image in read_offload_images(data, name=name)
         if image.target is not None
     )
-
-
-def _sole_entry(code: DeviceCode, size: int) -> tuple[BundleEntry, ...]:
-    target = code.code_object.target if code.code_object else None
-    return (BundleEntry(BundleEntryId("", _TRIPLE, target), str(target), 0, size),) if target else ()
 
 
 def device_targets(data: Data, *, name: str) -> tuple[TargetId, ...]:

@@ -86,19 +86,14 @@ def read_bundle(data: Data, start: int, *, place: CodePlace) -> Bundle:
     rest = data[start:]
     if is_compressed_bundle(rest):
         compressed = read_compressed_bundle(rest, place=place)
-        _require_plausible(compressed, place)
+        if compressed.raw_size > most_unpacked(compressed.size):  # the payload may give no more than the header says
+            found = f"{count(compressed.size, 'byte')} that decompress to {count(compressed.raw_size, 'byte')}"
+            raise DeviceCodeError(place, found, expected=BOUND, remedy=CAUTION)
         return Bundle(place, start, compressed.size, read_compressed_head(rest, compressed, place=place), compressed)
     if not is_plain_bundle(rest):
         raise _no_bundle(rest, place)
     plain = read_offload_bundle(rest, place=place)
     return Bundle(place, start, plain.size, plain)
-
-
-def _require_plausible(bundle: CompressedBundle, place: CodePlace) -> None:
-    """Raise `DeviceCodeError` for a bundle that expands too far; the payload may give no more than the header says."""
-    if bundle.raw_size > most_unpacked(bundle.size):
-        found = f"{count(bundle.size, 'byte')} that decompress to {count(bundle.raw_size, 'byte')}"
-        raise DeviceCodeError(place, found, expected=BOUND, remedy=CAUTION)
 
 
 def _no_bundle(rest: Data, place: CodePlace, previous: Bundle | None = None) -> DeviceCodeError:

@@ -62,7 +62,10 @@ def require_loadable(source: ElfBytes, header: Header, segments: Sequence[Segmen
             )
     if header.type == ET_DYN and loaded:
         _require_order(source, loaded)
-        _require_headers(source, segments)
+        # glibc 2.36 and later read the program headers from the address that ``PT_PHDR`` has.
+        headers = next((segment for segment in reversed(segments) if segment.type == PT_PHDR), None)
+        if headers is not None:
+            find_offset(source, segments, headers.address, "the table of program headers (PT_PHDR)")
 
 
 def _require_order(source: ElfBytes, loaded: Sequence[Segment]) -> None:
@@ -72,13 +75,6 @@ def _require_order(source: ElfBytes, loaded: Sequence[Segment]) -> None:
     if loaded[0].address > first.address or loaded[-1].memory_end < last.memory_end:
         found = f"segments from {loaded[0].address:#x} to {loaded[-1].memory_end:#x}, with others outside of that"
         raise ElfError(source.name, found, expected="loaded segments in the order of their addresses")
-
-
-def _require_headers(source: ElfBytes, segments: Sequence[Segment]) -> None:
-    """Refuse ``PT_PHDR`` at an address that isn't loaded: glibc 2.36 and later read the program headers from there."""
-    headers = next((segment for segment in reversed(segments) if segment.type == PT_PHDR), None)
-    if headers is not None:
-        find_offset(source, segments, headers.address, "the table of program headers (PT_PHDR)")
 
 
 def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -25,7 +25,7 @@ from rocwheel.binary.elf.header import ElfError
 from rocwheel.binary.elf.mapping import find_offset, find_table
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from rocwheel.binary.elf.header import ElfBytes, ElfSection
 
@@ -199,12 +199,26 @@ class SymbolVersion(msgspec.Struct, frozen=True):
     library: str = ""
 
 
+def _bounded(method: Callable[[VersionReader], Iterator[_Item]]) -> Callable[[VersionReader], Iterator[_Item]]:
+    """Stop a table whose chains overlap, and so would take very long to follow."""
+
+    @wraps(method)
+    def bounded(reader: VersionReader) -> Iterator[_Item]:
+        for index, item in enumerate(method(reader)):
+            if index == _MOST_VERSIONS:
+                found, expected = "more version names than a table can hold", f"at most {_MOST_VERSIONS}"
+                raise ElfError(reader.source.name, found, expected=expected)
+            yield item
+
+    return bounded
+
+
 class VersionReader:
     """Reads the version tables of one file, and where in the string table their names begin."""
 
     def __init__(self, file: DynamicFile) -> None:
         self._file = file
-        self._source = file.source
+        self.source = file.source
 
     def needs(self) -> tuple[VersionNeed, ...]:
         """Return what the file needs, in the order of its table."""
@@ -216,22 +230,21 @@ class VersionReader:
 
     def by_index(self) -> dict[int, SymbolVersion]:
         """Return the versions by the index that symbols name them by, without the base version."""
-        return dict(self._bounded(self._by_index()))
+        return dict(self._by_index())
 
+    @_bounded
     def _by_index(self) -> Iterator[tuple[int, SymbolVersion]]:
         for position, (_, flags, index, _, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
             if not flags & _BASE_DEFINITION:
-                name, _ = self._source.unpack(_DEFINITION_NAME, position + first, "a version definition")
+                name, _ = self.source.unpack(_DEFINITION_NAME, position + first, "a version definition")
                 yield index, SymbolVersion(self._name(name))
         for position, (_, count, library, first, _) in self._chain(DT_VERNEED, DT_VERNEEDNUM, _NEED):
             for _, (_, _, index, version, _) in self._walk(position + first, count, _NEED_VERSION):
                 yield index, SymbolVersion(self._name(version), self._name(library))
 
+    @_bounded
     def need_offsets(self) -> Iterator[tuple[int, int]]:
         """Yield the string offsets of the library and version names that are needed."""
-        return self._bounded(self._need_offsets())
-
-    def _need_offsets(self) -> Iterator[tuple[int, int]]:
         for position, (_, count, library, first, _) in self._chain(DT_VERNEED, DT_VERNEEDNUM, _NEED):
             for _, (_, _, _, version, _) in self._walk(position + first, count, _NEED_VERSION):
                 yield library, version
@@ -239,14 +252,12 @@ class VersionReader:
     def definition_offsets(self) -> Iterator[tuple[int, int]]:
         """Yield the flags and the string offset of the name of each version definition."""
         for position, (_, flags, _, _, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
-            name, _ = self._source.unpack(_DEFINITION_NAME, position + first, "a version definition")
+            name, _ = self.source.unpack(_DEFINITION_NAME, position + first, "a version definition")
             yield flags, name
 
+    @_bounded
     def parent_offsets(self) -> Iterator[int]:
         """Yield the string offsets of every name of the version definitions, also of their parents."""
-        return self._bounded(self._parent_offsets())
-
-    def _parent_offsets(self) -> Iterator[int]:
         for position, (_, _, _, count, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
             for _, (name, _) in self._walk(position + first, count, _DEFINITION_NAME):
                 yield name
@@ -254,26 +265,17 @@ class VersionReader:
     def _chain(self, table: int, count: int, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
         address = self._file.table.value(table)
         if address is not None:
-            offset, _ = find_offset(self._source, self._file.segments, address, "the version table")
+            offset, _ = find_offset(self.source, self._file.segments, address, "the version table")
             yield from self._walk(offset, self._file.table.value(count) or 0, layout)
-
-    def _bounded(self, items: Iterator[_Item]) -> Iterator[_Item]:
-        """Stop a table whose chains overlap, and so would take very long to follow."""
-        for index, item in enumerate(items):
-            if index == _MOST_VERSIONS:
-                raise ElfError(
-                    self._source.name, "more version names than a table can hold", expected=f"at most {_MOST_VERSIONS}"
-                )
-            yield item
 
     def _walk(self, offset: int, count: int, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Follow ``count`` structures, each of which ends with the distance to the next (0 at the end)."""
         if count > _MOST_VERSIONS:
             raise ElfError(
-                self._source.name, f"{count} entries in a version table", expected=f"at most {_MOST_VERSIONS}"
+                self.source.name, f"{count} entries in a version table", expected=f"at most {_MOST_VERSIONS}"
             )
         for _ in range(count):
-            fields = self._source.unpack(layout, offset, "the version table")
+            fields = self.source.unpack(layout, offset, "the version table")
             yield offset, fields
             if not fields[-1]:
                 return
