@@ -397,7 +397,7 @@ def _pointers_into(image: Image, section: PeSection) -> Iterator[tuple[int, int]
             yield at, target
 
 
-def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
+def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -> FilePatch:
     """Return the patch that makes ``changes`` to the bundles of the DLL or program ``data`` and trims it.
 
     Where nothing would be gained, the patch makes the changes only. Raises as `read_fat_image` does, and

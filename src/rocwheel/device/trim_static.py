@@ -108,7 +108,7 @@ def _require_trimmable_member(data: Data, name: str) -> None:
     read_trimmable_object(data, fat)
 
 
-def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
+def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -> FilePatch:
     """Return the patch that makes ``changes`` to the bundles of the object file ``data`` and trims it.
 
     Raises `NotTrimmableError` when a symbol or a relocation is for a place behind the last bundle, when something else

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 import msgspec
@@ -39,10 +38,6 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.kpack.markers import Marker, SplitUnit
     from rocwheel.core.errors import RocwheelError
-
-
-NOTHING_RENUMBERED: Mapping[tuple[str, int], int] = MappingProxyType({})
-"""All indices in archives are right."""
 
 
 class ArchiveFile(msgspec.Struct, frozen=True):
@@ -103,7 +98,7 @@ def find_code(
     archives: Sequence[ArchiveFile],
     *,
     name: str,
-    renumbered: Mapping[tuple[str, int], int] = NOTHING_RENUMBERED,
+    renumbered: Mapping[tuple[str, int], int],
 ) -> UnitCode:
     """Return the code of ``unit`` in the archives that its marker names.
 
@@ -148,7 +143,7 @@ def _by_ids(unit: SplitUnit, archives: Sequence[ArchiveFile], name: str) -> Unit
             entries.append(FoundCode(spelling, file, _entry(unit, file, targets, entry_id.target, name)))
     own = {target.processor for target in targets}
     further = [file for file in archives if own.isdisjoint(file.archive.processors)]
-    further_code = _by_targets(unit, further, NOTHING_RENUMBERED)
+    further_code = _by_targets(unit, further, {})
     return UnitCode((*entries, *further_code), tuple(missing), unit.marker.compressed)
 
 
@@ -194,7 +189,7 @@ class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
         return text if fault.is_clear else f"{text}; indices may be wrong, too: kernels don't tell units apart"
 
 
-def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile], *, name: str = "") -> IndexCheck:
+def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile], *, name: str) -> IndexCheck:
     """Check the archives that the markers of the library at ``path`` name; messages call it ``name``.
 
     Code is read only where units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
@@ -215,7 +210,7 @@ def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFi
     renumbered = {
         (path_of[fault.archive], _index(key)): _index(owner) for fault in faults for key, owner in fault.owners.items()
     }
-    return IndexCheck(name=name or path, faults=faults, renumbered=renumbered)
+    return IndexCheck(name=name, faults=faults, renumbered=renumbered)
 
 
 def _index(key: str) -> int:
@@ -253,7 +248,7 @@ def plan_library_join(
     library: SplitLibrary,
     archives: Sequence[ArchiveFile],
     *,
-    renumbered: Mapping[tuple[str, int], int] = NOTHING_RENUMBERED,
+    renumbered: Mapping[tuple[str, int], int],
 ) -> JoinPlan:
     """Plan the joining of ``library``, which is at ``path`` below the root, with ``archives`` of the same root.
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from rocwheel.wheels.zip_reader import ZipMember
 
 
-def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], given: str = "") -> str:
+def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], given: str) -> str:
     """Return the overlay root: the one that was ``given``, else the one top-level folder with all device code.
 
     ``code`` are the members to look at. Raises `InputError` for a folder that isn't in the wheel, when there is no

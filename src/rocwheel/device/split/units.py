@@ -160,7 +160,7 @@ class BundleUnit(msgspec.Struct, frozen=True):
         return dict(sizes)
 
 
-def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tuple[BundleUnit, ...]:
+def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId]) -> tuple[BundleUnit, ...]:
     """Read the units of a fat binary; with ``keep``, only the code that these targets need counts.
 
     Raises `NotSplittableError` for what archives can't hold and for a bundle that no wrapper points to, and
