@@ -19,8 +19,7 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.remote_placeholders import registered
 from rocwheel.wheels import member_cache, packing
 from rocwheel.wheels.content import BytesContent, EditedContent, FileContent, PatchedContent, TarFile, tar_content
-from rocwheel.wheels.delivery import PackedCount
-from rocwheel.wheels.packing import Packer
+from rocwheel.wheels.packing import PackedCount, Packer
 from tests.wheels.doubles import LazyExecutor, ListSink
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from rocwheel.core.hashing import Seal, is_intact, source_hash
 from rocwheel.core.progress import SILENT, Progress, Silent
 from rocwheel.core.reading import FileRange, FileStamp, is_settled
 from rocwheel.core.scratch import remove_abandoned
-from rocwheel.wheels.delivery import PackedCount
 from rocwheel.wheels.member_cache import is_known
 from rocwheel.wheels.member_compression import codec_identity, xz_identity
+from rocwheel.wheels.packing import PackedCount
 from rocwheel.wheels.sdist import SourceDate, sdist_name, sdist_stem, write_sdist
 from rocwheel.wheels.writing import write_wheels
 

@@ -284,12 +284,11 @@ def tar_content(members: Iterable[TarFile | TarLink], *, mtime: int) -> Sequence
 def _joints(groups: Sequence[tuple[str, tuple[Content, ...]]]) -> tuple[int, ...]:
     """Return where members begin, but the first, whose path says so: no other member has a say in that."""
     starts = accumulate((sum(part.size for part in group) for _, group in groups), initial=0)
-    found = (start for start, (path, _) in zip(starts, groups, strict=False) if _is_joint(path))
-    return tuple(start for start in found if start)
-
-
-def _is_joint(path: str) -> bool:
-    return zlib_ng.crc32(path.encode(errors="surrogateescape")) % _JOINT_EVERY == 0
+    return tuple(
+        start
+        for start, (path, _) in zip(starts, groups, strict=False)
+        if start and zlib_ng.crc32(path.encode(errors="surrogateescape")) % _JOINT_EVERY == 0
+    )
 
 
 def _parts(member: TarFile | TarLink, mtime: int) -> Iterator[Content]:

@@ -139,16 +139,8 @@ _NOTED = 256 << 10
 """Contents from this size on, in bytes, have a note of their hash: to read smaller ones costs no more than the note."""
 
 
-class _Facts(msgspec.Struct, frozen=True, array_like=True):
-    """What an entry says of a member: the digest of its bytes, the ZIP method, and the keys of its blocks."""
-
-    digest: Digest
-    method: int = DEFLATED
-    blocks: tuple[bytes, ...] = ()
-
-
-class KnownMember(msgspec.Struct, frozen=True):
-    """A member that is in the cache, and the keys of its blocks, if it is packed in blocks."""
+class KnownMember(msgspec.Struct, frozen=True, array_like=True):
+    """What an entry says of a member: the digest of its bytes, the ZIP method, and the keys of its blocks, if any."""
 
     digest: Digest
     method: int = DEFLATED
@@ -183,7 +175,7 @@ class MemberCache:
         if self._store.has(self._whole_key(digest)):
             return KnownMember(digest)
         entry = self._store.get(self._blocks_key(content, digest))
-        return KnownMember(digest, facts.method, facts.blocks) if entry and (facts := _decode(entry)).blocks else None
+        return known if entry and (known := _decode(entry)).blocks else None
 
     def note(self, content: Content, digest: Digest) -> None:
         """Keep the digest of a content that was read, by the stamps of its files, and by the hash before an edit."""
@@ -192,11 +184,11 @@ class MemberCache:
             keys.append(_edited_key(content))
         for key in keys:
             if key and not self._store.has(key):
-                self._store.put(key, _encode_note(_Facts(digest)))
+                self._store.put(key, _encode(KnownMember(digest)))
 
     def keep_blocks(self, content: Content, method: int, digest: Digest, blocks: Sequence[bytes]) -> None:
         """Keep which blocks make a content of this digest, and that one of its size is known."""
-        facts = _encode_note(_Facts(digest, method, tuple(blocks)))
+        facts = _encode(KnownMember(digest, method, tuple(blocks)))
         self._store.put(self._blocks_key(content, digest), facts)
         self._store.put(self._size_key(content.size), b"")
         self.note(content, digest)
@@ -235,7 +227,7 @@ class MemberCache:
     def _keep(self, content: Content, packed: Packed) -> Packed:
         # Of a file that deflate doesn't shrink, that alone is worth its place.
         is_costly = isinstance(content, EditedContent) and content.is_costly
-        key, facts = self._whole_key(packed.digest), _encode_note(_Facts(packed.digest, packed.method))
+        key, facts = self._whole_key(packed.digest), _encode(KnownMember(packed.digest, packed.method))
         if packed.method == STORED and not is_costly:
             self._store.put(key, facts)
             return packed
@@ -325,12 +317,8 @@ def _note_key(content: Content) -> bytes | None:
 
 
 def _key(*parts: str | bytes | int) -> bytes:
-    return hashlib.sha256(msgspec.msgpack.encode(parts)).digest()
+    return hashlib.sha256(_encode(parts)).digest()
 
 
-def _encode_note(facts: _Facts) -> bytes:
-    return msgspec.msgpack.encode(facts)
-
-
-def _decode(entry: CacheEntry) -> _Facts:
-    return msgspec.msgpack.decode(entry.facts, type=_Facts)
+def _decode(entry: CacheEntry) -> KnownMember:
+    return msgspec.msgpack.decode(entry.facts, type=KnownMember)

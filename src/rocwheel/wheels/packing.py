@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from zlib_ng import zlib_ng
 
 from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import ChangedFileError
 from rocwheel.wheels.content import BytesContent, Digest, EditedContent, Hasher, digest_content
-from rocwheel.wheels.delivery import BlockMember, EncodedMember, Head, PackedCount, RecalledMember, Sink, deliver_whole
 from rocwheel.wheels.member_cache import KnownMember, MemberCache, known_ranges
 from rocwheel.wheels.member_compression import (
     BLOCK,
@@ -20,6 +20,7 @@ from rocwheel.wheels.member_compression import (
     STORED,
     STREAM_PIECE,
     WHOLE_LIMIT,
+    WINDOW,
     Packed,
     PackedBlock,
     compress_piece,
@@ -38,8 +39,137 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from rocwheel.core.cache import EntryStore
-    from rocwheel.wheels.content import Content, Digest
+    from rocwheel.wheels.content import Content
     from rocwheel.wheels.member_compression import StreamFormat
+
+
+class Sink(Protocol):
+    """Receives packed members one after the other, on the thread that runs the `Packer`."""
+
+    def begin(self, name: str, mode: int, method: int, size: int) -> None:
+        """Start a member of at most ``size`` unpacked bytes, packed by ZIP ``method``."""
+
+    def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:
+        """Append packed bytes to the member, with their SHA-256 where somebody knows it."""
+
+    def end(self, digest: Digest) -> None:
+        """Complete the member; ``digest`` is that of the unpacked bytes."""
+
+
+class PackedCount(msgspec.Struct, frozen=True):
+    """How many members with bytes of files were packed, and how many a cache had; with their bytes, unpacked.
+
+    Members that are stored count for neither, nor does generated text. A member counts as packed if any of its pieces
+    was; its bytes are counted by pieces.
+    """
+
+    packed: int = 0
+    packed_bytes: int = 0
+    kept: int = 0
+    kept_bytes: int = 0
+
+    def plus(self, *, is_kept: bool, members: int = 0, size: int = 0) -> PackedCount:
+        """Return this count with more members, or bytes, added."""
+        if is_kept:
+            return msgspec.structs.replace(self, kept=self.kept + members, kept_bytes=self.kept_bytes + size)
+        return msgspec.structs.replace(self, packed=self.packed + members, packed_bytes=self.packed_bytes + size)
+
+    def since(self, earlier: PackedCount) -> PackedCount:
+        """Return what came to an ``earlier`` count until it was this one."""
+        mine, before = msgspec.structs.astuple(self), msgspec.structs.astuple(earlier)
+        return PackedCount(*(now - then for now, then in zip(mine, before, strict=True)))
+
+    def left(self, other: PackedCount) -> PackedCount:
+        """Return this count with all members of another added as kept ones, since they were left where they are."""
+        members, size = other.packed + other.kept, other.packed_bytes + other.kept_bytes
+        return self.plus(is_kept=True, members=members, size=size)
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What is known of a member before it is packed; ``size`` is that of its content, in bytes."""
+
+    sink: Sink
+    name: str
+    mode: int
+    size: int
+    is_counted: bool = True
+    """Whether it counts as packed or kept."""
+
+    def begin(self, method: int, bound: int | None = None) -> None:
+        """Begin the member, of ``bound`` bytes at most if that is not its size."""
+        self.sink.begin(self.name, self.mode, method, self.size if bound is None else bound)
+
+
+class _PiecewiseMember:
+    """A member that goes to the sink piece by piece: begun, written, and ended with its digest."""
+
+    def __init__(self, head: Head, method: int, bound: int | None = None) -> None:
+        self.head = head
+        self.are_kept = True
+        """Whether a cache had all pieces that were written."""
+        self._method = method
+        self._bound = bound
+        self._hasher = Hasher()
+
+    def begin(self) -> None:
+        """Begin the member."""
+        self.head.begin(self._method, self._bound)
+
+    def write(self, block: PackedBlock) -> None:
+        """Write a piece."""
+        self.are_kept = self.are_kept and block.is_kept
+        self.head.sink.write(block.data, block.sha256)
+
+    def end(self) -> Digest:
+        """End the member, and return its digest."""
+        digest = self._digest()
+        self.head.sink.end(digest)
+        return digest
+
+    def _digest(self) -> Digest:
+        return self._hasher.digest()
+
+
+class BlockMember(_PiecewiseMember):
+    """Hashes the blocks of a member on their way to the sink, so that the digest is that of the bytes packed."""
+
+    def __init__(self, head: Head, method: int = DEFLATED) -> None:
+        super().__init__(head, method)
+        self.keys: list[bytes] = []
+        """Those of the blocks in a cache."""
+        self._tail = b""
+
+    def write(self, block: PackedBlock) -> None:
+        """Write a block; raise `ChangedFileError` unless it was primed with the end of those before it."""
+        if block.history != self._tail[len(self._tail) - len(block.history) :]:
+            raise ChangedFileError(self.head.name, "was written to while it was being packed")
+        self._hasher.update(block.original)
+        self._tail = (self._tail + block.original[-WINDOW:])[-WINDOW:]
+        self.keys.append(block.key)
+        super().write(block)
+
+
+class RecalledMember(_PiecewiseMember):
+    """Takes the blocks of a member whose digest is known."""
+
+    def __init__(self, head: Head, known: KnownMember) -> None:
+        super().__init__(head, known.method)
+        self._known = known
+
+    def _digest(self) -> Digest:
+        return self._known.digest
+
+
+class EncodedMember(_PiecewiseMember):
+    """Hashes the pieces of a compressed stream on their way to the sink, as the size is known at its end only."""
+
+    def __init__(self, head: Head) -> None:
+        super().__init__(head, STORED, stream_bound(head.size))
+
+    def write(self, block: PackedBlock) -> None:
+        """Write a piece."""
+        super().write(block)
+        self._hasher.update(block.data)
 
 
 class Schedule:
@@ -188,7 +318,7 @@ class Packer:
             deliver = partial(self._deliver_whole, head)
             self._schedule.submit(head.size, deliver, cache.recall_whole, content, known.digest)
             return
-        member = RecalledMember(head, known.method, known.digest)
+        member = RecalledMember(head, known)
         self.call(member.begin)
         for key, (start, stop) in zip(known.blocks, known_ranges(content, known.digest), strict=True):
             deliver = partial(self._deliver_block, member, stop - start)
@@ -222,14 +352,14 @@ class Packer:
             self._schedule.submit(2 * (stop - start), deliver, pack, content, start, stop, *options)
 
     def _deliver_whole(self, head: Head, packed: Packed) -> None:
-        deliver_whole(head, packed)
+        head.begin(packed.method)
+        head.sink.write(packed.data, packed.sha256)
+        head.sink.end(packed.digest)
         self._progress.advance(head.size)
         if head.is_counted:
             self.count = self.count.plus(is_kept=packed.is_kept, members=1, size=head.size)
 
-    def _deliver_block(
-        self, member: BlockMember | RecalledMember | EncodedMember, size: int, block: PackedBlock
-    ) -> None:
+    def _deliver_block(self, member: _PiecewiseMember, size: int, block: PackedBlock) -> None:
         member.write(block)
         self._progress.advance(size)
         if member.head.is_counted:
@@ -240,7 +370,7 @@ class Packer:
 
     def _end(
         self,
-        member: BlockMember | RecalledMember | EncodedMember,
+        member: _PiecewiseMember,
         keep: Callable[[Digest, list[bytes]], None] | None = None,
     ) -> None:
         digest = member.end()
@@ -261,10 +391,8 @@ class Span(msgspec.Struct, frozen=True):
 
     def ranges(self, content: Content, piece: int) -> list[tuple[int, int]]:
         """Return the (start, stop) pairs of the pieces of at most ``piece`` bytes."""
-        return [cut for cut in piece_ranges(content, piece) if self._has(cut[0])]
-
-    def _has(self, place: int) -> bool:
-        return self.start <= place and (self.stop is None or place < self.stop)
+        cuts = piece_ranges(content, piece)
+        return [cut for cut in cuts if self.start <= cut[0] and (self.stop is None or cut[0] < self.stop)]
 
 
 class CutFacts(msgspec.Struct, frozen=True):

@@ -367,7 +367,7 @@ def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]
         if ".." in info.name.split("/"):
             found = f"has {quoted(info.name)}, which climbs with '..'"
             raise InputError(path, found, expected="paths that lead down", remedy=_AGAIN)
-        place = _place(info.name)
+        place = posixpath.normpath(info.name.lstrip("/"))  # where installers unpack it
         is_link = info.issym() or info.islnk()
         link = links.above(place) or (place if not is_link and links.at(place) else None)
         if link is not None:
@@ -376,11 +376,6 @@ def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]
         if is_link:
             links.add(place)
         yield info, place
-
-
-def _place(name: str) -> str:
-    """Return where installers unpack a member: they drop slashes that lead its name."""
-    return posixpath.normpath(name.lstrip("/"))
 
 
 def _second(path: Path, name: str, before: str, top: str) -> InputError:

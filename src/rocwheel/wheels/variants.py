@@ -306,16 +306,14 @@ def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[Input
     by_label: dict[str, tuple[str, Properties]] = {}
     for name, metadata in wheels.items():
         if metadata.common != first.common:
-            found = f"its variant.json has other {_differing(metadata.common, first.common)} than that of {first_name}"
+            one, other = metadata.common, first.common
+            differing = " and ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
+            found = f"its variant.json has other {differing} than that of {first_name}"
             yield InputError(name, found, expected="the same in all wheels of a version")
         known_name, properties = by_label.setdefault(metadata.label, (name, metadata.properties))
         if properties != metadata.properties:
             found = f"has other properties than {known_name}, of the same label {quoted(metadata.label)}"
             yield InputError(name, found, expected="the same for one label")
-
-
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    return " and ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
 
 
 def render_index_file(wheels: Mapping[str, VariantMetadata], machine: Sequence[str] | None = None) -> bytes:

@@ -18,10 +18,9 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileStamp
 from rocwheel.core.writing import AtomicFile
 from rocwheel.wheels.content import BytesContent
-from rocwheel.wheels.delivery import PackedCount, Sink
 from rocwheel.wheels.file_names import with_label
 from rocwheel.wheels.member_compression import STORED, pack_whole
-from rocwheel.wheels.packing import Packer
+from rocwheel.wheels.packing import PackedCount, Packer, Sink
 from rocwheel.wheels.record import RecordRow, render_record
 from rocwheel.wheels.zip_reader import digest_member, iter_packed
 from rocwheel.wheels.zip_writer import ZipTime, ZipWriter

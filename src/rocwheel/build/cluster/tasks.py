@@ -136,7 +136,7 @@ def _cut_member(exchange: Exchange, name: str, mtime: int, level: int) -> tuple[
 
 
 class _NewPiece:
-    """A `rocwheel.wheels.delivery.Sink` that writes members into a piece, and notes what each is."""
+    """A `rocwheel.wheels.packing.Sink` that writes members into a piece, and notes what each is."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self.name = name
