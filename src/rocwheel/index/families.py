@@ -40,25 +40,16 @@ def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path
 
     A folder of a family that is indexed by itself is none. Raises `InputError` for one whose name no address can have.
     """
-    found = _find_family_folders(dist_dirs, output)
-    return {"": tuple(dist_dirs), **{name: (*dist_dirs, *folders) for name, folders in found.items()}}
-
-
-def _find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, list[Path]]:
-    """Return the folders of each family, by its name; those that are indexed by themselves are none."""
     found: dict[str, list[Path]] = {}
     given = {folder.resolve() for folder in dist_dirs}
     for folder in dist_dirs:
         for name in find_families(folder, output):
             if (folder / name).resolve() not in given:
                 found.setdefault(name, []).append(folder / name)
-    raise_all(folder_names(dist_dirs), [_no_name(folders[0]) for name, folders in found.items() if not is_utf8(name)])
-    return found
-
-
-def _no_name(folder: Path) -> InputError:
-    found, remedy = "has a name that is not in UTF-8, which no address of an index can have", "Rename it."
-    return InputError(folder, found, remedy=remedy)
+    why, remedy = "has a name that is not in UTF-8, which no address of an index can have", "Rename it."
+    unnamed = [folders[0] for name, folders in found.items() if not is_utf8(name)]
+    raise_all(folder_names(dist_dirs), [InputError(folder, why, remedy=remedy) for folder in unnamed])
+    return {"": tuple(dist_dirs), **{name: (*dist_dirs, *folders) for name, folders in found.items()}}
 
 
 def taken_by(family: str, projects: Collection[str]) -> str:
@@ -100,10 +91,6 @@ def remove_index(folder: Path) -> None:
         folder.rmdir()
 
 
-def _no_extras(_: Path) -> Extras:
-    return no_extras
-
-
 def write_indexes(
     dist_dirs: Sequence[Path],
     output: Path,
@@ -143,7 +130,11 @@ class _Writer(msgspec.Struct, frozen=True):
 
         Those of families come before the pages of the first one that lead to them, and go after these.
         """
-        marks = self._marks()
+        yanking = self.options.yanking
+        if self.marked is None:
+            marks = _share(yanking, self.groups)
+        else:
+            marks = {**dict.fromkeys(self.groups, KEEP_YANKED), self.marked: yanking}
         below = _Below(self, marks, is_strict=unread is None)
         listed = self.write_one("", marks[""], unread, below.write)
         for name in below.gone:
@@ -155,14 +146,12 @@ class _Writer(msgspec.Struct, frozen=True):
             self.write_one("", KEEP_YANKED, [], lambda _: below.contents)
             for group in below.reports:
                 self.write_one(group, KEEP_YANKED, [])
-        _pass_on(below.problems, unread, self.output)
+        if unread is None:
+            raise_all(str(self.output), below.problems)
+        else:
+            said = set(map(str, unread))  # of the files that all share
+            unread += [problem for problem in below.problems if str(problem) not in said]
         return msgspec.structs.replace(listed.report, families=below.reports)
-
-    def _marks(self) -> Mapping[str, Yanking]:
-        yanking = self.options.yanking
-        if self.marked is None:
-            return _share(yanking, self.groups)
-        return {**dict.fromkeys(self.groups, KEEP_YANKED), self.marked: yanking}
 
     def write_one(
         self, group: str, marks: Yanking, unread: list[RocwheelError] | None, below: WriteFamilies | None = None
@@ -193,21 +182,15 @@ class _Below:
         for name in self.names:
             more: list[RocwheelError] | None = None if self._is_strict else []
             try:
-                _check_place(self._writer.output / name, projects)
+                if taken := taken_by(name, projects):
+                    found = f"is {taken}, so it can't be the index of a folder"
+                    remedy = "Rename the folder, or index it by itself with another --output."
+                    raise InputError(self._writer.output / name, found, remedy=remedy)
                 self.reports[name], self.contents[name] = self._writer.write_one(name, self._marks[name], more)
             except RocwheelError as e:
                 self.problems += each_problem([e])
             self.problems += more or ()
         return self.contents
-
-
-def _pass_on(problems: list[RocwheelError], unread: list[RocwheelError] | None, output: Path) -> None:
-    """Raise what is wrong with the indexes of families, or append it to ``unread`` unless it is there already."""
-    if unread is None:
-        raise_all(str(output), problems)
-    else:
-        said = set(map(str, unread))  # of the files that all share
-        unread += [problem for problem in problems if str(problem) not in said]
 
 
 def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
@@ -232,14 +215,8 @@ def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
     return found
 
 
-def _check_place(folder: Path, projects: Collection[str]) -> None:
-    if taken := taken_by(folder.name, projects):
-        remedy = "Rename the folder, or index it by itself with another --output."
-        raise InputError(folder, f"is {taken}, so it can't be the index of a folder", remedy=remedy)
-
-
 def change_marks(
-    output: Path, yanking: Yanking, *, progress: Progress = SILENT, keep: Callable[[Path], Extras] = _no_extras
+    output: Path, yanking: Yanking, *, progress: Progress = SILENT, keep: Callable[[Path], Extras] = lambda _: no_extras
 ) -> IndexReport:
     """Bring an index, and those of families below it, up to date with other marks; they are of the folders as before.
 
@@ -254,18 +231,13 @@ def change_marks(
         if output.name in read_families(above) and read_known(above).folders:
             writer = _make_writer(*_keeping(above, yanking, progress, keep(above)))
             if output.name in writer.groups:
-                return _mark_family(writer, output.name)
+                report = msgspec.structs.replace(writer, marked=output.name).write(None)
+                own = report.families[output.name]
+                return msgspec.structs.replace(own, edited=(*own.edited, *report.edited))
         kept = _keeping(output, yanking, progress, keep(output))
         if read_families(output):
             return _make_writer(*kept).write(None)
         return write_locked_index(kept[0], output, options=kept[2]).report
-
-
-def _mark_family(writer: _Writer, family: str) -> IndexReport:
-    """Change the marks of one family's index, and bring that above it up to date; return what the first one lists."""
-    report = msgspec.structs.replace(writer, marked=family).write(None)
-    own = report.families[family]
-    return msgspec.structs.replace(own, edited=(*own.edited, *report.edited))
 
 
 def _keeping(

@@ -64,18 +64,17 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
     ``may_be_empty``, and for the folder of a build or a mirror in the place of its `BUILT_FOLDER`.
     """
     try:
-        seen = _look(dist_dir)
-        folders = [name for name in seen.folders if _is_subfolder(dist_dir / name, output)]
+        listing, folders = _look(dist_dir)
+        below = [name for name in folders if _is_subfolder(dist_dir / name, output)]
     except OSError as e:
         remedy = "Give the folder that holds the wheels and sdists."
         raise InputError(dist_dir, f"can't be listed ({e.strerror})", remedy=remedy) from e
-    if not seen.distributions and (folders == [BUILT_FOLDER] or not may_be_empty):
-        raise InputError(
-            dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=_advice(folders)
-        )
-    misnamed = {name for name in seen.folders if _is_distribution(name)} - {*folders}
-    ignored = tuple(sorted(misnamed.union(seen.others)))
-    return Listing(seen.distributions, seen.stamps, seen.beside, ignored, tuple(folders), seen.hidden)
+    if not listing.distributions and (below == [BUILT_FOLDER] or not may_be_empty):
+        found, expected = "holds no distributions", "*.whl or *.tar.gz files"
+        raise InputError(dist_dir, found, expected=expected, remedy=_advice(below))
+    misnamed = {name for name in folders if _is_distribution(name)} - {*below}
+    ignored = tuple(sorted(misnamed.union(listing.ignored)))
+    return msgspec.structs.replace(listing, ignored=ignored, subfolders=tuple(below))
 
 
 def _advice(folders: list[str]) -> str:
@@ -85,20 +84,8 @@ def _advice(folders: list[str]) -> str:
     return f"Index its folders one by one: {', '.join(folders)}." if folders else ""
 
 
-class _Seen(NamedTuple):
-    """The names in a folder, sorted."""
-
-    distributions: tuple[str, ...]
-    stamps: dict[str, FileStamp]
-    beside: dict[str, FileStamp]
-    others: tuple[str, ...]
-    """Files that are no part of an index."""
-    folders: tuple[str, ...]
-    hidden: tuple[str, ...]
-
-
-def _look(dist_dir: Path) -> _Seen:
-    """Return what stands in a folder; raise `OSError` when it can't be listed."""
+def _look(dist_dir: Path) -> tuple[Listing, list[str]]:
+    """Return the files that stand in a folder, and all its folders; raise `OSError` when it can't be listed."""
     # By its descriptor, and each entry asked once: a folder may have many thousands.
     descriptor = os.open(dist_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -116,9 +103,10 @@ def _look(dist_dir: Path) -> _Seen:
         beside = dict(_metadata_stamps(others, names))
     finally:
         os.close(descriptor)
-    left = (entry.name for entry in others if _is_other(entry.name))
-    hidden = [name for name in (*folders, *(entry.name for entry in others)) if name.startswith(".")]
-    return _Seen(names, stamps, beside, tuple(sorted(left)), tuple(sorted(folders)), tuple(sorted(hidden)))
+    rest = [entry.name for entry in others]
+    ignored = sorted(name for name in rest if not (name.endswith(_METADATA) or name in _OWN))
+    hidden = sorted(name for name in (*folders, *rest) if name.startswith("."))
+    return Listing(names, stamps, beside, tuple(ignored), (), tuple(hidden)), sorted(folders)
 
 
 def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
@@ -150,11 +138,6 @@ def list_names(folder: Path) -> list[str]:
         if is_fault(e):
             raise read_error(folder, e) from e
         return []
-
-
-def _is_other(name: str) -> bool:
-    """Return whether a file that is no distribution is no part of an index either."""
-    return not (name.endswith(_METADATA) or name in _OWN)
 
 
 def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStamp]]:
@@ -228,11 +211,6 @@ class _New(NamedTuple):
     stamp: FileStamp | None
     """As it was listed; none for what could not be asked then."""
 
-    @property
-    def size(self) -> int:
-        """In bytes, as it was listed."""
-        return self.stamp.size if self.stamp else 0
-
 
 def read_folders(
     sources: Sequence[Source],
@@ -249,7 +227,15 @@ def read_folders(
     gets what it reads now. ``readers`` read, by default threads of this process.
     """
     found, new = _find_known(sources, known, memory)
-    problems = _read_new(new, found, memory, _Reading(progress, readers))
+    problems: list[RocwheelError] = []
+    progress.begin("hashing", sum(one.stamp.size if one.stamp else 0 for one in new))
+    for one, result in zip(new, _read_each(new, readers), strict=True):
+        if isinstance(result, RocwheelError):
+            problems += result.problems if isinstance(result, ProblemsError) else [result]
+        else:
+            found[one.key] = memory[one.path] = result
+            progress.advance(result.known.entry.size)
+    progress.end()
     read = {key: one for key, one in found.items() if one is not None}
     doubles = _find_doubles(sources, read)
     if doubles or (problems and (unread is None or not read)):
@@ -273,32 +259,27 @@ def _find_known(
                 found[key] = Found(noted)
                 continue
             path = source.placer.dist_dir / name
-            found[key] = _remembered(memory, path, stamp)
+            before = memory.get(path)  # what this process has read there, unless it has changed since
+            found[key] = before if before and before.known.stamp == stamp else None
             if found[key] is None:
                 new.append(_New(key, path, stamp))
     return found, new
 
 
-class _Reading(NamedTuple):
-    """How files are read."""
-
-    progress: Progress
-    readers: Readers | None
-
-    def read(self, new: Sequence[_New]) -> Iterator[Found | RocwheelError]:
-        """Yield the distributions, or what is wrong with them, in their order."""
-        if self.readers is not None:
-            begun = time.time_ns()
-            stamps = {one.path: one.stamp for one in new}
-            found = self.readers.map(_try_reading, [one.path for one in new], lambda path: _tell(path, stamps[path]))
-            yield from (_as_here(one, result, begun) for one, result in zip(new, found, strict=True))
-            return
+def _read_each(new: Sequence[_New], readers: Readers | None) -> Iterator[Found | RocwheelError]:
+    """Yield the distributions, or what is wrong with them, in their order."""
+    if readers is None:
         with open_workers() as executor:
             yield from executor.map(_try_reading, (one.path for one in new))
+        return
+    begun = time.time_ns()
+    stamps = {one.path: one.stamp for one in new}
 
+    def tell(path: Path) -> ReadContext:
+        return ReadContext(str(path), _same_stamp(path, stamps[path]).size, str(path))
 
-def _tell(path: Path, listed: FileStamp | None) -> ReadContext:
-    return ReadContext(str(path), _same_stamp(path, listed).size, str(path))
+    found = readers.map(_try_reading, [one.path for one in new], tell)
+    yield from (_as_here(one, result, begun) for one, result in zip(new, found, strict=True))
 
 
 def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:
@@ -332,31 +313,9 @@ def _as_here(new: _New, result: Found | RocwheelError, begun: int) -> Found | Ro
     return Found(msgspec.structs.replace(result.known, stamp=stamp, is_settled=is_sure), result.metadata)
 
 
-def _read_new(
-    new: Sequence[_New], found: dict[str, Found | None], memory: dict[Path, Found], reading: _Reading
-) -> list[RocwheelError]:
-    """Read files, put them into ``found`` and ``memory``, and return what is wrong with them."""
-    problems: list[RocwheelError] = []
-    reading.progress.begin("hashing", sum(one.size for one in new))
-    for one, result in zip(new, reading.read(new), strict=True):
-        if isinstance(result, RocwheelError):
-            problems += result.problems if isinstance(result, ProblemsError) else [result]
-        else:
-            found[one.key] = memory[one.path] = result
-            reading.progress.advance(result.known.entry.size)
-    reading.progress.end()
-    return problems
-
-
 def folder_names(folders: Sequence[Path]) -> str:
     """Return the paths of the folders of one index, for messages about files that may be in any of them."""
     return ", ".join(map(str, folders))
-
-
-def _remembered(memory: Mapping[Path, Found], path: Path, stamp: FileStamp | None) -> Found | None:
-    """Return what this process has read before at that path, unless it has changed since."""
-    found = memory.get(path)
-    return found if found and found.known.stamp == stamp else None
 
 
 def _try_reading(path: Path) -> Found | RocwheelError:

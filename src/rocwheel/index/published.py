@@ -103,16 +103,17 @@ class RootPage:
         read = self._first.take(self._load)
         has_way = has_front_page or FRONT_PAGE.encode() in read.html.data
         # Named and not known: another has published it just now, or somebody has removed it.
-        others = [name for name in families_in_root_page(read.html.data) - {*families} if self._has_family(name)]
+        others = [
+            name
+            for name in families_in_root_page(read.html.data) - {*families}
+            if load(self._store, self._layout.of_family(name).page("", "html")).data
+        ]
         page = make_root_page(read.projects, has_front_page=has_way, families=sorted([*families, *others])).html
         has_changed = swap(self._store, self._layout.page("", "html"), page, read.html) is not read.html
         gone = self._noted & read.projects - projects_in_root_page(read.html.data)
         if has_changed and read.html is not NOTHING and (gone or not _has_left_html(read.html.data)):
             self.edited.append(self._place("html"))
         return has_changed
-
-    def _has_family(self, name: str) -> bool:
-        return bool(load(self._store, self._layout.of_family(name).page("", "html")).data)
 
     def _load(self) -> _Read:
         html = load(self._store, self._layout.page("", "html"))
@@ -121,7 +122,8 @@ class RootPage:
         is_begun = projects is not None and make_root_page(()).html.startswith(html.data)
         require_own(self._place("html"), is_own=not html.data or is_root_page(html.data) or is_begun)
         if projects is None and (json.data or html.data):
-            if not _is_whole(html.data):
+            # Its list of projects may be older than the JSON page's.
+            if not (is_root_page(html.data) and html.data.endswith(_END)):
                 found = "can't be read as the page of all projects, nor index.html beside it"
                 raise InputError(self._place("json"), found, remedy="Put one of them back.")
             projects = projects_in_root_page(html.data)
@@ -138,11 +140,6 @@ def _projects(json: bytes) -> frozenset[str] | None:
     except msgspec.DecodeError:
         return None
     return frozenset(page.projects) if page.has_projects else None
-
-
-def _is_whole(html: bytes) -> bool:
-    """Return whether an HTML page is there to its end; its list of projects may be older than the JSON page's."""
-    return is_root_page(html) and html.endswith(_END)
 
 
 def _has_left_json(json: bytes) -> bool:

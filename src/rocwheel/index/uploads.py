@@ -16,7 +16,7 @@ from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import ChangedFileError, FileStamp
 from rocwheel.core.workers import open_workers, raise_all, serialized
 from rocwheel.index.entry import IndexEntry, read_metadata
-from rocwheel.index.folder import Listed, Listing, Source, find_families, list_folder, read_folders, unite
+from rocwheel.index.folder import Listing, Source, find_families, list_folder, read_folders, unite
 from rocwheel.index.folder_notes import PUBLISHED_NAME, KnownIndex, read_known, write_known
 from rocwheel.index.placing import FilePlacement, Placer
 from rocwheel.index.store_notes import NotesFile
@@ -172,7 +172,9 @@ def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
             problems += each_problem([e])
             continue
         noted |= {key: one.known for key, one in found.items()}
-        groups[name] = tuple(_local_upload(dist_dir, one) for one in unite(both, found).values())
+        groups[name] = tuple(
+            Upload(one.key, dist_dir / one.key, one.known.entry, one.known.stamp) for one in unite(both, found).values()
+        )
     raise_all(str(dist_dir), list({str(problem): problem for problem in problems}.values()))
     if cache and noted != known:
         _write_cache(cache, noted)
@@ -191,19 +193,12 @@ def _source(dist_dir: Path, family: str, listing: Listing) -> Source:
     return Source(Placer(folder, folder, FilePlacement.RELATIVE), listing, f"{family}/" if family else "")
 
 
-def _local_upload(dist_dir: Path, one: Listed) -> Upload:
-    return Upload(one.key, dist_dir / one.key, one.known.entry, one.known.stamp)
-
-
 def _ignored(listings: dict[str, Listing]) -> tuple[str, ...]:
     names = [name for name in listings[""].subfolders if name not in listings]
     for family, listing in listings.items():
-        names += [f"{family}/{name}" if family else name for name in (*listing.ignored, *_below(family, listing))]
-    return tuple(sorted(names))
-
-
-def _below(family: str, listing: Listing) -> tuple[str, ...]:
-    return listing.subfolders if family else ()
+        if family:
+            names += [f"{family}/{name}" for name in (*listing.ignored, *listing.subfolders)]
+    return tuple(sorted([*names, *listings[""].ignored]))
 
 
 def _write_cache(cache: Path, files: dict[str, KnownFile]) -> None:

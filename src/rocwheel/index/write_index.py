@@ -1,4 +1,9 @@
-"""Writes a simple index as a tree of static files, for ``file://`` and for any web server."""
+"""Writes a simple index as a tree of static files, for ``file://`` and for any web server.
+
+First the run plans what the index will hold, and which of it stands already. Where nothing has changed, neither are the
+pages made again nor are those that stand there read. The stamps tell it: of the distributions and of what was written
+for them, of the pages, and of the project's folder, which changes with every file that comes or goes.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +25,7 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.python import rare_collections
 from rocwheel.core.scratch import locked_folder, remove_abandoned
 from rocwheel.core.workers import Readers
+from rocwheel.index.entry import IndexEntry
 from rocwheel.index.extra_files import (
     Extras,
     IndexContent,
@@ -40,12 +46,22 @@ from rocwheel.index.folder_notes import (
     Journal,
     KnownExtras,
     KnownIndex,
+    KnownProject,
     read_families,
     read_known,
     write_begun,
     write_known,
 )
-from rocwheel.index.pages import FRONT_PAGE, PAGES, make_project_page, make_root_page, make_variants_files, read_times
+from rocwheel.index.pages import (
+    FRONT_PAGE,
+    PAGES,
+    VariantsFile,
+    group_by_project,
+    make_project_page,
+    make_root_page,
+    make_variants_files,
+    read_times,
+)
 from rocwheel.index.placing import (
     FilePlacement,
     Placer,
@@ -53,21 +69,21 @@ from rocwheel.index.placing import (
     check_targets,
     note_project,
     note_root,
+    page_stamps,
     read_previous,
     remove_stale,
     write_page,
 )
-from rocwheel.index.planning import IndexPlan, date_listed, is_standing_root, plan_index
 from rocwheel.index.upload_times import read_clock
-from rocwheel.index.yanked import KEEP_YANKED, Yanking
+from rocwheel.index.yanked import KEEP_YANKED, Yanking, change_yanked, read_yanked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
     from rocwheel.core.errors import RocwheelError
-    from rocwheel.index.entry import IndexEntry
     from rocwheel.index.folder_notes import KnownFile
+    from rocwheel.index.upload_times import UploadTimes
 
 
 @contextmanager
@@ -166,6 +182,138 @@ class IndexReport(msgspec.Struct, frozen=True):
 _PAGES = frozenset(PAGES)
 
 
+def find_standing(
+    output: Path,
+    known: KnownIndex,
+    sources: Iterable[Source],
+    listed: Iterable[Listed],
+    projects: Mapping[str, Iterable[IndexEntry]],
+) -> dict[str, KnownProject]:
+    """Return the projects whose pages, and all that they list, are certainly as the last run has left them."""
+    beside = {source.placer: source.listing.beside for source in sources}
+    stale = {
+        one.known.entry.project
+        for one in listed
+        if one.known is not known.files.get(one.key) or not one.placer.holds(one.known, beside[one.placer])
+    }
+    return {
+        project: noted
+        for project, entries in projects.items()
+        if project not in stale
+        and (noted := known.projects.get(project))
+        and noted.files == tuple([entry.filename for entry in entries])
+        and noted.stamps
+        and noted.stamps == page_stamps(f"{output}/{project}", with_folder=True)
+    }
+
+
+def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str], families: Iterable[str]) -> bool:
+    """Return whether the page that lists the projects certainly lists these and names these families.
+
+    Then it is as the last run has left it.
+    """
+    root = known.root if known.is_finished else None
+    if not (root and root.stamps and root.files == tuple(families)):
+        return False
+    return known.projects.keys() == set(projects) and root.stamps == page_stamps(str(output))
+
+
+class IndexPlan(msgspec.Struct, frozen=True, dict=True):
+    """What an index will hold, and what of it stands already."""
+
+    listed: dict[str, Listed]
+    """By file name."""
+    projects: dict[str, list[IndexEntry]]
+    standing: dict[str, KnownProject]
+    """Those of the projects that need no work."""
+    changed: dict[str, list[IndexEntry]]
+    """The others."""
+    yanked: dict[str, str]
+    """Reasons of what is yanked, by file name."""
+    variants: dict[str, list[VariantsFile]] = {}
+    """The files that list the variants of versions, by project."""
+
+    @property
+    def to_place(self) -> list[Listed]:
+        """The distributions of the projects that have changed."""
+        return [self.listed[entry.filename] for entries in self.changed.values() for entry in entries]
+
+    @property
+    def targets(self) -> list[Path]:
+        """What is written for these, but for the pages and what stands beside them."""
+        return [target for one in self.to_place for target in one.placer.targets(one.known)]
+
+    @cached_property
+    def bases(self) -> dict[str, str]:
+        """What leads from a project's folder to each file."""
+        bases = {placer: placer.base for placer in {one.placer for one in self.listed.values()}}
+        beside = {one.entry.filename: "" for files in self.variants.values() for one in files}
+        return {name: bases[one.placer] for name, one in self.listed.items()} | beside
+
+    def linked(self, project: str) -> list[IndexEntry]:
+        """Return what the page of a project links to."""
+        return [*self.projects[project], *(one.entry for one in self.variants.get(project, ()))]
+
+    @cached_property
+    def wanted(self) -> dict[str, AbstractSet[str]]:
+        """The names that belong in each project's folder."""
+        more: defaultdict[str, set[str]] = defaultdict(set)
+        for project, files in self.variants.items():
+            more[project].update(one.entry.filename for one in files)
+        for entry in (one.known.entry for one in self.listed.values() if one.placer.holds_files):
+            more[entry.project].add(entry.filename)
+            if entry.metadata_sha256:
+                more[entry.project].add(f"{entry.filename}.metadata")
+        # One set for all that have their pages alone, as thousands may.
+        return {project: _PAGES | more[project] if project in more else _PAGES for project in self.projects}
+
+
+def date_listed(
+    listed: Mapping[str, Listed], output: Path, known: KnownIndex, times: UploadTimes
+) -> tuple[dict[str, Listed], tuple[str, ...]]:
+    """Return distributions with the dates of their upload, and the names of new ones that are dated in the future."""
+    pages: dict[str, dict[tuple[str, str], int]] = {}
+    dated, future = dict(listed), []
+    for name, one in listed.items():
+        entry = one.known.entry
+        if (noted := known.files.get(one.key)) is one.known and not times.is_future(entry.upload_time):
+            continue
+        if noted and noted.entry.sha256 == entry.sha256:
+            earlier: int | None = noted.entry.upload_time
+        else:
+            if entry.project not in pages:
+                pages[entry.project] = read_times(output / entry.project)
+            earlier = pages[entry.project].get((name, entry.sha256))
+        changed = one.known.stamp.modified // 1000
+        upload_time = times.choose(earlier, changed)
+        if upload_time != entry.upload_time:
+            entry = msgspec.structs.replace(entry, upload_time=upload_time)
+            dated[name] = one._replace(found=one.found._replace(known=msgspec.structs.replace(one.known, entry=entry)))
+        if times.given is None and changed > times.now:
+            future.append(name)
+    return dated, tuple(future)
+
+
+def plan_index(
+    output: Path, known: KnownIndex, sources: Sequence[Source], listed: dict[str, Listed], yanking: Yanking
+) -> IndexPlan:
+    """Return the plan for an index of what is ``listed`` of the sources; what can't be read may be yanked, too.
+
+    Raises `InputError` for what can't be yanked.
+    """
+    names = {name for source in sources for name in source.listing.distributions}
+    projects = group_by_project(one.known.entry for one in listed.values())
+    standing = find_standing(output, known, sources, listed.values(), projects)
+    edited = read_yanked(output, projects.keys() - standing.keys())
+    folders = {one.placer.dist_dir for one in listed.values()}
+    place = folders.pop() if len(folders) == 1 else str(output)  # what to name where it lacks a file
+    yanked = change_yanked({**known.yanked, **edited}, yanking, names, place)
+    moved = {name for name in {**known.yanked, **yanked} if known.yanked.get(name) != yanked.get(name)}
+    standing = {project: noted for project, noted in standing.items() if moved.isdisjoint(noted.files)}
+    changed = {project: entries for project, entries in projects.items() if project not in standing}
+    return IndexPlan(listed, projects, standing, changed, yanked)
+
+
 class _Pages(msgspec.Struct, frozen=True):
     """Which pages now stand."""
 
@@ -189,8 +337,9 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
 
         ``files`` are all that was read, by what leads from the output to them. Raises as `write_index` does.
         """
-        self._check_places()
-        made = self._read_made()
+        self._check_targets()
+        # The extras of the last run, if it came to its end and they stand as it has left them.
+        made = read_made(self.output, self.known.made, self._maker) if self.known.is_finished else None
         is_same = made is not None and self._lists_the_same()
         extras = made if made is not None and is_same else self._make_extras(made)
         previous = read_previous(self.output, self.known.written, self.plan.wanted)
@@ -208,8 +357,12 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
             self._note_beginning(previous, extras)  # also where nothing but what families list has changed
             extras = self._add_families(extras, families)
         self._write_root(pages, families, has_front_page=FRONT_PAGE in extras)
-        pages.edited.extend(self._write_beside_root(extras))
-        remove_stale(self._folders, self.output, previous, self.plan.wanted)
+        beside = {name: data for name, data in extras.items() if "/" not in name}
+        pages.edited.extend(
+            write_extras(self.output, beside, self.known.made.digests if self.known.is_finished else {})
+        )
+        dist_dirs = [source.placer.dist_dir for source in self.sources]
+        remove_stale(dist_dirs, self.output, previous, self.plan.wanted)
         remove_stale_extras(self.output, self.known.extras, extras)
         # Last: what is removed changes the folders' stamps.
         dated = {one.key: one.known for one in self.plan.listed.values()}
@@ -217,19 +370,11 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         self._note_end({**files, **dated, **placed}, pages, families, noted, begun)
         return pages.edited
 
-    @property
-    def _folders(self) -> list[Path]:
-        return [source.placer.dist_dir for source in self.sources]
-
-    def _check_places(self) -> None:
+    def _check_targets(self) -> None:
         output, variants = self.output, self.plan.variants
         beside = [output / project / one.entry.filename for project, files in variants.items() for one in files]
         files = [*self.plan.targets, *beside, *(output / name for name in NOTES)]
         check_targets(output, self.plan.changed, files, {*self.known.projects, *self.known.written})
-
-    def _read_made(self) -> dict[str, bytes] | None:
-        """Return the extras of the last run, if it came to its end and they stand as it has left them."""
-        return read_made(self.output, self.known.made, self._maker) if self.known.is_finished else None
 
     @cached_property
     def _maker(self) -> str:
@@ -309,11 +454,6 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
             page = make_root_page(plan.projects, has_front_page=has_front_page, families=families)
             pages.edited.extend(write_page(output, page, known.root if known.is_finished else None))
             pages.digests[""] = page.digests
-
-    def _write_beside_root(self, extras: Mapping[str, bytes]) -> list[str]:
-        """Write the extras beside the page that lists all projects, and return the paths of edited ones."""
-        noted = self.known.made.digests if self.known.is_finished else {}
-        return write_extras(self.output, {name: data for name, data in extras.items() if "/" not in name}, noted)
 
     def _note_end(
         self, files: dict[str, KnownFile], pages: _Pages, families: Iterable[str], made: KnownExtras, written_at: int

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.index.planning`."""
+"""Pages that stand already are neither made again nor read."""
 
 from __future__ import annotations
 
