@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from rocwheel.diff.changes import FieldChange
 
 _PYTHONS = tuple(f"3.{minor}.{patch}" for minor in range(40) for patch in (0, 1, 30))
-_NAMES = 5
+_MOST_NAMES = 5
 
 
-def find_lost_entry_points(package: PackageChange) -> Iterator[tuple[str, str]]:
+def _lost_entry_points(package: PackageChange) -> Iterator[tuple[str, str]]:
     """Yield the commands and other entry points that went."""
     for change in _changes(package, "Entry point"):
         if change.went:
-            yield "", f"has no more the entry point {first_of(change.went, _NAMES)}"
+            yield "", _names("has no more the entry point", change.went)
 
 
-def find_lost_extras(package: PackageChange) -> Iterator[tuple[str, str]]:
+def _lost_extras(package: PackageChange) -> Iterator[tuple[str, str]]:
     """Yield the extras that went; their names are compared as installers do (:pep:`685`)."""
     for change in _changes(package, "Provides-Extra"):
         came = {canonicalize_name(name) for name in change.came}
         if lost := [name for name in change.went if canonicalize_name(name) not in came]:
-            yield "", f"has no more the extra {first_of(lost, _NAMES)}"
+            yield "", _names("has no more the extra", lost)
 
 
-def find_python_narrowed(package: PackageChange) -> Iterator[tuple[str, str]]:
+def _lost_pythons(package: PackageChange) -> Iterator[tuple[str, str]]:
     """Yield the releases of Python that Requires-Python, or the wheel's tags, admit no more."""
     for change in _changes(package, "Requires-Python"):
         before, after = "".join(change.went), "".join(change.came)
@@ -50,10 +50,10 @@ def find_python_narrowed(package: PackageChange) -> Iterator[tuple[str, str]]:
         for change in _changes(package, field):
             lost = [tag for tag in change.went if not tag.startswith(("py2", "cp2"))]
             if lost and not {"py3", "none", "abi3"} & {*change.came, *now}:
-                yield "", f"has no more the {field} {first_of(lost, _NAMES)}"
+                yield "", _names(f"has no more the {field}", lost)
 
 
-def find_glibc_raised(package: PackageChange) -> Iterator[tuple[str, str]]:
+def _raised_glibc(package: PackageChange) -> Iterator[tuple[str, str]]:
     """Yield the newer glibc that a wheel needs on a machine."""
     for machine, before, after in _machines(package):
         if before is not None and after is not None and after > before:
@@ -61,7 +61,7 @@ def find_glibc_raised(package: PackageChange) -> Iterator[tuple[str, str]]:
             yield "", f"needs glibc {new} on {machine}, and needed {old}"
 
 
-def find_lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
+def _lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
     """Yield the platform tags that went without another for the same system and machine."""
     for change in _changes(package, "Platform tag"):
         came = [tag for text in change.came for tag in parse_platforms(text)]
@@ -73,15 +73,15 @@ def find_lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
         ]
         kept = [text for text in lost if not _is_covered(text, package)]
         if kept:
-            yield "", f"has no more the platform tag {first_of(kept, _NAMES)}"
+            yield "", _names("has no more the platform tag", kept)
 
 
-def find_new_requirements(package: PackageChange) -> Iterator[tuple[str, str]]:
+def _new_requirements(package: PackageChange) -> Iterator[tuple[str, str]]:
     """Yield the packages that were not required before, neither always nor in the same case."""
     for change in _changes(package, "Requires-Dist"):
         before = {_name_and_marker(text) for text in (*package.old_requires, *change.went)}
         if added := [text for text in change.came if not _is_extra(text) and not _was_required(text, before)]:
-            yield "", f"requires {first_of(added, _NAMES)}"
+            yield "", _names("requires", added)
 
 
 def _changes(package: PackageChange, field: str) -> list[FieldChange]:
@@ -155,7 +155,6 @@ class Finding(msgspec.Struct, frozen=True):
     found: str
 
 
-_MOST_NAMES = 5
 _SHARED_LIBRARY = re.compile(r"(^|/)[^/]+(\.so(\.\d+)*|\.dll)$")
 _EXTENSION_MODULE = re.compile(r"\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$|(^|/)_[^/.]+\.so$|\.pyd$")
 _HASHED = re.compile(r"-[0-9a-f]{8}(\.so(\.\d+)*|\.\d[^/]*)$|-[0-9a-f]{32}\.dll$")
@@ -326,12 +325,12 @@ RULES = (
     Rule("file-gone", _WARNING, "Other files stay.", _lost_data),
     Rule("file-moved", _WARNING, "A file stays in its package.", _moved_files),
     Rule("mode-changed", _ERROR, "What could be executed can be.", _lost_exec_bits),
-    Rule("entry-point-gone", _ERROR, "Commands and other entry points stay.", find_lost_entry_points),
-    Rule("extra-gone", _ERROR, "An extra can be asked for.", find_lost_extras),
-    Rule("python-narrowed", _ERROR, "Every Python that could install a package can.", find_python_narrowed),
-    Rule("glibc-raised", _ERROR, "A wheel installs on systems with a glibc as old as before.", find_glibc_raised),
-    Rule("platform-gone", _ERROR, "A wheel installs on the systems that it installed on.", find_lost_platforms),
-    Rule("requirement-added", _WARNING, "A package needs no other packages than before.", find_new_requirements),
+    Rule("entry-point-gone", _ERROR, "Commands and other entry points stay.", _lost_entry_points),
+    Rule("extra-gone", _ERROR, "An extra can be asked for.", _lost_extras),
+    Rule("python-narrowed", _ERROR, "Every Python that could install a package can.", _lost_pythons),
+    Rule("glibc-raised", _ERROR, "A wheel installs on systems with a glibc as old as before.", _raised_glibc),
+    Rule("platform-gone", _ERROR, "A wheel installs on the systems that it installed on.", _lost_platforms),
+    Rule("requirement-added", _WARNING, "A package needs no other packages than before.", _new_requirements),
 )
 """Every rule, in the order in which findings are listed; docs/diff.md has the same table."""
 

@@ -262,12 +262,13 @@ def compare_sides(old: Side, new: Side, *, unread: list[RocwheelError], progress
 
 
 def _as_files(side: Side) -> Side:
-    items = {item.path: item for package in side.packages for item in package.items if not _is_metadata(item, package)}
+    items = {
+        item.path: item
+        for package in side.packages
+        for item in package.items
+        if not (package.dist_info and item.path.startswith(f"{package.dist_info}/"))
+    }
     return Side(side.path, (Package(name="", source=side.path, items=tuple(items.values())),))
-
-
-def _is_metadata(item: Item, package: Package) -> bool:
-    return bool(package.dist_info) and item.path.startswith(f"{package.dist_info}/")
 
 
 def _side_facts(side: Side) -> SideFacts:
@@ -363,13 +364,9 @@ def _moved_or_other_modes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]]) ->
     seen = {id(old) for old, _ in unequal}
     for old, new in pairs.both:
         change = compare_items(old, new, *FactsOfItems.NONE)
-        has_other_name = old.name != new.name
-        if id(old) not in seen and (has_other_name or _has_other_mode(change)):
+        has_other_mode = None not in (change.old_mode, change.new_mode) and change.old_mode != change.new_mode
+        if id(old) not in seen and (has_other_mode or old.name != new.name):
             yield msgspec.structs.replace(change, has_other_content=False)
-
-
-def _has_other_mode(change: FileChange) -> bool:
-    return None not in (change.old_mode, change.new_mode) and change.old_mode != change.new_mode
 
 
 def _package_targets(

@@ -175,7 +175,7 @@ def read_wheel_package(path: Path) -> Package:
     dist_info = find_dist_info(path, (member.name for member in members))
     by_name = {member.name: member for member in members}
     texts = {
-        name: read_member(by_name[f"{dist_info}/{name}"]) for name in METADATA_FILES if _has(by_name, dist_info, name)
+        name: read_member(by_name[member]) for name in METADATA_FILES if (member := f"{dist_info}/{name}") in by_name
     }
     hashes = _read_hashes(path, texts.get("RECORD", b""))
     items = tuple(_member_item(member, hashes) for member in members)
@@ -238,10 +238,6 @@ def _read_fields(source: str, text: bytes) -> RawMetadata:
     return fields
 
 
-def _has(by_name: Mapping[str, ZipMember], dist_info: str, name: str) -> bool:
-    return f"{dist_info}/{name}" in by_name
-
-
 def _read_hashes(path: Path, record: bytes) -> dict[str, str]:
     try:
         return {entry.path: entry.hash for entry in parse_record(record, path)}
@@ -277,7 +273,7 @@ _DASHES = 2
 _EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an environment or files"
 
 
-class _Reading(NamedTuple):
+class _SideReader(NamedTuple):
     """How a side is read: what its artifacts stay open in, where its problems go, and whether nothing is left out."""
 
     stack: ExitStack
@@ -303,15 +299,15 @@ def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: b
     """
     with ExitStack() as stack:
         try:
-            side = Side(str(path), tuple(_read(path, _Reading(stack, unread, every))))
+            side = Side(str(path), tuple(_read(path, _SideReader(stack, unread, every))))
         except OSError as e:
             raise read_error(e.filename or path, e) from e
         yield side
 
 
-def _read(path: Path, how: _Reading) -> list[Package]:
+def _read(path: Path, reader: _SideReader) -> list[Package]:
     if path.is_dir():
-        return _read_folder(path, how)
+        return _read_folder(path, reader)
     if not stat.S_ISREG(path.stat().st_mode):
         raise InputError(path, "is neither a file nor a folder", expected=_EXPECTED)
     return [_read_file(path)]
@@ -327,41 +323,41 @@ def _read_file(path: Path) -> Package:
     return Package(name="", source=str(path), items=(_disk_item(path, path.parent),))
 
 
-def _read_folder(folder: Path, how: _Reading) -> list[Package]:
+def _read_folder(folder: Path, reader: _SideReader) -> list[Package]:
     if (site := find_site_packages(folder)) is not None:
-        return _read_environment(site, how)
+        return _read_environment(site, reader)
     if found := find_distributions(folder / BUILT_FOLDER) or find_distributions(folder):
-        return how.convert(found, _read_file)
-    if listed := _of_index(folder, how):
-        return how.convert(listed, _read_file)
+        return reader.convert(found, _read_file)
+    if listed := _of_index(folder, reader):
+        return reader.convert(listed, _read_file)
     is_artifacts = is_artifact_folder(folder)
-    items = _artifact_items(folder, how.stack) if is_artifacts else tuple(_walk(folder, every=how.every))
+    items = _artifact_items(folder, reader.stack) if is_artifacts else tuple(_walk(folder, every=reader.every))
     if not items:
         raise InputError(folder, "is an empty folder", expected=_EXPECTED)
     return [Package(name="", source=str(folder), items=items)]
 
 
-def _of_index(folder: Path, how: _Reading) -> list[Path]:
+def _of_index(folder: Path, reader: _SideReader) -> list[Path]:
     """Return the distributions on this disk that the pages of an index list; no others are looked for."""
     problems: list[RocwheelError] = []
     listed = sorted(files_of_local_index(folder, problems))
-    if listed and how.unread is None:
+    if listed and reader.unread is None:
         raise_all("Pages of an index that can't be read", problems)
-    elif listed and how.unread is not None:
-        how.unread.extend(problems)
+    elif listed and reader.unread is not None:
+        reader.unread.extend(problems)
     return listed
 
 
-def _read_environment(site: Path, how: _Reading) -> list[Package]:
+def _read_environment(site: Path, reader: _SideReader) -> list[Package]:
     """Return the packages of an environment; files that no RECORD names are in one without a name.
 
     Of the files beside site-packages, such as programs, those count that a RECORD names and the environment holds.
     """
     infos = sorted(site.glob("*.dist-info"))
-    packages = how.convert(infos, _installed)
-    owners = {path: info.name for info in infos for path in _listed(info)}
+    packages = reader.convert(infos, _installed)
+    owners = {entry.path: info.name for info in infos for entry in _describe(info, ("RECORD",)).record}
     groups: dict[str, list[Item]] = {info.name: [] for info in infos}
-    for item in (*_walk(site, every=how.every), *_beside(site, owners, every=how.every)):
+    for item in (*_walk(site, every=reader.every), *_beside(site, owners, every=reader.every)):
         groups.setdefault(owners.get(item.path, ""), []).append(item)
     read = {package.dist_info for package in packages}
     rest = [item for name, items in groups.items() if name not in read for item in items]
@@ -392,10 +388,6 @@ def _tags(info: Path) -> tuple[str, str, str]:
     parts = [tag.split("-") for tag in _describe(info, ("WHEEL",)).tags if tag.count("-") == _DASHES]
     python, abi, platform = (".".join(dict.fromkeys(part[place] for part in parts)) for place in range(_DASHES + 1))
     return python, abi, platform
-
-
-def _listed(info: Path) -> list[str]:
-    return [entry.path for entry in _describe(info, ("RECORD",)).record]
 
 
 def _describe(info: Path, names: Iterable[str]) -> Distribution:

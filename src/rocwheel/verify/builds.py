@@ -92,7 +92,12 @@ def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
     known = {output.path for output in manifest.outputs}
     tops = _tops(manifest)
     extra = (name for name in names if name not in known and "/" in name and name.partition("/")[0] in tops)
-    return sorted(name for name in extra if not _is_of_an_index(name.rpartition("/")[2]))
+    named = ((name, name.rpartition("/")[2]) for name in extra)
+    return sorted(
+        name
+        for name, last in named
+        if not (last in _OF_INDEXES or last.endswith(_METADATA) or is_index_file_name(last))
+    )
 
 
 def _tops(manifest: BuildManifest) -> set[str]:
@@ -111,10 +116,6 @@ def _files_below(folder: Path) -> Iterator[Path]:
     for root, folders, files in os.walk(folder):
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]  # noqa: PTH114, PTH118
         yield from (Path(root, name) for name in (*files, *links) if not is_scratch(name))
-
-
-def _is_of_an_index(name: str) -> bool:
-    return name in _OF_INDEXES or name.endswith(_METADATA) or is_index_file_name(name)
 
 
 _DISTRIBUTIONS = (".whl", ".tar.gz")
@@ -140,36 +141,25 @@ def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> 
     source = find_manifest(path)
     text = read_manifest_text(source)
     manifest = parse_manifest(text, str(source))
-    faults = [fault for fault in verify_build(source, executor, progress).faults if _matters(fault)]
+    # Bundles of signatures stand beside distributions.
+    every = verify_build(source, executor, progress).faults
+    faults = [fault for fault in every if fault.kind != "extra" or fault.place.endswith(_DISTRIBUTIONS)]
     raise_all(str(source), [WorkError(fault.place, fault.found, expected=fault.expected) for fault in faults])
     folder = source.parent / ATTESTATIONS
     predicate = make_predicate(manifest, text, builder)
-    statements = {output: _statement_path(folder, output.path) for output in manifest.outputs}
-    raise_all(str(folder), list(map(_taken, filter(_is_taken, (folder / PREDICATE_NAME, *statements.values())))))
+    statements = {
+        output: folder / f"{output.path.removeprefix('dist/')}{STATEMENT_SUFFIX}"  # with the folder of its family
+        for output in manifest.outputs
+    }
+    places = (folder / PREDICATE_NAME, *statements.values())
+    taken = [place for place in places if os.path.lexists(place) and not is_own_attestation(place)]
+    found, expected = "was not written by rocwheel attest", "nothing, or what rocwheel attest wrote"
+    raise_all(str(folder), [InputError(path, found, expected=expected, remedy="Move it.") for path in taken])
     _write(folder / PREDICATE_NAME, render_json(predicate))
     for output, place in statements.items():
         _write(place, render_json(make_statement(output, predicate)))
     named = {str(source.parent / output.path): str(place) for output, place in statements.items()}
     return Attested(str(folder / PREDICATE_NAME), named)
-
-
-def _is_taken(path: Path) -> bool:
-    return os.path.lexists(path) and not is_own_attestation(path)
-
-
-def _taken(path: Path) -> InputError:
-    expected = "nothing, or what rocwheel attest wrote"
-    return InputError(path, "was not written by rocwheel attest", expected=expected, remedy="Move it.")
-
-
-def _matters(fault: Fault) -> bool:
-    """Return whether a fault keeps a build from being vouched for; bundles of signatures stand beside distributions."""
-    return fault.kind != "extra" or fault.place.endswith(_DISTRIBUTIONS)
-
-
-def _statement_path(folder: Path, output: str) -> Path:
-    """Return where the statement about an output goes: packages of two families may have one name."""
-    return folder / f"{output.removeprefix('dist/')}{STATEMENT_SUFFIX}"
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -15,11 +15,11 @@ from rocwheel.core.hashing import hash_rest
 from rocwheel.core.reading import open_unchanged, read_regular
 from rocwheel.core.workers import serialized
 from rocwheel.environment.read_tree import begin_large, find_prefix
-from rocwheel.verify.files import Fault, Verified, reading_faults, row_fault
+from rocwheel.verify.files import Fault, Verified, reading_faults, row_fault, size_of
 from rocwheel.wheels.record import RecordEntry, parse_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Container, Iterator, Sequence
     from concurrent.futures import Executor
 
     from rocwheel.core.progress import Progress
@@ -65,7 +65,7 @@ def _find_in(folder: Path, folders: Sequence[Path], listed: Container[Path]) -> 
         return AddedFiles(tuple(unlisted))
     if len(unlisted) == len(files):  # the tree is being made: RECORD lists its files last
         return AddedFiles(unchecked=len(files))
-    noted = _noted(folder)
+    noted = frozenset(path for note in (folder / _NOTES).glob("*.json") for path in _read_note(note))
     own = [path for path in unlisted if _is_of_rocm_sdk(path.relative_to(folder).as_posix(), noted)]
     linked = {path: source for path in own if (source := _source_of(path, folder, folders, listed))}
     return AddedFiles(tuple(path for path in unlisted if path not in own), linked, len(own) - len(linked))
@@ -92,12 +92,8 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _noted(tree: Path) -> frozenset[str]:
-    """Return the paths that are noted as links into device packages."""
-    return frozenset(path for note in (tree / _NOTES).glob("*.json") for path in _read_note(note))
-
-
 def _read_note(note: Path) -> tuple[str, ...]:
+    """Return the paths that are noted as links into device packages."""
     try:
         return decode_json(read_regular(note), tuple[str, ...])
     except (OSError, msgspec.DecodeError):
@@ -113,13 +109,6 @@ _Rows: TypeAlias = "dict[Path, dict[tuple[str, str], RecordEntry]]"
 """Rows by the file that they are about; those that say the same once."""
 _CODE = frozenset({".py", ".so"})
 """Of files that interpreters load; installers and builds write hashes of them."""
-
-
-class _Row(msgspec.Struct, frozen=True):
-    """A file that RECORD lists: where it is, and its row."""
-
-    path: Path
-    entry: RecordEntry
 
 
 class _Compared(msgspec.Struct, frozen=True):
@@ -145,7 +134,7 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
     rows |= {link: rows[source] for link, source in added.linked.items() if not _is_same(link, source)}
     faults += [Fault("extra", str(path), "is in no RECORD", "files of packages alone") for path in added.extra]
     unchecked += added.unchecked
-    step = begin_large(progress, f"verifying {path}", sum(map(_size, rows)))
+    step = begin_large(progress, f"verifying {path}", sum(map(size_of, rows)))
     check = partial(_compare, advance=serialized(step.advance))
     compared = list(executor.map(check, rows, (tuple(entries.values()) for entries in rows.values())))
     progress.end()
@@ -160,14 +149,16 @@ def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
     rows: _Rows = {}
     unchecked = 0
     prefix = find_prefix(site)
+    inside = os.path.abspath(prefix)  # noqa: PTH100
     for info in sorted(site.glob("*.dist-info")):
         if fault := _link_fault(info, prefix):
             faults.append(fault)
-        for row in _read_rows(info / "RECORD", site, faults):
-            inside = _is_inside(row.path, prefix) and row.path.suffix != ".pyc"
-            unchecked += not inside
-            if inside:
-                rows.setdefault(row.path, {}).setdefault((row.entry.hash, row.entry.size), row.entry)
+        for path, entry in _read_rows(info / "RECORD", site, faults):
+            is_inside = Path(os.path.abspath(path)).is_relative_to(inside)  # noqa: PTH100  # links stay
+            if is_inside and path.suffix != ".pyc":
+                rows.setdefault(path, {}).setdefault((entry.hash, entry.size), entry)
+            else:
+                unchecked += 1
     return rows, unchecked
 
 
@@ -185,23 +176,13 @@ def _is_same(path: Path, other: Path) -> bool:
         return False
 
 
-def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterable[_Row]:
+def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterator[tuple[Path, RecordEntry]]:
+    """Yield the files that RECORD lists, but itself, each with its row."""
     with reading_faults(str(record), faults):
         own = os.path.relpath(record, site)
         for entry in parse_record(read_regular(record), record):
             if entry.path != own and "\0" not in entry.path:
-                yield _Row(Path(os.path.normpath(site / entry.path)), entry)
-
-
-def _is_inside(path: Path, prefix: Path) -> bool:
-    return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(prefix))  # noqa: PTH100  # links stay
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+                yield Path(os.path.normpath(site / entry.path)), entry
 
 
 def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[int], object]) -> _Compared:

@@ -296,7 +296,7 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
     listed = parse_checksums(read_small(path, MAX_CHECKSUMS_SIZE, expected=_EXPECTED), str(path))
     outside = [name for name in listed if name.startswith(("/", "../")) or name == ".." or "\0" in name]
     promises = [Promise(path.parent / name, sha256) for name, sha256 in listed.items() if name not in outside]
-    sizes = [_size(promise.path) for promise in promises]
+    sizes = [size_of(promise.path) for promise in promises]
     step = begin_large(progress, f"verifying {path.name}", sum(sizes))
     check = partial(find_fault, advance=serialized(step.advance))
     faults = [fault for fault in executor.map(check, promises) if fault]
@@ -305,7 +305,8 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
     return Verified(str(path), "checksums", len(promises), sum(sizes), tuple(faults))
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """Return how many bytes a file has; none for one that is missing, which is told itself."""
     try:
         return path.stat().st_size
     except OSError:

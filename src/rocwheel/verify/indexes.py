@@ -18,7 +18,7 @@ from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.pages import RawPage
 from rocwheel.index.source import local_pages, read_local_page
 from rocwheel.index.trust import UnreadablePageError, check_file, check_variants_list, trusted_projects
-from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
+from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults, size_of
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import read_member
 
@@ -177,23 +177,15 @@ def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verifi
     step = begin_large(progress, f"verifying {folder}", size)
     checked = check_files(found, executor, serialized(step.advance))
     progress.end()
-    disagreements = (one for one in collected.disagreements if not _is_told(one, checked.blamed))
-    faults += [*(one.fault for one in disagreements), *checked.faults]
+    told = checked.blamed
+    untold = [one for one in collected.disagreements if not (one.is_listed and (one.page.parent, one.filename) in told)]
+    faults += [*(one.fault for one in untold), *checked.faults]
     return Verified(str(folder), "index", len(found), size, tuple(faults), len(collected.elsewhere))
 
 
 def _size_of(promise: Promise) -> int:
-    """Return what pages say, else how many bytes the file has; none for one that is missing, which is told itself."""
-    if promise.size is not None:
-        return promise.size
-    try:
-        return promise.path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _is_told(one: _Disagreement, blamed: frozenset[tuple[Path, str]]) -> bool:
-    return one.is_listed and (one.page.parent, one.filename) in blamed
+    """Return what pages say, else how many bytes the file has."""
+    return size_of(promise.path) if promise.size is None else promise.size
 
 
 def _all_projects(pages: Iterable[Path], faults: list[Fault]) -> list[str]:
