@@ -448,7 +448,7 @@ def join(buffers: list[memoryview]) -> bytes | memoryview:
     return buffers[0] if len(buffers) == 1 else b"".join(buffers)
 
 
-_PACKING_CODE = ("delivery.py", "member_cache.py", "member_compression.py", "packing.py")
+_PACKING_CODE = ("member_cache.py", "member_compression.py", "packing.py")
 """The modules on which packed bytes depend."""
 
 
