@@ -103,11 +103,11 @@ def test_a_mount_point_is_refused_at_once(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from rocwheel.artifacts.import_table import load_table
+from rocwheel.artifacts.import_table import load_import_table
 from rocwheel.artifacts.importer import importing
 from rocwheel.core.errors import InputError
 try:
-    with importing(load_table("prefix.toml"), Path(sys.argv[1])):
+    with importing(load_import_table("prefix.toml"), Path(sys.argv[1])):
         print("the sources are read")
 except InputError as e:
     print(e)

@@ -118,10 +118,10 @@ def test_a_full_disk_leaves_nothing_behind(make_artifact: MakeArtifact, tmp_path
     program = (
         "import resource, sys; from pathlib import Path\n"
         "from rocwheel.artifacts.transfer import extract_artifact\n"
-        "from rocwheel.artifacts.reading import read_folder\n"
+        "from rocwheel.artifacts.reading import read_artifact_folder\n"
         "from rocwheel.artifacts.artifact import ArtifactName\n"
         "from rocwheel.core.errors import WorkError\n"
-        "artifact = read_folder(Path(sys.argv[1]), ArtifactName.parse('blas_lib_generic'))\n"
+        "artifact = read_artifact_folder(Path(sys.argv[1]), ArtifactName.parse('blas_lib_generic'))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try: extract_artifact(artifact, Path(sys.argv[2]))\n"
         "except WorkError as e: print(e)\n"
