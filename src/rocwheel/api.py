@@ -55,7 +55,7 @@ from rocwheel.index.upload_times import choose_upload_time
 from rocwheel.index.write_index import IndexOptions, IndexReport, choose_output
 from rocwheel.index.yanked import Yanking
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlan
+from rocwheel.repair.repair_plan import RepairPlan
 from rocwheel.repair.write import RepairJob, RepairResult
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.target_set import parse_target_set

@@ -10,7 +10,7 @@ from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.environment.platform_tags import repaired_platforms
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.repair_plan import RepairPlanner
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, dll, exe, library, package, tree
 from tests.support.wheels import make_wheel

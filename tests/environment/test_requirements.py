@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 from rocwheel.environment.requirements import required_distributions, surely_installed
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.repair_plan import RepairPlanner
 from tests.support.trees import find, library, package, tree
 
 CORE, LIBRARIES = "rocm-sdk-core", "rocm-sdk-libraries"

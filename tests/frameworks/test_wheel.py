@@ -24,7 +24,7 @@ from rocwheel.frameworks.jax.starlark import jax_wheel_description
 from rocwheel.frameworks.wheel import FaultyWheelError, IntendedEntries, repair_run_paths
 from rocwheel.frameworks.wheel_draft import DraftMember, WheelDraft
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.repair_plan import RepairPlanner
 from rocwheel.wheels.content import FileContent
 from rocwheel.wheels.writing import WheelName
 from tests.frameworks.wheels import changed, make_outputs, read_member, run_job

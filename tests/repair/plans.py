@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlan, RepairPlanner
+from rocwheel.repair.repair_plan import RepairPlan, RepairPlanner
 from tests.support.trees import library, package, tree
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlanner
-from tests.repair.test_loss_properties import OPENERS, wheels
+from rocwheel.repair.repair_plan import RepairPlanner
+from tests.repair.test_regression_properties import OPENERS, wheels
 from tests.support.example_counts import examples
 from tests.support.trees import data, dll, find, library, package, tree, with_run_paths
 
 if TYPE_CHECKING:
     from rocwheel.audit.finding import Finding
     from rocwheel.environment.tree import InstalledFile, Tree
-    from rocwheel.repair.plan import RepairPlan
+    from rocwheel.repair.repair_plan import RepairPlan
 
 MENTIONS = ("librccl.so.1", "libamdhip64.so.7", "libx.so.1", "libcudart.so.12", "lib%s.so", ".so")
 

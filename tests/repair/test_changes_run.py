@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import Pin, RepairOptions
-from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.repair_plan import RepairPlanner
 from tests.support.libraries import needs_compiler
 from tests.support.trees import library, package, tree
 

@@ -11,7 +11,7 @@ from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.environment.loader import SITE
 from rocwheel.environment.run_paths import SetRunpath
-from rocwheel.repair.comparison import Found, Loss, find_losses, has_nothing_to_open, is_own_folder
+from rocwheel.repair.comparison import Found, Regression, find_regressions, has_nothing_to_open, is_own_folder
 from tests.repair.plans import SDK, plan
 from tests.support.trees import data, library, package, tree, with_run_paths
 
@@ -112,18 +112,18 @@ LOSSES_SDK = (
 )
 
 
-def losses(
+def regressions(
     before: Tree,
     *,
     sure: Callable[[str], set[str]] = lambda name: {name},
     opened: Mapping[str, tuple[str, ...]] | None = None,
     **edits: SetRunpath,
-) -> list[Loss]:
+) -> list[Regression]:
     owner = before.distributions[0]
     changed = {f"{owner.source}!demo/{name}.so": edit for name, edit in edits.items()}
     after = with_run_paths(before, changed)
     settings_ = AuditSettings(dlopen=dict(opened or {}))
-    found = find_losses(
+    found = find_regressions(
         Subject(before, settings_), Subject(after, settings_), changed, {owner.source: sure(owner.name)}
     )
     return list(found)
@@ -135,33 +135,35 @@ RUNPATH = RunpathTag.RUNPATH
 def test_a_folder_that_may_have_a_library_is_lost() -> None:
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath="/opt/x/:$ORIGIN")]))
     blamed = (f"{package().source}!demo/a.so",)
-    assert losses(made, a=SetRunpath("$ORIGIN", RUNPATH)) == [Loss("demo/a.so", "libx.so.1", ("/opt/x/",), blamed)]
-    assert losses(made, a=SetRunpath("/opt/x", RUNPATH)) == [
-        Loss("demo/a.so", "libx.so.1", ("demo",), blamed),
+    assert regressions(made, a=SetRunpath("$ORIGIN", RUNPATH)) == [
+        Regression("demo/a.so", "libx.so.1", ("/opt/x/",), blamed)
     ]
-    assert losses(made, a=SetRunpath("$ORIGIN/../demo:/opt/x", RUNPATH)) == []
+    assert regressions(made, a=SetRunpath("/opt/x", RUNPATH)) == [
+        Regression("demo/a.so", "libx.so.1", ("demo",), blamed),
+    ]
+    assert regressions(made, a=SetRunpath("$ORIGIN/../demo:/opt/x", RUNPATH)) == []
 
 
 def test_a_library_of_a_package_that_is_not_required_replaces_nothing() -> None:
     other = (package("other", is_context=True), [library("other/libx.so.1")])
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath="/opt/x")]), other)
     edit = SetRunpath("$ORIGIN/../other", RUNPATH)
-    assert [loss.folders for loss in losses(made, a=edit)] == [("/opt/x",)]
-    assert losses(made, a=edit, sure=lambda name: {name, "other"}) == []
+    assert [regression.folders for regression in regressions(made, a=edit)] == [("/opt/x",)]
+    assert regressions(made, a=edit, sure=lambda name: {name, "other"}) == []
 
 
 def test_what_a_file_opens_by_name_may_be_in_any_folder() -> None:
     made = tree((package(), [library("demo/a.so", runpath="/opt/x:/tmp/me", imports_dlopen=True)]))
-    (loss,) = losses(made, a=SetRunpath("", RUNPATH))
-    assert loss.words == "demo/a.so would no longer find what it opens by name in /opt/x"
+    (regression,) = regressions(made, a=SetRunpath("", RUNPATH))
+    assert regression.words == "demo/a.so would no longer find what it opens by name in /opt/x"
 
 
 def test_a_folder_around_site_packages_is_named_as_the_run_path_has_it() -> None:
     entries = "$ORIGIN/../../../../lib:$ORIGIN/../../../$LIB:$ORIGIN/../x/lib"
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath=entries)]))
-    (loss,) = losses(made, a=SetRunpath("", RUNPATH))
+    (regression,) = regressions(made, a=SetRunpath("", RUNPATH))
     places = "$ORIGIN/../../../../lib, $ORIGIN/../../../$LIB, x/lib"
-    assert loss.words == f"demo/a.so would no longer find libx.so.1 in {places}"
+    assert regression.words == f"demo/a.so would no longer find libx.so.1 in {places}"
 
 
 @pytest.mark.parametrize(
@@ -178,8 +180,8 @@ def test_a_folder_that_is_named_as_those_for_newer_processors_is_one_of_its_own(
     before: str, after: str, lost: tuple[str, ...]
 ) -> None:
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath=before)]))
-    found = losses(made, a=SetRunpath(after, RUNPATH))
-    assert [folder for loss in found for folder in loss.folders] == [*lost]
+    found = regressions(made, a=SetRunpath(after, RUNPATH))
+    assert [folder for regression in found for folder in regression.folders] == [*lost]
 
 
 REPLACED = [
@@ -195,8 +197,10 @@ def test_a_library_that_another_file_comes_to_load_is_blamed_on_whoever_takes_an
     opener = library("demo/a.so", "libx.so", runpath="$ORIGIN/w:$ORIGIN/sub")
     other = library("demo/sub/c.so", "libx.so.1", runpath="$ORIGIN/../q")
     made = tree((package(), [first, opener, other, *REPLACED]))
-    found = losses(made, a=SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH), m=SetRunpath("$ORIGIN/sub:$ORIGIN", RUNPATH))
-    assert found == [Loss("demo/q/libx.so.1", "libgone.so", (), (f"{package().source}!demo/a.so",))]
+    found = regressions(
+        made, a=SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH), m=SetRunpath("$ORIGIN/sub:$ORIGIN", RUNPATH)
+    )
+    assert found == [Regression("demo/q/libx.so.1", "libgone.so", (), (f"{package().source}!demo/a.so",))]
 
 
 @pytest.mark.parametrize(
@@ -206,19 +210,19 @@ def test_what_the_settings_say_a_file_opens_is_compared_whoever_loads_that_file(
     file = library("demo/x.so", runpath="/opt/v/lib:$ORIGIN")
     made = tree((package(), sorted([library(first, "x.so", runpath="$ORIGIN"), file], key=lambda held: held.path)))
     edit, blamed = SetRunpath("$ORIGIN", RUNPATH), (f"{package().source}!demo/x.so",)
-    found = losses(made, opened={"demo/x.so": ("libv.so",)}, x=edit)
-    assert found == [Loss("demo/x.so", "libv.so", ("/opt/v/lib",), blamed)]
+    found = regressions(made, opened={"demo/x.so": ("libv.so",)}, x=edit)
+    assert found == [Regression("demo/x.so", "libv.so", ("/opt/v/lib",), blamed)]
 
 
 def test_what_the_settings_say_a_dependency_opens_is_found_by_the_rpath_that_it_inherits() -> None:
     files = [library("demo/a.so", "libx.so", rpath="$ORIGIN/lib:/opt/v/lib"), library("demo/lib/libx.so")]
-    found = losses(
+    found = regressions(
         tree((package(), files)),
         opened={"demo/lib/libx.so": ("libv.so",)},
         a=SetRunpath("$ORIGIN/lib", RunpathTag.RPATH),
     )
     blamed = (f"{package().source}!demo/a.so",)
-    assert found == [Loss("demo/lib/libx.so", "libv.so", ("/opt/v/lib",), blamed)]
+    assert found == [Regression("demo/lib/libx.so", "libv.so", ("/opt/v/lib",), blamed)]
 
 
 @pytest.mark.parametrize(
@@ -237,8 +241,8 @@ def test_what_was_found_as_loaded_already_is_lost_with_the_copy_that_had_it_load
         library("demo/sub/c.so", requires, runpath="$ORIGIN"),
         library("demo/sub/libx.so"),
     ]
-    found = losses(tree((package(), [*files, copy, *another])), a=SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH))
-    assert found == [Loss("demo/sub/c.so", requires, (), (f"{package().source}!demo/a.so",))]
+    found = regressions(tree((package(), [*files, copy, *another])), a=SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH))
+    assert found == [Regression("demo/sub/c.so", requires, (), (f"{package().source}!demo/a.so",))]
 
 
 def test_what_only_a_machines_copy_may_have_loaded_is_lost_with_it() -> None:
@@ -247,13 +251,13 @@ def test_what_only_a_machines_copy_may_have_loaded_is_lost_with_it() -> None:
     made = tree((package(), [data("demo/__init__.py", size=9), opener, user, library("other/libd.so")]))
     opened = {"demo/c.so": ("libamdhip64.so.6",)}
     blamed = (f"{package().source}!demo/b.so",)
-    (loss,) = losses(made, opened=opened, b=SetRunpath("$ORIGIN/../other", RunpathTag.RPATH))
-    assert loss == Loss("demo/c.so", "libamdhip64.so.6", ("demo/lib",), blamed, brought_by="libd.so")
-    assert loss.words == (
+    (regression,) = regressions(made, opened=opened, b=SetRunpath("$ORIGIN/../other", RunpathTag.RPATH))
+    assert regression == Regression("demo/c.so", "libamdhip64.so.6", ("demo/lib",), blamed, brought_by="libd.so")
+    assert regression.words == (
         "demo/c.so would no longer find libamdhip64.so.6, which the libd.so in demo/lib may have loaded"
     )
-    assert losses(made, opened=opened, b=SetRunpath("$ORIGIN/lib:$ORIGIN/../other", RunpathTag.RPATH)) == []
-    assert losses(made, b=SetRunpath("$ORIGIN/../other", RunpathTag.RPATH)) == []
+    assert regressions(made, opened=opened, b=SetRunpath("$ORIGIN/lib:$ORIGIN/../other", RunpathTag.RPATH)) == []
+    assert regressions(made, b=SetRunpath("$ORIGIN/../other", RunpathTag.RPATH)) == []
 
 
 def test_a_machines_copy_that_inherits_no_rpath_has_nothing_loaded() -> None:
@@ -261,28 +265,30 @@ def test_a_machines_copy_that_inherits_no_rpath_has_nothing_loaded() -> None:
     user = library("demo/b.so", "libd.so", runpath="$ORIGIN/lib")
     made = tree((package(), [opener, user, library("other/libd.so")]))
     edit = SetRunpath("$ORIGIN/../other", RUNPATH)
-    assert losses(made, opened={"demo/c.so": ("libamdhip64.so.6",)}, b=edit) == []
+    assert regressions(made, opened={"demo/c.so": ("libamdhip64.so.6",)}, b=edit) == []
 
 
 def test_what_a_machines_copy_may_have_loaded_is_not_lost_where_its_user_looks_there_too() -> None:
     user = library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")
     made = tree((package(), [user, library("other/libd.so")]))
     edit = SetRunpath("$ORIGIN/../other:$ORIGIN/lib", RunpathTag.RPATH)
-    assert losses(made, opened={"demo/b.so": ("libx.so.1",)}, b=edit) == []
+    assert regressions(made, opened={"demo/b.so": ("libx.so.1",)}, b=edit) == []
 
 
 def test_the_library_of_a_machines_toolkit_loads_no_more_than_that_of_the_sdk() -> None:
     first = library("demo/a.so", "libamdhip64.so.7", rpath="/opt/rocm/lib")
     made = tree((package(requires=("rocm-sdk-core",)), [first]), LOSSES_SDK)
     edit = SetRunpath("$ORIGIN/../_rocm_sdk_core/lib", RunpathTag.RPATH)
-    found = losses(made, sure=lambda name: {name, "rocm-sdk-core"}, opened={"demo/a.so": ("libplugin.so",)}, a=edit)
-    assert [loss for loss in found if loss.brought_by] == []
+    found = regressions(
+        made, sure=lambda name: {name, "rocm-sdk-core"}, opened={"demo/a.so": ("libplugin.so",)}, a=edit
+    )
+    assert [regression for regression in found if regression.brought_by] == []
 
 
 def test_what_a_machines_copy_may_have_loaded_is_not_asked_for_of_what_files_need() -> None:
     files = [library("demo/c.so", "b.so", "libtorch.so", rpath="$ORIGIN"), library("other/libd.so")]
     made = tree((package(), [*files, library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")]))
-    assert losses(made, b=SetRunpath("$ORIGIN/../other:$ORIGIN", RunpathTag.RPATH)) == []
+    assert regressions(made, b=SetRunpath("$ORIGIN/../other:$ORIGIN", RunpathTag.RPATH)) == []
 
 
 OTHER = (package("other", is_context=True), [library("other/lib/libq.so"), data("other/__init__.py", size=9)])
@@ -293,7 +299,7 @@ def inherited(made: Tree, path: str) -> list[str]:
     owner = made.distributions[0]
     edits = {f"{owner.source}!{path}": SetRunpath("$ORIGIN:$ORIGIN/../other/lib", RUNPATH)}
     subjects = (Subject(made, AuditSettings()), Subject(with_run_paths(made, edits), AuditSettings()))
-    return [loss.name for loss in find_losses(*subjects, edits, {owner.source: {owner.name, "other"}})]
+    return [regression.name for regression in find_regressions(*subjects, edits, {owner.source: {owner.name, "other"}})]
 
 
 @pytest.mark.parametrize(
@@ -333,4 +339,4 @@ def test_a_dependency_loses_an_inherited_folder_of_the_wheel_only_if_that_has_wh
     made = tree((owner, [*files, *beside]))
     edits = {f"{owner.source}!demo/_a.so": SetRunpath("$ORIGIN/../demo.libs", RUNPATH)}
     subjects = (Subject(made, AuditSettings()), Subject(with_run_paths(made, edits), AuditSettings()))
-    assert [loss.name for loss in find_losses(*subjects, edits, {owner.source: {owner.name}})] == lost
+    assert [regression.name for regression in find_regressions(*subjects, edits, {owner.source: {owner.name}})] == lost

@@ -9,7 +9,7 @@ import pytest
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.comparison import Found
 from rocwheel.repair.options import Pin, RepairOptions
-from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.repair_plan import RepairPlanner
 from tests.repair.plans import SDK, Part, plan, run_paths
 from tests.support.trees import library, package, tree
 

@@ -11,7 +11,7 @@ from rocwheel.binary.bundles import sequence
 from rocwheel.core.reading import ChangedFileError
 from rocwheel.repair import write
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import plan_repairs
+from rocwheel.repair.repair_plan import plan_repairs
 from rocwheel.repair.write import RepairJob
 from rocwheel.wheels import zip_reader
 from tests.repair.wheels import with_members

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rocwheel.repair.changes import Change
     from rocwheel.repair.comparison import Found
-    from rocwheel.repair.plan import RepairPlan
+    from rocwheel.repair.repair_plan import RepairPlan
 
 
 ToolkitChoice = Annotated[

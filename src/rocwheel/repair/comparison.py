@@ -66,11 +66,8 @@ def has_nothing_to_open(subject: Subject, folder: str, opener: str) -> bool:
     Modules that Python imports are opened by their whole paths.
     """
     held = (file for file in subject.tree.files if f"{SITE}/{file.folder}" == folder)
-    return is_own_folder(subject, folder) and not any(_is_openable(file, opener) for file in held)
-
-
-def _is_openable(file: InstalledFile, opener: str) -> bool:
-    return file.is_loadable and file.path != opener and not file.has_init_function
+    openable = (one for one in held if one.is_loadable and one.path != opener and not one.has_init_function)
+    return is_own_folder(subject, folder) and not any(True for _ in openable)
 
 
 _HWCAPS = "/glibc-hwcaps/"
@@ -172,23 +169,22 @@ class Found(msgspec.Struct, frozen=True):
     """
 
 
-def what_files_find(subject: Subject, owner: Distribution) -> dict[str, tuple[Found, ...]]:
+def resolve_libraries(subject: Subject, owner: Distribution) -> dict[str, tuple[Found, ...]]:
     """Return what each loadable file of a wheel finds of what it needs or opens by name, by the member's name."""
-    processes = [process for process in subject.processes if process.file.distribution == owner.source]
-    return {process.file.member: _finds(subject, owner, process) for process in processes}
+    resolved = {}
+    for process in subject.processes:
+        if process.file.distribution == owner.source:
+            own = {search.name: search for search in process.loader.searches if search.requester == 0}
+            resolved[process.file.member] = tuple(_found(subject, owner, process, one) for one in own.values())
+    return resolved
 
 
-def what_is_found(subject: Subject, owner: Distribution, process: Process, user: str, name: str) -> Found | None:
+def resolve_library(subject: Subject, owner: Distribution, process: Process, user: str, name: str) -> Found | None:
     """Return where a file of a process, given by its place, finds a library; None if it doesn't look for it."""
     objects = process.loader.objects
     searches = (search for search in process.loader.searches if search.name == name)
     asked = (search for search in searches if place_of(objects[search.requester].library) == user)
     return next((_found(subject, owner, process, search) for search in asked), None)
-
-
-def _finds(subject: Subject, owner: Distribution, process: Process) -> tuple[Found, ...]:
-    own = {search.name: search for search in process.loader.searches if search.requester == 0}
-    return tuple(_found(subject, owner, process, search) for search in own.values())
 
 
 def _found(subject: Subject, owner: Distribution, process: Process, search: Search) -> Found:
@@ -208,7 +204,7 @@ def _is_at_hand(subject: Subject, folder: str) -> bool:
     return f"{folder}/".startswith(f"{SITE}/") and subject.disk.is_folder(folder)
 
 
-class Loss(msgspec.Struct, frozen=True):
+class Regression(msgspec.Struct, frozen=True):
     """A library that a file may find by an old run path alone."""
 
     user: str
@@ -273,7 +269,7 @@ def scope_places(process: Process, index: int) -> tuple[str, ...]:
     return tuple(place_of(objects[holder].library) for holder in holders)
 
 
-def replaced_losses(comparison: Comparison, pair: ProcessPair) -> Iterator[Loss]:
+def replaced_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[Regression]:
     """Yield what an object of a process lacks that takes the place of another one at hand, which lacked nothing.
 
     Packages that take the place of what may be on a machine are taken to find what they need there.
@@ -287,10 +283,10 @@ def replaced_losses(comparison: Comparison, pair: ProcessPair) -> Iterator[Loss]
         first = [asked.name for asked in new.searches if asked.found in chain and asked.found in added]
         if search.requester in added and whole.intersection(first):
             near = [place_of(new.objects[index].library) for index in chain]
-            yield Loss(near[0], search.name, (), _blamed_for(comparison, pair, near))
+            yield Regression(near[0], search.name, (), _blamed_for(comparison, pair, near))
 
 
-def dropped_losses(comparison: Comparison, pair: ProcessPair) -> Iterator[Loss]:
+def dropped_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[Regression]:
     """Yield what objects of both processes find before, and not after: also what only others had loaded for them."""
     objects = pair.old.loader.objects
     kept = {held.library.identity for held in pair.new.loader.objects}
@@ -299,7 +295,7 @@ def dropped_losses(comparison: Comparison, pair: ProcessPair) -> Iterator[Loss]:
         library = objects[search.requester].library
         is_lost = search.found is not None and (library.identity, search.name) not in found
         if is_lost and library.identity in kept:
-            yield Loss(place_of(library), search.name, (), _blamed_for(comparison, pair, ()))
+            yield Regression(place_of(library), search.name, (), _blamed_for(comparison, pair, ()))
 
 
 def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]) -> tuple[str, ...]:
@@ -381,13 +377,13 @@ class _Pair(msgspec.Struct, frozen=True):
         return (*dict.fromkeys(place for scope in self.scopes for place in scope),)
 
 
-def find_losses(
+def find_regressions(
     before: Subject,
     after: Subject,
     edited: Collection[str],
     sure: Mapping[str, Collection[str]],
     given_up: GivenUp = _NOTHING,
-) -> Iterator[Loss]:
+) -> Iterator[Regression]:
     """Yield what files of an environment find ``before`` its files were ``edited``, and not ``after`` that.
 
     Every file that may load an edited one is loaded into a process of its own. ``sure`` are the distributions that each
@@ -405,15 +401,19 @@ def find_losses(
             key = file.distribution, pair.scopes, names
             if key not in seen:
                 seen.add(key)
-                for loss in _needed_losses(comparison, pair, names, sure.get(file.distribution, ())):
-                    told.add((loss.user, loss.name))
-                    if not (loss.is_inherited and given_up.tag_is_told):
-                        yield loss
-                yield from _opened_losses(comparison, pair, partial(given_up.has, file.distribution))
-        yield from (loss for loss in dropped_losses(comparison, processes) if (loss.user, loss.name) not in told)
-        yield from replaced_losses(comparison, processes)
+                for regression in _needed_regressions(comparison, pair, names, sure.get(file.distribution, ())):
+                    told.add((regression.user, regression.name))
+                    if not (regression.is_inherited and given_up.tag_is_told):
+                        yield regression
+                yield from _opened_regressions(comparison, pair, partial(given_up.has, file.distribution))
+        yield from (
+            regression
+            for regression in dropped_regressions(comparison, processes)
+            if (regression.user, regression.name) not in told
+        )
+        yield from replaced_regressions(comparison, processes)
         if not given_up.tag_is_told:
-            yield from _brought_losses(comparison, processes, sure.get(file.distribution, ()))
+            yield from _brought_regressions(comparison, processes, sure.get(file.distribution, ()))
 
 
 def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
@@ -426,27 +426,29 @@ def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
             yield pair
 
 
-def _needed_losses(comparison: Comparison, pair: _Pair, names: Iterable[str], sure: Collection[str]) -> Iterator[Loss]:
+def _needed_regressions(
+    comparison: Comparison, pair: _Pair, names: Iterable[str], sure: Collection[str]
+) -> Iterator[Regression]:
     for name in names:
         was = candidate_folders(comparison.before, pair.old, pair.index, name, sure)
         now = candidate_folders(comparison.after, pair.new, pair.counterpart, name, sure)
         if not now.keep(was):
             lost = tuple(words for folder, words in was.folders.items() if folder not in now.folders)
-            yield Loss(place_of(pair.library), name, lost, _blamed(comparison, pair))
+            yield Regression(place_of(pair.library), name, lost, _blamed(comparison, pair))
         elif now.folders:
             # Any folder may hold what is not at hand, also one of the wheel: packages share folders.
-            yield from _inherited_losses(comparison, pair, name)
+            yield from _inherited_regressions(comparison, pair, name)
 
 
-def _inherited_losses(comparison: Comparison, pair: _Pair, name: str) -> Iterator[Loss]:
+def _inherited_regressions(comparison: Comparison, pair: _Pair, name: str) -> Iterator[Regression]:
     """Yield what a library that is not at hand no longer inherits of the way to its own dependencies."""
     still = inheritable_folders(pair.new, pair.counterpart)
     handed = {words for folder, words in inheritable_folders(pair.old, pair.index).items() if folder not in still}
     if handed:
-        yield Loss(place_of(pair.library), name, (*sorted(handed),), _blamed(comparison, pair), is_inherited=True)
+        yield Regression(place_of(pair.library), name, (*sorted(handed),), _blamed(comparison, pair), is_inherited=True)
 
 
-def _brought_losses(comparison: Comparison, processes: ProcessPair, sure: Collection[str]) -> Iterator[Loss]:
+def _brought_regressions(comparison: Comparison, processes: ProcessPair, sure: Collection[str]) -> Iterator[Regression]:
     """Yield what is opened by name and was there if a library of a machine had it loaded, which is replaced now.
 
     Such a library may load whatever is in the folders of the RPATHs that it inherits. What files need is not asked for:
@@ -458,7 +460,7 @@ def _brought_losses(comparison: Comparison, processes: ProcessPair, sure: Collec
         lost = [(user, name) for user, name, folders in lacked if not handed <= folders]
         for replaced, folders in _replaced(comparison, pair, sure) if lost else ():
             blamed = _blamed(comparison, pair)
-            yield from (Loss(user, name, folders, blamed, brought_by=replaced) for user, name in lost)
+            yield from (Regression(user, name, folders, blamed, brought_by=replaced) for user, name in lost)
 
 
 def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[tuple[str, str, frozenset[str]]]:
@@ -484,14 +486,16 @@ def _replaced(comparison: Comparison, pair: _Pair, sure: Collection[str]) -> Ite
         was = candidate_folders(comparison.before, pair.old, pair.index, name, sure)
         now = candidate_folders(comparison.after, pair.new, pair.counterpart, name, sure)
         gone = [item for item in was.folders.items() if item[0] not in now.folders]
-        folders = tuple(
-            words for folder, words in gone if not (find_sdk_library(name) and _is_of_system_toolkit(folder))
-        )
+        if find_sdk_library(name):
+            gone = [item for item in gone if item[0].startswith(f"{SITE}/") or not is_toolkit_folder(item[0])]
+        folders = tuple(words for _, words in gone)
         if now.is_sure and folders:
             yield name, folders
 
 
-def _opened_losses(comparison: Comparison, pair: _Pair, is_given_up: Callable[[str, str], bool]) -> Iterator[Loss]:
+def _opened_regressions(
+    comparison: Comparison, pair: _Pair, is_given_up: Callable[[str, str], bool]
+) -> Iterator[Regression]:
     if pair.library.elf is None or not pair.library.elf.imports_dlopen:
         return
     still = opened_folders(pair.new, pair.counterpart)
@@ -505,11 +509,7 @@ def _opened_losses(comparison: Comparison, pair: _Pair, is_given_up: Callable[[s
         if not is_given_up(source, folder) and not has_nothing_to_open(comparison.before, folder, place)
     )
     if lost:
-        yield Loss(place, "", tuple(lost), _blamed(comparison, pair))
-
-
-def _is_of_system_toolkit(folder: str) -> bool:
-    return not folder.startswith(f"{SITE}/") and is_toolkit_folder(folder)
+        yield Regression(place, "", tuple(lost), _blamed(comparison, pair))
 
 
 def _names(subject: Subject, library: Library) -> tuple[str, ...]:

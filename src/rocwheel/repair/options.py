@@ -26,7 +26,7 @@ class RepairOptions(msgspec.Struct, frozen=True):
     """The options of a repair. ``dlopen`` are libraries that every file of the wheel may open by name."""
 
     tag: RunpathTag | None = None
-    """The tag of all run paths; None to leave them under theirs (see `rocwheel.repair.plan.RepairPlanner`)."""
+    """The tag of all run paths; None to leave them under theirs (see `rocwheel.repair.repair_plan.RepairPlanner`)."""
     pin: Pin = "release"
     dlopen: tuple[str, ...] = ()
     init: bool = False

@@ -16,7 +16,7 @@ from rocwheel.environment.dist_info import path_in_package
 from rocwheel.environment.known_libraries import is_cuda_library, is_toolkit_folder
 from rocwheel.environment.sdk_layout import is_newer_than_layout, is_rocm_library
 from rocwheel.environment.tree import Tree
-from rocwheel.repair.comparison import Found, what_files_find, what_is_found
+from rocwheel.repair.comparison import Found, resolve_libraries, resolve_library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ class RepairedTree:
         self.subject = Subject(Tree(tree.distributions, files, tree.is_prefix), rules)
         self.toolkits = toolkits
         """Those of the wheels, by their source."""
-        self._finds: dict[str, dict[str, tuple[Found, ...]]] = {}
+        self._resolved: dict[str, dict[str, tuple[Found, ...]]] = {}
         self._given = {other.name for other in tree.distributions}
 
     def undeclared(self, owner: Distribution) -> tuple[str, ...]:
@@ -86,14 +86,11 @@ class RepairedTree:
                 finding.rule,
                 f"{path_in_package(finding.path, finding.file)} {finding.found}",
                 finding.file,
-                self._is_of_run_path(finding),
+                finding.rule in _OF_LIBRARIES and bool(folders_with(self.subject, finding.facts[0])),
             )
             for finding in self._findings
             if finding.file.startswith(f"{owner.source}!") and not self._is_left_on_purpose(owner, finding)
         )
-
-    def _is_of_run_path(self, finding: Finding) -> bool:
-        return finding.rule in _OF_LIBRARIES and bool(folders_with(self.subject, finding.facts[0]))
 
     def _is_left_on_purpose(self, owner: Distribution, finding: Finding) -> bool:
         toolkit, process = self.toolkits.get(owner.source), self._processes.get(finding.file)
@@ -103,7 +100,7 @@ class RepairedTree:
         is_elsewhere_at_hand = not self.subject.sdk_folders.issuperset(folders_with(self.subject, name))
         if (is_newer_than_layout(name) or is_elsewhere_at_hand) and not toolkit.is_told:
             return False
-        found = what_is_found(self.subject, owner, process, user, name)
+        found = resolve_library(self.subject, owner, process, user, name)
         return found is not None and _is_kept_on_purpose(found, toolkit)
 
     def kept_for_system(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
@@ -115,18 +112,18 @@ class RepairedTree:
         toolkit = self.toolkits.get(owner.source)
         if toolkit is None or not toolkit.is_systems:
             return {}
-        finds = self.finds(owner)
+        resolved = self.resolved_libraries(owner)
         kept = {
-            file.path: tuple(one for one in finds.get(file.member, ()) if _is_kept_on_purpose(one, toolkit))
+            file.path: tuple(one for one in resolved.get(file.member, ()) if _is_kept_on_purpose(one, toolkit))
             for file in self.subject.tree.files_of[owner.source]
         }
         return {path: found for path, found in kept.items() if found}
 
-    def finds(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
+    def resolved_libraries(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
         """Return what each loadable file of a wheel finds now, by the member's name."""
-        if owner.source not in self._finds:
-            self._finds[owner.source] = what_files_find(self.subject, owner)
-        return self._finds[owner.source]
+        if owner.source not in self._resolved:
+            self._resolved[owner.source] = resolve_libraries(self.subject, owner)
+        return self._resolved[owner.source]
 
     @cached_property
     def _uses(self) -> tuple[UndeclaredUse, ...]:

@@ -19,7 +19,7 @@ from rocwheel.core.workers import open_workers, raise_all
 from rocwheel.core.writing import atomic_file, check_destination, safe_mode
 from rocwheel.environment.read_tree import real_paths
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlan, plan_repairs
+from rocwheel.repair.repair_plan import RepairPlan, plan_repairs
 from rocwheel.wheels.content import BytesContent, PatchedContent
 from rocwheel.wheels.metadata import add_requirements, set_wheel_fields
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill

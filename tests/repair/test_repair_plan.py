@@ -18,7 +18,7 @@ from rocwheel.environment.tree import split_environments
 from rocwheel.repair import outcome
 from rocwheel.repair.changes import Change
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlan, RepairPlanner
+from rocwheel.repair.repair_plan import RepairPlan, RepairPlanner
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import MISALIGNED, data, dll, exe, library, package, tree, windows_package

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.repair.run_paths`."""
+"""Tests of `rocwheel.repair.run_path_edits`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rocwheel.demo import SAMPLE_SDK
 from rocwheel.environment.run_paths import SetRunpath
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlan, RepairPlanner
-from rocwheel.repair.run_paths import run_path_edits
+from rocwheel.repair.repair_plan import RepairPlan, RepairPlanner
+from rocwheel.repair.run_path_edits import run_path_edits
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, program, tree
@@ -59,7 +59,7 @@ def test_the_folders_of_the_sdk_are_left_out_once_for_a_wheel(monkeypatch: pytes
         asked.append(made)
         return sdk_library_folders(made)
 
-    monkeypatch.setattr("rocwheel.repair.run_paths.sdk_library_folders", folders)
+    monkeypatch.setattr("rocwheel.repair.run_path_edits.sdk_library_folders", folders)
     made = tree((package(), [library(f"demo/_{index}.so", "libq.so", rpath="/builds/x") for index in range(9)]), OTHER)
     options = RepairOptions(settings=AuditSettings())
     found = run_path_edits(made, made.distributions[0], options, Toolkit(is_sdk=False))

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.repair.run_paths`."""
+"""Tests of `rocwheel.repair.run_path_edits`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlanner
-from rocwheel.repair.run_paths import entries_to_keep, safe_edits
+from rocwheel.repair.repair_plan import RepairPlanner
+from rocwheel.repair.run_path_edits import entries_to_keep, safe_edits
 from tests.repair.plans import Part, plan, run_paths
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, tree
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.environment.tree import InstalledFile
-    from rocwheel.repair.plan import RepairPlan
+    from rocwheel.repair.repair_plan import RepairPlan
     from tests.support.command_line import Run
 
 

@@ -19,9 +19,9 @@ from rocwheel.environment.run_path_entries import expand_entry, leads_nowhere, s
 from rocwheel.environment.run_paths import SetRunpath
 from rocwheel.environment.sdk_layout import find_sdk_library
 from rocwheel.environment.tree import split_environments
-from rocwheel.repair.comparison import find_losses, is_own_folder
+from rocwheel.repair.comparison import find_regressions, is_own_folder
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.repair_plan import RepairPlanner
 from tests.support.example_counts import examples
 from tests.support.trees import data, library, package, tree, with_run_paths
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.environment.loader import Search
     from rocwheel.environment.tree import InstalledFile, Tree
-    from rocwheel.repair.plan import RepairPlan
+    from rocwheel.repair.repair_plan import RepairPlan
 
 ENTRIES = (
     "$ORIGIN",
@@ -223,14 +223,14 @@ def test_the_property_notices_what_only_a_machines_copy_has_loaded() -> None:
 @pytest.mark.parametrize(
     ("rule", "copies"),
     [
-        ("dropped_losses", [library("demo/v/libx.so", soname="libz.so"), library("demo/w/libx.so")]),
-        ("replaced_losses", [library("demo/v/libx.so"), library("demo/w/libx.so", "libgone.so")]),
+        ("dropped_regressions", [library("demo/v/libx.so", soname="libz.so"), library("demo/w/libx.so")]),
+        ("replaced_regressions", [library("demo/v/libx.so"), library("demo/w/libx.so", "libgone.so")]),
     ],
 )
 def test_the_property_notices_a_rule_that_is_not_asked(
     rule: str, copies: list[InstalledFile], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    user = library("demo/a.so", *(["libz.so"] if rule == "dropped_losses" else []))
+    user = library("demo/a.so", *(["libz.so"] if rule == "dropped_regressions" else []))
     first = library("demo/m.so", "libx.so", "a.so", runpath="$ORIGIN/v:$ORIGIN/w:$ORIGIN")
     made = tree((package(), [first, user, *copies, data("demo/__init__.py", size=9)]))
     edits = {"demo/m.so": SetRunpath("$ORIGIN/w:$ORIGIN/v:$ORIGIN", RunpathTag.RUNPATH)}
@@ -241,12 +241,12 @@ def test_the_property_notices_a_rule_that_is_not_asked(
 
 
 def _require_told(made: Tree, edits: Mapping[str, SetRunpath]) -> None:
-    """Require that edits take nothing away, or that a loss is told."""
+    """Require that edits take nothing away, or that a regression is told."""
     audit_settings, owner = AuditSettings(), made.distributions[0]
     changed = {f"{owner.source}!{path}": edit for path, edit in edits.items()}
     after = with_run_paths(made, changed)
     subjects = (Subject(made, audit_settings), Subject(after, audit_settings))
-    if any(find_losses(*subjects, changed, {owner.source: {owner.name}})):
+    if any(find_regressions(*subjects, changed, {owner.source: {owner.name}})):
         return
     vendors = [library(f"/opt/vendor/lib/{name}") for name in ("libz.so", "libgone.so")]
     for machine in ([], vendors):

@@ -43,7 +43,7 @@ from rocwheel.repair.notes import (
     windows_note,
 )
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.run_paths import (
+from rocwheel.repair.run_path_edits import (
     OpenedByFile,
     SafeEdits,
     fallback_edits,
@@ -119,7 +119,7 @@ class RepairPlanner:
         Unless the options say otherwise, run paths stay of their kind, and files without one get a RUNPATH; an RPATH
         where all run paths of the wheel are RPATHs.
 
-        No edit takes anything away that a file may find before (`rocwheel.repair.run_paths`).
+        No edit takes anything away that a file may find before (`rocwheel.repair.run_path_edits`).
 
         Raises `InputError`, or `ProblemsError` for several, for wheels that no repair makes installable: bad metadata,
         damaged binaries, symlinks, members outside of the wheel, several files at one path. Raises `InputError` as
@@ -144,9 +144,9 @@ class RepairPlanner:
                 if owner.is_for_musl:
                     continue
                 toolkit = toolkits[owner.source]
-                milder = fallback_edits(environment, owner, options, toolkit)
+                fallbacks = fallback_edits(environment, owner, options, toolkit)
                 for member, edit in run_path_edits(environment, owner, options, toolkit).items():
-                    edits[f"{owner.source}!{member}"] = (*dict.fromkeys((edit, *milder.get(member, ()))),)
+                    edits[f"{owner.source}!{member}"] = (*dict.fromkeys((edit, *fallbacks.get(member, ()))),)
             opens = {source: one.opens for source, one in opened.items()}
             given_up = GivenUp(toolkits, opens, tag_is_told=options.tag is not None)
             self._safe[id(environment)] = safe_edits(environment, edits, toolkits, options.audit_settings, given_up)
@@ -215,7 +215,8 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         *record_changes(owner, wheel.files),
         *header_changes(owner),
     ]
-    dropped = _signatures(wheel) if changes else ()
+    signatures = {f"{owner.dist_info}/{name}" for name in SIGNATURES} if changes else ()
+    dropped = tuple(file.member for file in wheel.files if file.member in signatures)
     return RepairPlan(
         wheel=owner.source,
         file_name=file_name,
@@ -228,7 +229,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         changes=(*changes, *signature_changes(dropped)),
         unmended=tuple(_unmended(wheel, one) for one in leftovers),
         unmended_rules=tuple(one.rule for one in leftovers),
-        finds=wheel.repaired.finds(owner),
+        finds=wheel.repaired.resolved_libraries(owner),
         given_up=_given_up(wheel),
         left=wheel.left,
         notes=_notes(wheel, requires),
@@ -237,7 +238,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
 
 def _unmended(wheel: _Wheel, leftover: Leftover) -> str:
     """Return what no edit fixes, and why the edit that would fix it isn't made."""
-    reason = wheel.safe.milder.get(leftover.source, "") if leftover.is_of_run_path else ""
+    reason = wheel.safe.fallbacks.get(leftover.source, "") if leftover.is_of_run_path else ""
     return f"{leftover.text}. A run path that leads there is not set: {reason}" if reason else leftover.text
 
 
@@ -285,11 +286,6 @@ def _initializer(wheel: _Wheel) -> dict[str, str]:
     version = sdk_version_to_match(wheel.tree, wheel.owner, wheel.options.pin, is_needed=uses_sdk)
     check = VersionCheck(version, fails=wheel.options.mismatch == "fail") if version else None
     return initializer_member(wheel.owner, wheel.files, check)
-
-
-def _signatures(wheel: _Wheel) -> tuple[str, ...]:
-    names = {f"{wheel.owner.dist_info}/{name}" for name in SIGNATURES}
-    return tuple(file.member for file in wheel.files if file.member in names)
 
 
 def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:

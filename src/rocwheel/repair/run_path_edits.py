@@ -3,15 +3,14 @@
 A user's machine may have it: a toolkit of the system (``/opt/rocm/lib``, ``/usr/local/cuda/lib64``), or a package that
 is not at hand or shares a folder with others. So every entry stays that is not proved to lead nowhere, unless the file
 can do without: it finds all that it needs for sure, and opens nothing by name at run time. That is judged by what is at
-hand; once it is known what the repaired wheel requires, `rocwheel.repair.run_paths` has the last word.
+hand; once it is known what the repaired wheel requires, `safe_edits` has the last word.
 
 A file that opens libraries by name has strings that name them (`opened_names`). If it finds all that it needs for sure,
 it gives up the folders that the SDK's packages stand in for (`Toolkit.gives_up`). Where its strings name no library,
 the names come from elsewhere, and every folder stays that may have one.
 
-Which folders they name is decided in `rocwheel.environment.run_paths`, which entries to what is not at hand stay in
-`rocwheel.repair.run_paths`, whether they may lead to the SDK's packages in
-`rocwheel.audit.wheel_toolkits`.
+Which folders they name is decided in `rocwheel.environment.run_paths`, and whether they may lead to the SDK's packages
+in `rocwheel.audit.wheel_toolkits`.
 A run path stays under its tag unless the options name one: an RPATH may be there to come before ``LD_LIBRARY_PATH``.
 """
 
@@ -38,18 +37,17 @@ from rocwheel.environment.run_path_advice import (
 from rocwheel.environment.run_path_entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
 from rocwheel.environment.sdk_layout import sdk_folders
-from rocwheel.repair.comparison import GivenUp, find_losses
+from rocwheel.repair.comparison import GivenUp, find_regressions
 from rocwheel.repair.outcome import RepairedTree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.audit.wheel_toolkits import Toolkit
     from rocwheel.environment.loader import InstalledLayout, SystemLibraries
     from rocwheel.environment.run_paths import LibraryPlaces
     from rocwheel.environment.tree import Distribution, InstalledFile, Tree
-    from rocwheel.repair.comparison import Loss
     from rocwheel.repair.options import RepairOptions
 
 
@@ -166,7 +164,7 @@ def opened_by_files(
 
 
 def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit) -> dict[str, SetRunpath]:
-    """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.repair.plan`.
+    """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.repair.repair_plan`.
 
     A file with a right run path is edited as well if older releases of glibc refuse its segments.
     """
@@ -204,7 +202,7 @@ def fallback_edits(
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
     choice = _Choice(tree, options, toolkit)
-    return {file.member: tuple(choice.milder(file, options.tag or file.tag)) for file in files if file.tag}
+    return {file.member: tuple(choice.fallbacks(file, options.tag or file.tag)) for file in files if file.tag}
 
 
 def _new_tag(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath | None]) -> RunpathTag:
@@ -259,7 +257,7 @@ class _Choice:
         ]
         return tuple(name for name in sorted(opened_names(file)) if gone and name in places.providers)
 
-    def milder(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
+    def fallbacks(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
         """Yield the edits of a file that take ever less away, those that change nothing left out."""
         assert file.elf is not None
         places = self._places(file, with_assumed=True)
@@ -307,14 +305,10 @@ class _Choice:
         # Most files of a wheel lead to the same folders of the SDK, or to none.
         known = (*key, left_out)
         if known not in self._without_sdk:
-            self._without_sdk[known] = _without(left_out, found)
+            left = {name: tuple(f for f in held if f not in left_out) for name, held in found.providers.items()}
+            providers = {name: held for name, held in left.items() if held}
+            self._without_sdk[known] = msgspec.structs.replace(found, providers=providers)
         return self._without_sdk[known]
-
-
-def _without(left_out: frozenset[str], places: LibraryPlaces) -> LibraryPlaces:
-    """Return the places without some folders: those of the SDK's packages that a file doesn't lead to yet."""
-    found = {name: tuple(f for f in held if f not in left_out) for name, held in places.providers.items()}
-    return msgspec.structs.replace(places, providers={name: held for name, held in found.items() if held})
 
 
 _NOTHING = GivenUp()
@@ -326,8 +320,8 @@ class SafeEdits(msgspec.Struct, frozen=True):
     edits: dict[str, SetRunpath]
     left: dict[str, str]
     """Why the files without the edit that was chosen for them stay as they are."""
-    milder: dict[str, str]
-    """Why files get a milder edit than the one that was chosen for them."""
+    fallbacks: dict[str, str]
+    """Why files get a fallback edit, and not the one that was chosen for them."""
     repaired: RepairedTree
     opens: Mapping[str, Opens]
     """What is known about the libraries that files open by name, by the files' source."""
@@ -352,20 +346,17 @@ def safe_edits(
         kept = {source: edits[0] for source, edits in waiting.items()}
         repaired = RepairedTree(tree, kept, toolkits, settings)
         sure = {owner.source: _sure(repaired, owner) for owner in tree.audited_distributions}
-        losses = list(find_losses(before, repaired.subject, kept.keys(), sure, given_up)) if kept else []
-        if not losses:
+        regressions = list(find_regressions(before, repaired.subject, kept.keys(), sure, given_up)) if kept else []
+        if not regressions:
             left = {source: words for source, words in reasons.items() if source not in kept}
-            milder = {source: words for source, words in reasons.items() if source in kept}
-            return SafeEdits(kept, left, milder, repaired, given_up.opens)
-        for source, words in _blamed(losses, kept).items():
+            fallbacks = {source: words for source, words in reasons.items() if source in kept}
+            return SafeEdits(kept, left, fallbacks, repaired, given_up.opens)
+        # The edits that have to go, by the files' source, each with its first regression: one at least.
+        blamed = {source: one.words for one in reversed(regressions) for source in one.edited or kept}
+        for source, words in blamed.items():
             reasons.setdefault(source, words)
             del waiting[source][0]
         waiting = {source: edits for source, edits in waiting.items() if edits}
-
-
-def _blamed(losses: Sequence[Loss], edited: Collection[str]) -> dict[str, str]:
-    """Return the sources of the files whose edits have to go, each with its first loss: one at least."""
-    return {source: loss.words for loss in reversed(losses) for source in loss.edited or edited}
 
 
 def _sure(repaired: RepairedTree, owner: Distribution) -> frozenset[str]:
