@@ -19,10 +19,10 @@ from rocwheel.environment.coherence import (
     Gap,
     PackageTargets,
     WheelFacts,
-    carriers_of,
     check_coherence,
     largest_coherent_set,
     read_deb_facts,
+    wheel_package_targets,
 )
 from rocwheel.environment.package_targets import read_wheel_facts
 from rocwheel.targets.catalog import load_catalog
@@ -320,21 +320,24 @@ def test_requirements_are_followed_through_packages_and_extras(add_wheel: AddWhe
         add_wheel("blas", {"blas/x": b""}),
         add_wheel("dev", {"dev/x": b""}),
     ]
-    carriers = carriers_of([read_wheel_facts(wheel) for wheel in wheels])
+    carriers = wheel_package_targets([read_wheel_facts(wheel) for wheel in wheels])
     assert carriers[0].requires == ("blas", "rocm", "rocm-core")
     assert carriers[1].requires == ("rocm-core",)
 
 
 def test_requirements_that_are_not_given_are_named_and_not_followed(add_wheel: AddWheel) -> None:
     wheels = [add_wheel("a", {"a/x": b""}, ["b", "numpy", "c; extra == 'x'"]), add_wheel("b", {"b/x": b""}, ["d"])]
-    assert [c.requires for c in carriers_of([read_wheel_facts(w) for w in wheels])] == [("b", "d", "numpy"), ("d",)]
+    assert [c.requires for c in wheel_package_targets([read_wheel_facts(w) for w in wheels])] == [
+        ("b", "d", "numpy"),
+        ("d",),
+    ]
 
 
 def test_wheels_of_one_package_that_carry_and_need_the_same_count_once() -> None:
     wheels = [WheelFacts(f"{tag}.whl", "a", ("b",), (GFX906,), frozenset("a")) for tag in ("cp311", "cp312")]
-    assert carriers_of(wheels) == [PackageTargets("a", (GFX906,), ("b",))]
+    assert wheel_package_targets(wheels) == [PackageTargets("a", (GFX906,), ("b",))]
     needier = WheelFacts("cp313.whl", "a", ("c",), (GFX906,), frozenset("a"))
-    assert carriers_of([*wheels, needier]) == [PackageTargets("a", (GFX906,), ("b", "c"))]
+    assert wheel_package_targets([*wheels, needier]) == [PackageTargets("a", (GFX906,), ("b", "c"))]
 
 
 @pytest.mark.parametrize(
@@ -356,7 +359,7 @@ def test_wheels_of_one_package_that_carry_and_need_the_same_count_once() -> None
 def test_wheels_of_one_package_that_differ_are_refused_with_the_difference(other: WheelFacts, message: str) -> None:
     one = WheelFacts("one.whl", "a", (), (GFX906,), frozenset("a"), "1.0")
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        carriers_of([one, other])
+        wheel_package_targets([one, other])
 
 
 @pytest.mark.parametrize(
@@ -370,7 +373,7 @@ def test_a_requirement_that_the_given_version_does_not_meet_is_named_with_its_ve
         WheelFacts("a.whl", "a", (requirement,), (), frozenset("a"), "1.0"),
         WheelFacts("b.whl", "b", (), (), frozenset("b"), "1.0"),
     ]
-    assert carriers_of(wheels)[0].requires == (named,)
+    assert wheel_package_targets(wheels)[0].requires == (named,)
 
 
 @pytest.mark.parametrize(
@@ -394,7 +397,7 @@ def test_markers_hold_for_what_the_tags_of_a_wheel_allow(tag: str, needed: tuple
         "pypy; implementation_name == 'pypy'",
     )
     wheel = WheelFacts(f"dist/a-1.0-{tag}.whl", "a", requirements, (), frozenset())
-    assert carriers_of([wheel])[0].requires == needed
+    assert wheel_package_targets([wheel])[0].requires == needed
 
 
 def test_markers_of_what_a_wheel_needs_are_judged_where_that_wheel_can_be_installed() -> None:
@@ -402,7 +405,7 @@ def test_markers_of_what_a_wheel_needs_are_judged_where_that_wheel_can_be_instal
         WheelFacts("a-1.0-cp314-cp314-linux_x86_64.whl", "a", ("b",), (), frozenset()),
         WheelFacts("b-1.0-py3-none-any.whl", "b", ("c; python_version < '3.11'", "d"), (), frozenset()),
     ]
-    assert [carrier.requires for carrier in carriers_of(wheels)] == [("b", "d"), ("c", "d")]
+    assert [carrier.requires for carrier in wheel_package_targets(wheels)] == [("b", "d"), ("c", "d")]
 
 
 def test_a_wheel_without_folders_completes_nothing() -> None:
@@ -410,18 +413,21 @@ def test_a_wheel_without_folders_completes_nothing() -> None:
         WheelFacts("a.whl", "a", (), (GFX906,), frozenset("a")),
         WheelFacts("b.whl", "b", ("a",), (GFX906,), frozenset()),
     ]
-    assert [carrier.part_of for carrier in carriers_of(wheels)] == ["", ""]
+    assert [carrier.part_of for carrier in wheel_package_targets(wheels)] == ["", ""]
 
 
 def test_packages_that_need_one_another_are_followed_once(add_wheel: AddWheel) -> None:
     wheels = [add_wheel("a", {"a/x": b""}, ["b"]), add_wheel("b", {"b/x": b""}, ["a"])]
-    assert [carrier.requires for carrier in carriers_of([read_wheel_facts(w) for w in wheels])] == [("b",), ("a",)]
+    assert [carrier.requires for carrier in wheel_package_targets([read_wheel_facts(w) for w in wheels])] == [
+        ("b",),
+        ("a",),
+    ]
 
 
 def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(add_wheel: AddWheel) -> None:
     libraries = add_wheel("rocm-sdk-libraries", {"_libraries/__init__.py": b"", "libraries/__init__.py": b""})
     device = add_wheel("rocm-sdk-device-gfx906", {"_libraries/.kpack/x_lib_gfx906.kpack": b""}, ["rocm-sdk-libraries"])
-    carriers = carriers_of([read_wheel_facts(libraries), read_wheel_facts(device)])
+    carriers = wheel_package_targets([read_wheel_facts(libraries), read_wheel_facts(device)])
     assert [carrier.part_of for carrier in carriers] == ["", "rocm-sdk-libraries"]
 
 
@@ -448,7 +454,7 @@ def test_a_wheel_completes_one_that_it_shares_a_folder_with_when_it_is_named_for
         WheelFacts("a.whl", name, ("acme-blas",), ids, frozenset({"acme"})),
         WheelFacts("b.whl", "acme-blas", (), (GFX906,), frozenset({"acme"})),
     ]
-    assert carriers_of(wheels)[0].part_of == part_of
+    assert wheel_package_targets(wheels)[0].part_of == part_of
 
 
 def test_a_wheel_with_a_folder_of_its_own_completes_nothing() -> None:
@@ -456,7 +462,7 @@ def test_a_wheel_with_a_folder_of_its_own_completes_nothing() -> None:
         WheelFacts("a.whl", "acme-gfx906", ("acme-blas",), (GFX906,), frozenset({"acme", "other"})),
         WheelFacts("b.whl", "acme-blas", (), (), frozenset({"acme"})),
     ]
-    assert carriers_of(wheels)[0].part_of == ""
+    assert wheel_package_targets(wheels)[0].part_of == ""
 
 
 def test_a_pre_release_meets_a_requirement() -> None:
@@ -464,7 +470,7 @@ def test_a_pre_release_meets_a_requirement() -> None:
         WheelFacts("a.whl", "a", ("b>=6",), (), frozenset("a"), "1.0"),
         WheelFacts("b.whl", "b", (), (), frozenset("b"), "7.0.0rc1"),
     ]
-    assert carriers_of(wheels)[0].requires == ("b",)
+    assert wheel_package_targets(wheels)[0].requires == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -480,7 +486,7 @@ def test_a_pre_release_meets_a_requirement() -> None:
 )
 def test_a_marker_holds_where_some_python_of_the_tag_has_it(tag: str, marker: str, *, holds: bool) -> None:
     wheel = WheelFacts(f"dist/a-1.0-{tag}.whl", "a", (f"b; {marker}",), (), frozenset())
-    assert carriers_of([wheel])[0].requires == (("b",) if holds else ())
+    assert wheel_package_targets([wheel])[0].requires == (("b",) if holds else ())
 
 
 def test_wheels_named_for_their_gpus_do_not_complete_one_another() -> None:
@@ -488,7 +494,7 @@ def test_wheels_named_for_their_gpus_do_not_complete_one_another() -> None:
         WheelFacts("a.whl", "a-gfx906", ("b-gfx1030",), (GFX906,), frozenset({"acme"})),
         WheelFacts("b.whl", "b-gfx1030", ("a-gfx906",), (GFX1030,), frozenset({"acme"})),
     ]
-    assert [carrier.part_of for carrier in carriers_of(wheels)] == ["", ""]
+    assert [carrier.part_of for carrier in wheel_package_targets(wheels)] == ["", ""]
 
 
 @pytest.mark.parametrize("requires_back", [(), ("acme-torch",)], ids=["one way", "mutually"])
@@ -497,7 +503,7 @@ def test_packages_that_share_a_folder_are_compared(requires_back: tuple[str, ...
         WheelFacts("torch.whl", "acme-torch", ("acme-blas",), (GFX906, GFX1030), frozenset({"acme"})),
         WheelFacts("blas.whl", "acme-blas", requires_back, (GFX906,), frozenset({"acme"})),
     ]
-    report = check_coherence(carriers_of(wheels))
+    report = check_coherence(wheel_package_targets(wheels))
     assert [str(gap) for gap in report.gaps] == [
         "acme-blas lacks gfx1030, which acme-torch asks for; it carries gfx906"
     ]
@@ -544,13 +550,13 @@ def test_a_damaged_bundle_is_refused_by_name(add_wheel: AddWheel) -> None:
 def test_a_marker_that_compares_what_cannot_be_compared_is_refused(add_wheel: AddWheel) -> None:
     wheel = add_wheel("x", {"x/a": b""}, ['blas; sys_platform ~= "linux"'])
     with pytest.raises(InputError, match=re.escape(f"{wheel}: has a Requires-Dist with a marker that can't be eval")):
-        carriers_of([read_wheel_facts(wheel)])
+        wheel_package_targets([read_wheel_facts(wheel)])
 
 
 def test_a_malformed_requirement_is_refused(add_wheel: AddWheel) -> None:
     wheel = add_wheel("x", {"x/a": b""}, ["not a requirement!"])
     with pytest.raises(InputError, match=r"has a malformed Requires-Dist"):
-        carriers_of([read_wheel_facts(wheel)])
+        wheel_package_targets([read_wheel_facts(wheel)])
 
 
 TREE = {"./usr/lib/a.hipfb": bundle_of("gfx906", "gfx1100"), "./usr/share/doc/a/copyright": b"text"}

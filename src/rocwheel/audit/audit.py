@@ -54,20 +54,16 @@ def audit(environments: Environments, settings: AuditSettings, baseline: Collect
     fresh = [finding for finding in found if finding.fingerprint not in baseline]
     tree = environments.everything
     labels = tuple(owner.label for owner in tree.audited_distributions if owner.label)
+    windows = {file.source for environment in environments.each for file, _ in WindowsFiles(environment).audited}
     return AuditReport(
         len(tree.audited),
-        len(tree.loadable) + len(_windows_binaries(environments)),
+        len(tree.loadable) + len(windows),
         labels,
         tuple(rule.name for rule in _checked_rules(settings)),
         tuple(sorted(fresh, key=_rank)),
         len(found) - len(fresh),
         settings.idle_patterns({*(file.path for file in tree.files), *labels}),
     )
-
-
-def _windows_binaries(environments: Environments) -> set[str]:
-    """Return the sources of the audited DLLs and programs of packages for Windows."""
-    return {file.source for environment in environments.each for file, _ in WindowsFiles(environment).audited}
 
 
 def check(subject: Subject) -> tuple[Finding, ...]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.audit.audit import AuditReport
-    from rocwheel.audit.finding import Finding, Rule
+    from rocwheel.audit.finding import Finding
 
 
 _SCHEMAS = "rocwheel.audit-baseline/"
@@ -97,20 +97,19 @@ def to_sarif(report: AuditReport) -> dict[str, Any]:
         "name": "rocwheel",
         "version": rocwheel.__version__,
         "informationUri": _PAGE,
-        "rules": [_rule(rule) for rule in rules],
+        "rules": [
+            {
+                "id": rule.name,
+                "shortDescription": {"text": rule.demand},
+                "help": {"text": rule.remedy},
+                "helpUri": f"{_PAGE}#{rule.name}",
+                "defaultConfiguration": {"level": rule.severity.value},
+            }
+            for rule in rules
+        ],
     }
     results = [_result(finding, index[finding.rule]) for finding in report.findings]
     return {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
-
-
-def _rule(rule: Rule) -> dict[str, Any]:
-    return {
-        "id": rule.name,
-        "shortDescription": {"text": rule.demand},
-        "help": {"text": rule.remedy},
-        "helpUri": f"{_PAGE}#{rule.name}",
-        "defaultConfiguration": {"level": rule.severity.value},
-    }
 
 
 def _split(file: str) -> tuple[str, str]:

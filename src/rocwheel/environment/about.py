@@ -75,7 +75,11 @@ def read_about(environ: Mapping[str, str], *, root: Path = Path("/")) -> About:
         system=_platform_text(),
         libc=" ".join(platform.libc_ver()).strip() or "not known",
         cpus=len(os.sched_getaffinity(0)),
-        codecs=_codecs(),
+        codecs={
+            **{name: _version(name) for name in _CODECS},
+            "zlib": zlib.ZLIB_RUNTIME_VERSION,
+            "zstd": zstd.zstd_version,
+        },
         packages={name: _version(name) for name in _PACKAGES},
         prefixes=tuple(_prefixes(environ, root)),
         rocm_packages=_rocm_packages(metadata.distributions()),
@@ -92,11 +96,6 @@ def _platform_text() -> str:
     except (OSError, KeyError):
         distribution = platform.system()
     return f"{distribution}, {platform.release()}, {platform.machine()}"
-
-
-def _codecs() -> dict[str, str]:
-    versions = {name: _version(name) for name in _CODECS}
-    return {**versions, "zlib": zlib.ZLIB_RUNTIME_VERSION, "zstd": zstd.zstd_version}
 
 
 def _version(name: str) -> str:

@@ -11,7 +11,7 @@ import re
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -143,7 +143,7 @@ class CoherenceReport(msgspec.Struct, frozen=True):
 
 
 def check_coherence(
-    carriers: Sequence[PackageTargets],
+    packages: Sequence[PackageTargets],
     required: Iterable[TargetId] = (),
     unusable: Sequence[CodeGap] = (),
     misdeclared: Iterable[Misdeclared] = (),
@@ -156,19 +156,19 @@ def check_coherence(
     lost: dict[str, list[TargetId]] = {}
     for gap in unusable:
         lost.setdefault(gap.file.package, []).extend(gap.targets if gap.is_lost else ())
-    carriers = [msgspec.structs.replace(one, lost=tuple(lost.get(one.name, ()))) for one in carriers]
-    groups = _Groups(carriers)
-    carrying = {carrier.name for carrier in carriers if carrier.targets}  # what is lost included
+    packages = [msgspec.structs.replace(one, lost=tuple(lost.get(one.name, ()))) for one in packages]
+    groups = _Groups(packages)
+    carrying = {package.name for package in packages if package.targets}  # what is lost included
     carrying |= {whole.name for whole in groups.wholes if whole.targets}
     wanted = tuple(required)
     gaps: list[Gap] = []
-    for carrier in (*groups.wholes, *groups.parts):
-        needed = [package for package in groups.dependencies(carrier) if package.targets]
-        gaps += [gap for package in needed for gap in _gaps(package, carrier.targets, carrier.name)]
+    for user in (*groups.wholes, *groups.parts):
+        needed = [package for package in groups.dependencies(user) if package.targets]
+        gaps += [gap for package in needed for gap in _gaps(package, user.targets, user.name)]
     for whole in groups.wholes:
         gaps += _gaps(whole, wanted, "the list of required targets") if whole.name in carrying or not carrying else []
-    absent = {name for carrier in carriers for name in carrier.requires} - {carrier.name for carrier in carriers}
-    common = largest_coherent_set(carriers).ids
+    absent = {name for package in packages for name in package.requires} - {package.name for package in packages}
+    common = largest_coherent_set(packages).ids
     names = tuple(whole.name for whole in groups.wholes)
     core = groups.needed or [whole for whole in groups.wholes if whole.targets]
     in_core = _common(core)
@@ -187,12 +187,12 @@ def check_coherence(
     )
 
 
-def largest_coherent_set(carriers: Sequence[PackageTargets]) -> TargetSet:
+def largest_coherent_set(packages: Sequence[PackageTargets]) -> TargetSet:
     """Return the targets that every package with device code serves: the set that all could be reduced to.
 
     A set names the same features in each id of a processor; settings that only some packages distinguish are split.
     """
-    return _common(whole for whole in _Groups(carriers).wholes if whole.targets)
+    return _common(whole for whole in _Groups(packages).wholes if whole.targets)
 
 
 def _common(wholes: Iterable[PackageTargets]) -> TargetSet:
@@ -221,17 +221,17 @@ def _gaps(package: PackageTargets, wanted: Iterable[TargetId], wanted_by: str) -
 class _Groups:
     """Packages with those that complete them, whose code counts as theirs."""
 
-    def __init__(self, carriers: Sequence[PackageTargets]) -> None:
-        self._by_name = {carrier.name: carrier for carrier in carriers}
-        if len(self._by_name) < len(carriers):
-            twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
+    def __init__(self, packages: Sequence[PackageTargets]) -> None:
+        self._by_name = {package.name: package for package in packages}
+        if len(self._by_name) < len(packages):
+            twice = next(c.name for i, c in enumerate(packages) if c.name in {d.name for d in packages[:i]})
             raise InputError(twice, "is given twice, with different contents", expected="each package once")
         self._roots = {name: self._root(name) for name in self._by_name}
-        self.parts = [carrier for carrier in carriers if self._roots[carrier.name] != carrier.name]
+        self.parts = [package for package in packages if self._roots[package.name] != package.name]
         self.wholes = [
-            msgspec.structs.replace(carrier, targets=self._code(carrier.name, frozenset()))
-            for carrier in carriers
-            if self._roots[carrier.name] == carrier.name
+            msgspec.structs.replace(package, targets=self._code(package.name, frozenset()))
+            for package in packages
+            if self._roots[package.name] == package.name
         ]
 
     @property
@@ -243,11 +243,11 @@ class _Groups:
         }
         return [whole for whole in self.wholes if whole.targets and whole.name in names]
 
-    def dependencies(self, carrier: PackageTargets) -> list[PackageTargets]:
+    def dependencies(self, package: PackageTargets) -> list[PackageTargets]:
         """Return the other packages that a package needs: of each, the parts needed by name, or else all."""
-        own = self._roots[carrier.name]
+        own = self._roots[package.name]
         needed: dict[str, list[str]] = {}
-        for name in carrier.requires:
+        for name in package.requires:
             if self._roots.get(name, own) != own:
                 needed.setdefault(self._roots[name], []).append(name)
         return [
@@ -264,7 +264,7 @@ class _Groups:
         return passed[-1]
 
     def _code(self, name: str, needed: frozenset[str]) -> tuple[TargetId, ...]:
-        parts = [carrier.name for carrier in self._by_name.values() if carrier.part_of == name]
+        parts = [package.name for package in self._by_name.values() if package.part_of == name]
         chosen = [part for part in parts if part in needed] or parts
         targets = {target for part in chosen for target in self._code(part, needed)}
         carried = targets.union(self._by_name[name].targets)
@@ -305,20 +305,7 @@ def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
         raise InputError(path, f"has {e}") from e
 
 
-class _Packed(Protocol):
-    """A package with its files."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def code(self) -> tuple[FileCode, ...]: ...
-    @property
-    def places(self) -> tuple[str, ...]: ...
-    @property
-    def is_divided(self) -> bool: ...
-
-
-def find_code_gaps(packages: Sequence[_Packed], unfinished: Collection[str] = ()) -> tuple[CodeGap, ...]:
+def find_code_gaps(packages: Sequence[WheelFacts | DebFacts], unfinished: Collection[str] = ()) -> tuple[CodeGap, ...]:
     """Return what libraries carry and find no code for, once all packages are installed together.
 
     Of ``unfinished`` packages, some that bring their kernels may not be given.
@@ -326,10 +313,10 @@ def find_code_gaps(packages: Sequence[_Packed], unfinished: Collection[str] = ()
     files = {(package.name, file.place): file for package in packages for file in package.code}
     places = ((place, package.name) for package in packages for place in package.places)
     divided = {package.name for package in packages if package.is_divided}
-    return CodeTree(files.values(), places, divided=divided, unfinished=unfinished).gaps()
+    return CodeTree(files.values(), places, divided=divided, unfinished=unfinished).gaps
 
 
-def carriers_of(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
+def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
     """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
 
     A wheel completes another one when it is named for the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
@@ -339,17 +326,15 @@ def carriers_of(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
     versions.
     """
     by_name = {wheel.name: wheel for wheel in wheels}
-    raise_all("wheels", [_difference(by_name[wheel.name], wheel) for wheel in wheels if _differ(by_name, wheel)])
+    raise_all("wheels", [*filter(None, (_difference(by_name[wheel.name], wheel) for wheel in wheels))])
     ordered = sorted(wheels, key=lambda wheel: list(by_name).index(wheel.name))
-    return [_carrier(list(group), by_name) for _, group in groupby(ordered, attrgetter("name"))]
+    return [_package_targets(list(group), by_name) for _, group in groupby(ordered, attrgetter("name"))]
 
 
-def _differ(by_name: dict[str, WheelFacts], wheel: WheelFacts) -> bool:
-    last = by_name[wheel.name]
-    return (last.version, last.targets) != (wheel.version, wheel.targets)
-
-
-def _difference(one: WheelFacts, other: WheelFacts) -> InputError:
+def _difference(one: WheelFacts, other: WheelFacts) -> InputError | None:
+    """Return the error when two wheels of one package differ."""
+    if (one.version, one.targets) == (other.version, other.targets):
+        return None
     if one.version != other.version:
         found = f"is version {other.version} of {other.name}, but {one.path} is version {one.version}"
         return InputError(other.path, found, expected="one version of each package")
@@ -358,7 +343,7 @@ def _difference(one: WheelFacts, other: WheelFacts) -> InputError:
     return InputError(other.path, found, expected="the same targets in all wheels of a package")
 
 
-def _carrier(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -> PackageTargets:
+def _package_targets(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -> PackageTargets:
     first = wheels[0]
     needed = {name for wheel in wheels for name in _needed(wheel, by_name)}
     return PackageTargets(first.name, first.targets, tuple(sorted(needed)), _completed_by(first, by_name))
@@ -541,7 +526,7 @@ def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
     return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
 
 
-def deb_carriers(packages: Sequence[DebFacts]) -> list[PackageTargets]:
+def deb_package_targets(packages: Sequence[DebFacts]) -> list[PackageTargets]:
     """Return what `check_coherence` compares: each package with all it needs, directly or through others of them.
 
     What is not among ``packages`` is named only if it is ROCm's. Raises `InputError`, or `ProblemsError` for several,

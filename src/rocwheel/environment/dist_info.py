@@ -237,8 +237,12 @@ def read_distribution(
     fields, ill_fields = _read_metadata(texts.get("METADATA"), Path(source).name if is_wheel else dist_info)
     wheel, ill_wheel = _read_wheel(texts.get("WHEEL"))
     record, ill_record = _read_record(texts.get("RECORD"))
-    targets, ill_targets = _read_targets(texts.get(DECLARATION_NAME))
-    unlicensed, ill_bill = _read_bill(texts.get(SBOM_NAME))
+    targets, ill_targets = _read_names(
+        texts.get(DECLARATION_NAME),
+        DECLARATION_NAME,
+        lambda text: decode_declaration(text, source=DECLARATION_NAME).rocm_targets,
+    )
+    unlicensed, ill_bill = _read_names(texts.get(SBOM_NAME), SBOM_NAME, lambda text: find_unlicensed(text, SBOM_NAME))
     problems = [MetadataProblem(f"{dist_info} has no {name}", ("absent", name)) for name in absent]
     ill_variant = _variant_problems(texts.get(_VARIANT), Path(source).name, dist_info) if is_wheel else ()
     return Distribution(
@@ -322,22 +326,14 @@ def _no_field(file: str, name: str) -> MetadataProblem:
     return MetadataProblem(f"{file} has no {name}", ("absent", file, name))
 
 
-def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[MetadataProblem]]:
-    if text is None:
-        return (), []
+def _read_names(
+    text: bytes | None, name: str, read: Callable[[bytes], tuple[str, ...]]
+) -> tuple[tuple[str, ...], list[MetadataProblem]]:
+    """Return what the text of a file says, and what is wrong with it; nothing for an absent file."""
     try:
-        return decode_declaration(text, source=DECLARATION_NAME).rocm_targets, []
+        return () if text is None else read(text), []
     except InputError as e:
-        return (), [MetadataProblem(str(e), ("unreadable", DECLARATION_NAME))]
-
-
-def _read_bill(text: bytes | None) -> tuple[tuple[str, ...], list[MetadataProblem]]:
-    if text is None:
-        return (), []
-    try:
-        return find_unlicensed(text, SBOM_NAME), []
-    except InputError as e:
-        return (), [MetadataProblem(str(e), ("unreadable", SBOM_NAME))]
+        return (), [MetadataProblem(str(e), ("unreadable", name))]
 
 
 def _variant_problems(data: bytes | None, wheel: str, dist_info: str) -> tuple[MetadataProblem, ...]:

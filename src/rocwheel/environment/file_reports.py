@@ -84,8 +84,14 @@ def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> 
     code = read_device_code(data, name=name)
     if code is None:
         return None
-    if code.code_object is not None:
-        return _report_on_code_object(data, code.code_object, name)
+    if (one := code.code_object) is not None:
+        return DeviceReport(
+            targets=(str(one.target),) if one.target else (),
+            versions=(one.version,),
+            faults=tuple(_faults(data, one, CodePlace(name))),
+            is_code_object=True,
+            compilers=tuple(_compilers(data, name)),
+        )
     view, found, bundles = code.view(data), _CodeObjects(name), []
     for bundle in code.iter_bundles(data):
         bundles.append(BundleReport(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
@@ -129,16 +135,6 @@ class _CodeObjects:
             self.versions.add(code.version)
             self.faults += _faults(payload, code, bundle.place)
             self.compilers += _compilers(payload, self.name)
-
-
-def _report_on_code_object(data: Data, code: CodeObject, name: str) -> DeviceReport:
-    return DeviceReport(
-        targets=(str(code.target),) if code.target else (),
-        versions=(code.version,),
-        faults=tuple(_faults(data, code, CodePlace(name))),
-        is_code_object=True,
-        compilers=tuple(_compilers(data, name)),
-    )
 
 
 def _payloads(view: Data, bundle: Bundle) -> Iterator[Data]:

@@ -148,12 +148,9 @@ class CodeTree:
         self._targets: dict[int, tuple[TargetId, ...]] = {}
         self._archives = [file for file in self.files if file.archive is not None]
 
-    def gaps(self) -> tuple[CodeGap, ...]:
-        """Return the gaps of all files, in their order."""
-        return self._gaps
-
     @cached_property
-    def _gaps(self) -> tuple[CodeGap, ...]:
+    def gaps(self) -> tuple[CodeGap, ...]:
+        """The gaps of all files, in their order."""
         return tuple(gap for file in self.files for gap in (*self._archive_gaps(file), *self._kernel_gaps(file)))
 
     def lookups(self, file: FileCode) -> tuple[UnitLookup, ...]:

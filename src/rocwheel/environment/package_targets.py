@@ -18,12 +18,12 @@ from rocwheel.core.workers import map_skipping, raise_all
 from rocwheel.environment.coherence import (
     DebFacts,
     WheelFacts,
-    carriers_of,
     check_coherence,
-    deb_carriers,
+    deb_package_targets,
     find_code_gaps,
     read_deb_facts,
     read_requirements,
+    wheel_package_targets,
 )
 from rocwheel.environment.library_code import FileCode, named_code, read_file_code
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
@@ -241,8 +241,8 @@ def _read_facts(path: Path) -> WheelFacts | DebFacts:
 def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[PackageTargets]:
     """Return what is compared; raise what keeps it from being compared together with the packages not read."""
     try:
-        wheels = carriers_of([one for one in facts if isinstance(one, WheelFacts)])
-        return [*wheels, *deb_carriers([one for one in facts if isinstance(one, DebFacts)])]
+        wheels = wheel_package_targets([one for one in facts if isinstance(one, WheelFacts)])
+        return [*wheels, *deb_package_targets([one for one in facts if isinstance(one, DebFacts)])]
     except RocwheelError as e:
         raise_all("packages", [*unread, e])
         raise

@@ -55,7 +55,7 @@ from rocwheel.environment.windows_files import is_for_windows
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
 from rocwheel.wheels.content import Digest
 from rocwheel.wheels.file_names import is_wheel_file_name
-from rocwheel.wheels.zip_directory import Archive, find_dist_info, read_archive
+from rocwheel.wheels.zip_directory import find_dist_info, read_archive
 from rocwheel.wheels.zip_reader import (
     ZipMember,
     digest_member,
@@ -158,7 +158,9 @@ def read_wheels(
     files: list[InstalledFile] = []
     if how.readers is not None:
         every = [
-            (str(path), _shared(member)) for path, (_, members) in zip(paths, opened, strict=True) for member in members
+            (str(path), msgspec.structs.replace(member, packed=member.packed.for_any_machine()))
+            for path, (_, members) in zip(paths, opened, strict=True)
+            for member in members
         ]
         progress.begin("reading wheels", sum(member.size for _, member in every))
         for file in how.readers.map(_read_pair, every, _tell):
@@ -204,21 +206,18 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
-    distribution = msgspec.structs.replace(distribution, refused=_refused(archive))
+    # What installers refuse in the headers, each by the member's name if only one has it.
+    named = ((str(error.source).partition("!")[2], error) for error in archive.refused)
+    refused = tuple(
+        MetadataProblem(f"{member}: {error.fault}" if member else error.fault, (member, error.found))
+        for member, error in named
+    )
+    distribution = msgspec.structs.replace(distribution, refused=refused)
     if (scripts := by_name.get(f"{dist_info}/{ENTRY_POINTS}")) is not None and not context:
         placed = {installed_path(member.name, distribution.layout): member for member in members}
         problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
         distribution = msgspec.structs.replace(distribution, script_problems=tuple(problems))
     return distribution, members
-
-
-def _refused(archive: Archive) -> tuple[MetadataProblem, ...]:
-    """Return what installers refuse in the headers, each by the member's name if only one has it."""
-    return tuple(
-        MetadataProblem(f"{member}: {error.fault}" if member else error.fault, (member, error.found))
-        for error in archive.refused
-        for member in [str(error.source).partition("!")[2]]
-    )
 
 
 def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None:
@@ -237,10 +236,6 @@ def _read_source(member: ZipMember) -> bytes | None:
         raise
     except InputError:
         return None
-
-
-def _shared(member: ZipMember) -> ZipMember:
-    return msgspec.structs.replace(member, packed=member.packed.for_any_machine())
 
 
 def _tell(wheel_and_member: tuple[str, ZipMember]) -> ReadContext:
@@ -423,29 +418,25 @@ def _installed(path: Path, *, context: bool) -> Distribution:
     if context or not scripts.is_file():
         return owner
     placed = {row.path for row in owner.record}
-    problems = find_script_problems(scripts.read_bytes(), placed, lambda place: _read_source_file(path.parent / place))
+
+    def read(place: str) -> bytes | None:
+        module = path.parent / place
+        return module.read_bytes() if module.is_file() and module.stat().st_size <= MOST_MODULE else None
+
+    problems = find_script_problems(scripts.read_bytes(), placed, read)
     return msgspec.structs.replace(owner, script_problems=tuple(problems))
 
 
-def _read_source_file(path: Path) -> bytes | None:
-    """Return a module's text; none for one that is absent, and for a large one."""
-    return path.read_bytes() if path.is_file() and path.stat().st_size <= MOST_MODULE else None
-
-
 def _walk(folder: Path) -> Iterator[Path]:
-    for path in sorted(_members(folder)):
+    """Yield the files and links below a folder; unlike ``rglob()``, fail for a folder that can't be read."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    walked = os.walk(folder, onerror=fail)
+    for path in sorted(Path(root, name) for root, folders, files in walked for name in (*folders, *files)):
         if (path.is_file() or path.is_symlink()) and not _SKIPPED.intersection(path.parts):
             yield path
-
-
-def _members(folder: Path) -> Iterator[Path]:
-    """Yield all that lies below a folder; unlike ``rglob()``, fail for a folder that can't be read."""
-    for root, folders, files in os.walk(folder, onerror=_raise):
-        yield from (Path(root, name) for name in (*folders, *files))
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> InstalledFile:

@@ -214,7 +214,7 @@ def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelRea
     lost = dict.fromkeys(
         LostCode(gap.file.place, gap.file.package, tuple(map(str, gap.targets)))
         for subject in subjects
-        for gap in subject.code.gaps()
+        for gap in subject.code.gaps
         if gap.is_lost and gap.targets
     )
     loadings = tuple(sorted(files, key=lambda one: (one.path, one.package)))

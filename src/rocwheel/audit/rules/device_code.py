@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.binary.code_objects import TargetId
-    from rocwheel.environment.file_reports import DeviceReport
     from rocwheel.environment.tree import Distribution, InstalledFile
 
 _WORTH_COMPRESSING = 1 << 20
@@ -65,17 +63,13 @@ def _uneven_targets(subject: Subject) -> Iterator[Evidence]:
 
 def _uneven_files(files: Iterable[InstalledFile]) -> Iterator[Evidence]:
     host = [file for file in files if file.is_loadable or file.windows]
-    compiled = [(file, _target_ids(file.device)) for file in host if file.device]
+    compiled = [(file, [parse_target_id(target) for target in file.device.targets]) for file in host if file.device]
     holders = {target: file.path for file, targets in reversed(compiled) for target in targets}
     for file, targets in compiled:
         lacking = sorted(str(target) for target in holders if not covers(targets, target))
         if targets and lacking:
             other = holders[parse_target_id(lacking[0])]
             yield Evidence(file.source, f"has no code for {', '.join(lacking)}, but {other} has", facts=(*lacking,))
-
-
-def _target_ids(report: DeviceReport) -> list[TargetId]:
-    return [parse_target_id(target) for target in report.targets]
 
 
 def _promised(owner: Distribution) -> set[str]:
@@ -216,7 +210,7 @@ def _kernel_folders(subject: Subject) -> Iterator[Evidence]:
 
 def _code_gaps(subject: Subject, *, is_archive: bool) -> Iterator[Evidence]:
     audited = {file.source: file for file in subject.tree.audited}
-    for gap in subject.code.gaps():
+    for gap in subject.code.gaps:
         file = audited.get(gap.file.source)
         # Of DLLs that lead to no archive at all, another rule says so.
         is_told = file and file.windows and not any(lookup.archives for lookup in subject.code.lookups(gap.file))

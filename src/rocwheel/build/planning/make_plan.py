@@ -20,7 +20,7 @@ from rocwheel.build.planning.selector import make_selector_facts, plan_selector_
 from rocwheel.build.planning.wheels import plan_device_wheel, plan_runtime_wheel
 from rocwheel.build.recipe import recipe_for
 from rocwheel.build.variant_wheels import plan_variants
-from rocwheel.environment.coherence import CoherenceReport, WheelFacts, carriers_of, check_coherence
+from rocwheel.environment.coherence import CoherenceReport, WheelFacts, check_coherence, wheel_package_targets
 from rocwheel.targets.declaration import encode_declaration
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], Coh
         )
         for wheel in wheels
     ]
-    report = check_coherence(carriers_of(facts))
+    report = check_coherence(wheel_package_targets(facts))
     declared = (encode_declaration(known.targets, report.recorded if known.targets else None) for known in facts)
     both = zip(wheels, declared, strict=True)
     return [msgspec.structs.replace(wheel, declaration=data.decode()) for wheel, data in both], report

@@ -19,7 +19,7 @@ from rocwheel.build.promoting.candidates import (
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
-from rocwheel.environment.coherence import WheelFacts, carriers_of, check_coherence
+from rocwheel.environment.coherence import WheelFacts, check_coherence, wheel_package_targets
 from rocwheel.targets.declaration import DECLARATION_NAME, Declaration, decode_declaration, encode_declaration
 from rocwheel.wheels.metadata import parse_core_metadata, set_values
 from rocwheel.wheels.requirements import RequirementError, is_refusing, read_requirement, readable_requirements
@@ -213,7 +213,7 @@ def _declare_again(wheels: list[Promotion], declarations: Mapping[Path, Declarat
     order = {name: number for number, name in enumerate(compared)}
     ordered = sorted(wheels, key=lambda wheel: order.get(wheel.candidate.name, len(order)))
     facts = [_facts(wheel, declarations[wheel.candidate.path]) for wheel in ordered]
-    report = check_coherence(carriers_of(facts))
+    report = check_coherence(wheel_package_targets(facts))
     for wheel, known in zip(ordered, facts, strict=True):
         name = f"{wheel.candidate.dist_info}/{DECLARATION_NAME}"
         wheel.changed[name] = encode_declaration(known.targets, report.recorded if known.targets else None)
