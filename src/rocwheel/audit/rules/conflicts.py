@@ -179,14 +179,6 @@ def _is_template_instance(name: bytes) -> bool:
     return name[position : position + 1] == b"I"
 
 
-def _two_llvms(subject: Subject) -> Iterator[Evidence]:
-    return _shared_symbols(subject, _is_llvm)
-
-
-def _other_symbols(subject: Subject) -> Iterator[Evidence]:
-    return _shared_symbols(subject, _collides)
-
-
 def _collides(name: bytes) -> bool:
     return not (_is_llvm(name) or _IN_EACH_USER.match(name) or _is_template_instance(name))
 
@@ -204,13 +196,13 @@ RULES = (
         Severity.ERROR,
         "A process loads only one copy of LLVM whose symbols are exported.",
         "Link one of them with -Wl,--exclude-libs,ALL or a version script, or let both use one shared LLVM.",
-        _two_llvms,
+        lambda subject: _shared_symbols(subject, _is_llvm),
     ),
     Rule(
         "symbol-collision",
         Severity.WARNING,
         "Libraries of one process don't define the same strong symbols.",
         "Hide them (-fvisibility=hidden, a version script), or define them in only one library.",
-        _other_symbols,
+        lambda subject: _shared_symbols(subject, _collides),
     ),
 )

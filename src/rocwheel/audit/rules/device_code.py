@@ -204,10 +204,6 @@ def _archives(subject: Subject) -> Iterator[Evidence]:
     yield from _code_gaps(subject, is_archive=True)
 
 
-def _kernel_folders(subject: Subject) -> Iterator[Evidence]:
-    yield from _code_gaps(subject, is_archive=False)
-
-
 def _code_gaps(subject: Subject, *, is_archive: bool) -> Iterator[Evidence]:
     audited = {file.source: file for file in subject.tree.audited}
     for gap in subject.code.gaps:
@@ -253,7 +249,7 @@ RULES = (
         "A library that opens a folder of kernels finds some for every GPU that it has code for itself.",
         "Ship the folder's files for the GPU, too, or leave the GPU out: rocwheel device prune. "
         "Harmless where a variable such as ROCBLAS_TENSILE_LIBPATH always names another folder.",
-        _kernel_folders,
+        lambda subject: _code_gaps(subject, is_archive=False),
     ),
     Rule(
         "device-code-versions",

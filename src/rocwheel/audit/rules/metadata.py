@@ -17,12 +17,12 @@ from rocwheel.wheels.metadata import is_license_name, license_places
 from rocwheel.wheels.requirements import applies, is_refusing, readable_requirements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from packaging.requirements import Requirement
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.environment.tree import Distribution, InstalledFile
+    from rocwheel.environment.tree import Distribution, InstalledFile, MetadataProblem
 
 _MODULE = re.compile(r"(?P<name>[^\W\d]\w*)\.(?:py|(?:[\w-]+\.)*so)")
 
@@ -68,19 +68,16 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
                 yield Evidence(owner.label, f"Requires-Dist {quoted(text)} is malformed", facts=(text,))
 
 
-def _invalid(subject: Subject) -> Iterator[Evidence]:
-    for owner, _ in _with_metadata(subject):
-        yield from (Evidence(owner.label, problem.found, facts=problem.facts) for problem in owner.invalid)
+def _noted(
+    problems_of: Callable[[Distribution], tuple[MetadataProblem, ...]],
+) -> Callable[[Subject], Iterator[Evidence]]:
+    """Return the check for problems that were noted when the metadata was read."""
 
+    def check(subject: Subject) -> Iterator[Evidence]:
+        noted = ((owner, problem) for owner, _ in _with_metadata(subject) for problem in problems_of(owner))
+        return (Evidence(owner.label, problem.found, facts=problem.facts) for owner, problem in noted)
 
-def _refused(subject: Subject) -> Iterator[Evidence]:
-    for owner, _ in _with_metadata(subject):
-        yield from (Evidence(owner.label, problem.found, facts=problem.facts) for problem in owner.refused)
-
-
-def _scripts(subject: Subject) -> Iterator[Evidence]:
-    for owner, _ in _with_metadata(subject):
-        yield from (Evidence(owner.label, problem.found, facts=problem.facts) for problem in owner.script_problems)
+    return check
 
 
 def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
@@ -233,21 +230,21 @@ RULES = (
         Severity.ERROR,
         "METADATA has the fields of its version of core metadata only, each with a valid value, as twine and PyPI ask.",
         "Correct the field in the project's settings; 'twine check' also renders the description.",
-        _invalid,
+        _noted(lambda owner: owner.invalid),
     ),
     Rule(
         "archive-refused",
         Severity.ERROR,
         "Installers take the headers of a wheel's ZIP archive: its sizes, flags, extra fields and comments.",
         "Pack it again; rocwheel repair does so.",
-        _refused,
+        _noted(lambda owner: owner.refused),
     ),
     Rule(
         "script-broken",
         Severity.ERROR,
         "Every command has a module and a function.",
         "Define the function, or take the command out of entry_points.txt.",
-        _scripts,
+        _noted(lambda owner: owner.script_problems),
     ),
     Rule(
         "requirement-unsatisfied",
