@@ -39,7 +39,6 @@ from rocwheel.environment.library_code import (
 from rocwheel.targets.catalog import families_of, load_catalog
 from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.declaration import RecordedCoherence
-from rocwheel.targets.kernel_files import kpack_target
 from rocwheel.targets.target_set import GPU_FIELD, TargetSet, id_sort_key
 from rocwheel.wheels.requirements import RequirementError, applies, asked_for, follow_requirements, parse_requirement
 
@@ -449,7 +448,7 @@ def read_deb_facts(path: Path) -> DebFacts:
             if member.content:
                 foreign.note(member.path, member.content.head)
     raise_all(str(path), foreign.problems("Get it again."))
-    carried = {target for code in found for target in _deb_targets(code)}
+    carried = {target for code in found for target in code.own_targets}
     declared = parse_gpu_field(path, control.gpu_targets)
     return DebFacts(
         str(path),
@@ -494,12 +493,6 @@ def _read_deb_code(path: Path, member: DebMember, package: str) -> FileCode | No
             return read_file_code(data, place=place, source=source, package=package)
 
 
-def _deb_targets(code: FileCode) -> tuple[TargetId, ...]:
-    if code.place.endswith(".kpack"):
-        return (kpack_target(code.place, source=code.source),)
-    return tuple(target for targets in code.bundles for target in targets)
-
-
 def _unpack(head: bytes, content: DebContent, target: IO[bytes]) -> None:
     piece = head
     while piece:
@@ -510,7 +503,7 @@ def _unpack(head: bytes, content: DebContent, target: IO[bytes]) -> None:
 def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence[FileCode]) -> Misdeclared | None:
     """Compare processors: the field is for build dependencies, and names features only where all code has them."""
     declared = sorted(declared, key=id_sort_key)
-    carried = sorted({target for file in code for target in _deb_targets(file)}, key=id_sort_key)
+    carried = sorted({target for file in code for target in file.own_targets}, key=id_sort_key)
     named, found = ({target.processor for target in targets} for targets in (declared, carried))
     if named == found:
         return None
@@ -521,7 +514,7 @@ def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence
 
 def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
     """Return the first file with code for a target, and how many of its bundles have some if it has several."""
-    file = next(file for file in code if target in _deb_targets(file))
+    file = next(file for file in code if target in file.own_targets)
     having = sum(target in targets for targets in file.bundles)
     return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
 

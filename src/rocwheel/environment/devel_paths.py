@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-def _itself(stream: IO[bytes]) -> IO[bytes]:
-    return stream
-
-
 _OPENERS = cast(
     "dict[str, Callable[[IO[bytes]], IO[bytes]]]",
-    {"_devel.tar": _itself, "_devel.tar.xz": open_xz, "_devel.tar.zst": zstd.ZstdFile},
+    {"_devel.tar": lambda stream: stream, "_devel.tar.xz": open_xz, "_devel.tar.zst": zstd.ZstdFile},
 )
 _MANIFEST = "_links.json"
 _DAMAGE = (*TAR_ERRORS, lzma.LZMAError, zstd.ZstdError)

@@ -26,7 +26,7 @@ from rocwheel.core.messages import first_of
 from rocwheel.device.kpack_code import SearchedArchive, UnitLookup
 from rocwheel.targets.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import covers, settings_of
-from rocwheel.targets.kernel_files import Without, is_kernel_file, targets_in_path
+from rocwheel.targets.kernel_files import Without, is_kernel_file, kpack_target, targets_in_path
 from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
 from rocwheel.targets.target_set import id_sort_key
 
@@ -56,6 +56,13 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
     def opener(self) -> Opener | None:
         """The folder of kernels that it opens, as the table has it; none for a file that opens none."""
         return opener_of(self.place, self.soname)
+
+    @property
+    def own_targets(self) -> tuple[TargetId, ...]:
+        """The targets of its bundles; of an archive that of its name. Raises `InputError` for a name without one."""
+        if self.place.endswith(".kpack"):
+            return (kpack_target(self.place, source=self.source),)
+        return tuple(target for targets in self.bundles for target in targets)
 
     @property
     def has_code(self) -> bool:

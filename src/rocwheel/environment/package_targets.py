@@ -27,7 +27,6 @@ from rocwheel.environment.coherence import (
 )
 from rocwheel.environment.library_code import FileCode, named_code, read_file_code
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
-from rocwheel.targets.kernel_files import kpack_target
 from rocwheel.targets.target_set import id_sort_key
 from rocwheel.wheels.binaries import installed_place
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
@@ -61,8 +60,8 @@ def read_wheel_facts(path: Path) -> WheelFacts:
     requirements = tuple(metadata.get("requires_dist", ()))
     read_requirements(str(path), requirements)
     name = canonicalize_name(metadata["name"])
-    found = [(member, code) for member in members.values() if (code := _read_code(member, name)) is not None]
-    targets = {target for member, code in found for target in _targets_of(member, code)}
+    found = [code for member in members.values() if (code := _read_code(member, name)) is not None]
+    targets = {target for code in found for target in code.own_targets}
     declaration = members.get(info.removesuffix("METADATA") + DECLARATION_NAME)
     if declaration:
         _check_declaration(path, declaration, targets)
@@ -74,7 +73,7 @@ def read_wheel_facts(path: Path) -> WheelFacts:
         tuple(sorted(targets, key=id_sort_key)),
         frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),
         metadata.get("version", ""),
-        code=tuple(code for _, code in found),
+        code=tuple(found),
         places=tuple(map(installed_place, members)),
     )
 
@@ -92,12 +91,6 @@ def _read_code(member: ZipMember, package: str) -> FileCode | None:
         with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
             return read_file_code(data, place=place, source=member.source, package=package)
     return named_code(FileCode(place=place, source=member.source, package=package))
-
-
-def _targets_of(member: ZipMember, code: FileCode) -> tuple[TargetId, ...]:
-    if member.name.endswith(".kpack"):
-        return (kpack_target(member.name, source=member.source),)
-    return tuple(target for targets in code.bundles for target in targets)
 
 
 def _check_declaration(path: Path, declaration: ZipMember, targets: set[TargetId]) -> None:
