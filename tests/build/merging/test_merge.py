@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rocwheel.build.merging.merge import merge_selectors
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.promoting.candidates import VersionChange
-from rocwheel.build.promoting.promotion import KeptTargets
+from rocwheel.build.promoting.promote import KeptTargets
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.wheels.sdist import write_sdist
