@@ -200,11 +200,11 @@ def compare_packages(
     found = _find_packages(paths)
     sizes = [path.stat().st_size if path.exists() else 0 for path in found]
     facts = map_skipping("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
-    carriers = _carriers(facts, unread)
+    packages = _package_targets(facts, unread)
     packed = [one for one in facts if one.places]
     misdeclared = [one.misdeclared for one in facts if isinstance(one, DebFacts) and one.misdeclared]
     unfinished = unfinished_packages([one for one in facts if isinstance(one, DebFacts)])
-    return carriers, check_coherence(carriers, required, find_code_gaps(packed, unfinished), misdeclared)
+    return packages, check_coherence(packages, required, find_code_gaps(packed, unfinished), misdeclared)
 
 
 def _find_packages(paths: Sequence[Path]) -> list[Path]:
@@ -231,7 +231,7 @@ def _read_facts(path: Path) -> WheelFacts | DebFacts:
     return read_wheel_facts(path)
 
 
-def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[PackageTargets]:
+def _package_targets(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[PackageTargets]:
     """Return what is compared; raise what keeps it from being compared together with the packages not read."""
     try:
         wheels = wheel_package_targets([one for one in facts if isinstance(one, WheelFacts)])
