@@ -9,8 +9,8 @@ import click
 
 import rocwheel
 from rocwheel.cli.app import app, run_words
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_commands
-from rocwheel.cli.output import print_json, print_text, setup_logging
+from rocwheel.cli.options import Output, complete_commands
+from rocwheel.cli.output import print_json, print_text
 from rocwheel.cli.parameters import argument
 from rocwheel.core.messages import count
 
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 
 
 @app.command()
-def about(*, as_json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
+def about(
+    *,
+    out: Output,
+) -> None:
     """Print what a bug report needs: versions, platform, codecs, and what was found of ROCm and its GPUs.
 
     Example: rocwheel about
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     from rocwheel.environment.about import read_about  # `version` needs none of it
 
     found = read_about(os.environ)
-    if as_json:
+    if out.json:
         print_json("about", 1, found)
     else:
         print_text("\n".join(text_lines(found)))
@@ -59,12 +61,15 @@ def _named(versions: Mapping[str, str]) -> str:
 
 
 @app.command()
-def version(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:  # noqa: ARG001
+def version(
+    *,
+    out: Output,
+) -> None:
     """Print the version, as --version does.
 
     Example: rocwheel version
     """
-    if json:
+    if out.json:
         print_json("version", 1, {"version": rocwheel.__version__})
     else:
         click.echo(f"rocwheel {rocwheel.__version__}")

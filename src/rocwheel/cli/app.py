@@ -12,6 +12,7 @@ import click
 from click.shell_completion import get_completion_class, shell_complete
 
 import rocwheel
+from rocwheel.cli.options import takes
 from rocwheel.cli.parameters import option, read_parameters, spelled
 from rocwheel.core.errors import InputError
 
@@ -23,6 +24,8 @@ class Command(click.Command):
     """A command whose parameters are those of its function. A list of commands has the first paragraph of its help."""
 
     def __init__(self, name: str, callback: Callable[..., Any], params: object = None, **settings: Any) -> None:
+        if not hasattr(callback, "make"):  # which `takes` has made
+            callback = takes()(callback)
         super().__init__(name, callback=callback, params=read_parameters(callback), **settings)
 
     def get_short_help_str(self, limit: int = 0) -> str:
@@ -238,6 +241,5 @@ def check_words(words: Sequence[str]) -> None:
         name, command, rest = context.command.resolve_command(context, rest)
         assert command, "an unknown command has been refused"
         context = command.make_context(name, rest, parent=context)
-    make = getattr(context.command.callback, "make", None)
-    if make is not None:
-        make(dict(context.params))
+    if context.command is not app:
+        context.command.callback.make(dict(context.params))  # type: ignore[union-attr]  # which `takes` has given it

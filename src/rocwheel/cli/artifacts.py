@@ -16,8 +16,8 @@ from rocwheel.artifacts.importer import ImportReport, IncompletePackage, Machine
 from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarize
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
-from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
+from rocwheel.cli.options import Output, complete_targets, shared
+from rocwheel.cli.output import print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
@@ -120,9 +120,8 @@ def list_(
         shared("--target", "List only this target; gfx90a includes gfx90a:xnack+.", shell_complete=complete_targets),
     ] = None,
     files: Annotated[bool, option("--files", help="List the contents of the artifacts.")] = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """List artifacts, with the number and size of their files.
 
@@ -130,14 +129,13 @@ def list_(
 
     Example: rocwheel artifacts list artifacts/ --component lib --target gfx942
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     unread: list[RocwheelError] = []
-    with open_catalog(directory, progress=make_progress(quiet=quiet), unread=unread) as catalog:
+    with open_catalog(directory, progress=make_progress(quiet=out.quiet), unread=unread) as catalog:
         summary = summarize(catalog, component=component, target=target, with_entries=files)
         absence = "" if summary.artifacts else explain_absence(catalog, component=component, target=target)
-    if absence and not quiet:
+    if absence and not out.quiet:
         report_warning(absence)
-    if json:
+    if out.json:
         print_json("artifacts", 1, summary)
     else:
         print_table(_entry_table(summary) if files else _artifact_table(summary))
@@ -182,33 +180,29 @@ def archive(
     archive_format: Annotated[
         ArchiveFormat, option("--format", help="Compress the archives in this format.")
     ] = ArchiveFormat.ZST,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Pack each artifact into an archive; the same artifact always gives the same bytes.
 
     Example: rocwheel artifacts archive artifacts/ --dest-dir archives/ blas_lib_gfx942
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     date = SourceDate.from_environment(os.environ)
-    progress = make_progress(quiet=quiet)
+    progress = make_progress(quiet=out.quiet)
     paths = archive_artifacts(directory, dest_dir, names or (), archive_format, date, progress=progress)
-    print_made("artifact-archives", paths, json=json)
+    print_made("artifact-archives", paths, json=out.json)
 
 
 @artifacts_app.command()
 def extract(
     archives: Annotated[list[Path], argument(metavar="ARCHIVE", help="Artifact archives.")],
     dest_dir: DestDirOption,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Unpack each artifact archive into a folder of its name; nothing is overwritten.
 
     Example: rocwheel artifacts extract archives/*.tar.zst --dest-dir artifacts/
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    paths = extract_archives(archives, dest_dir, progress=make_progress(quiet=quiet))
-    print_made("artifact-folders", paths, json=json)
+    paths = extract_archives(archives, dest_dir, progress=make_progress(quiet=out.quiet))
+    print_made("artifact-folders", paths, json=out.json)

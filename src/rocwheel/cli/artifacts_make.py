@@ -32,15 +32,13 @@ from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.artifacts import DestDirOption, NewDirOption, TableOption, artifacts_app, print_report
 from rocwheel.cli.options import (
     FetchNothingOption,
-    JsonOption,
-    QuietOption,
+    Output,
     TransfersOption,
-    VerboseOption,
     complete_targets,
     shared,
     takes,
 )
-from rocwheel.cli.output import print_json, print_line, setup_logging
+from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
@@ -99,9 +97,7 @@ def fetch(
     choice: _Choice,
     jobs: TransfersOption = 4,
     dry_run: FetchNothingOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Fetch the artifact archives that a build needs from a store, verified.
 
@@ -110,7 +106,6 @@ def fetch(
 
     Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --dest-dir artifacts
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     check_destination(dest_dir)
     store = open_store(url)
     files = tuple(store.list())
@@ -118,13 +113,13 @@ def fetch(
     stored = [archive.stored for archive in archives]
     checksums = read_checksums(store, files, stored)
     if dry_run:
-        _print_planned(archives, checksums, json=json)
+        _print_planned(archives, checksums, json=out.json)
         return
-    fetched = fetch_files(store, stored, dest_dir, checksums, jobs=jobs, progress=make_progress(quiet=quiet))
-    if json:
+    fetched = fetch_files(store, stored, dest_dir, checksums, jobs=jobs, progress=make_progress(quiet=out.quiet))
+    if out.json:
         print_json("artifact-fetch", 1, {"source": store.url, "dest_dir": str(dest_dir), "archives": fetched})
-    elif not quiet:
-        _print_fetched(fetched, verbose=verbose)
+    elif not out.quiet:
+        _print_fetched(fetched, verbose=out.verbose)
 
 
 def _listed(components: str) -> tuple[str, ...]:
@@ -170,23 +165,21 @@ def from_deb(
         bool,
         option(show_default=False, help="Also import packages of system libraries, into lib/rocm_sysdeps/lib."),
     ] = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Make artifacts from Debian's ROCm packages, and print what they need from the system.
 
     Example: rocwheel artifacts from-deb debs/*.deb --dest-dir artifacts --bundle-sysdeps
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     report = import_debs(
         packages,
         dest_dir,
         load_import_table(table or "debian.toml"),
         bundle_system=bundle_sysdeps,
-        progress=make_progress(quiet=quiet),
+        progress=make_progress(quiet=out.quiet),
     )
-    print_report(report, json=json, verbose=verbose)
+    print_report(report, json=out.json, verbose=out.verbose)
 
 
 @artifacts_app.command("from-prefix")
@@ -198,19 +191,17 @@ def from_prefix(
     dest_dir: NewDirOption,
     table: TableOption = None,
     strict: Annotated[bool, option(show_default=False, help="Refuse files that no rule of the table matches.")] = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Make artifacts from an install prefix, and print what they need from the system.
 
     Example: rocwheel artifacts from-prefix /opt/rocm/core --dest-dir artifacts
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    progress = make_progress(quiet=quiet)
+    progress = make_progress(quiet=out.quiet)
     rules = load_import_table(table or "prefix.toml")
     report = import_prefixes(prefixes, dest_dir, rules, strict=strict, progress=progress, targets_of=kernel_targets)
-    print_report(report, json=json, verbose=verbose)
+    print_report(report, json=out.json, verbose=out.verbose)
 
 
 def _read_options(
@@ -238,9 +229,8 @@ def merge(
         option("--hard-links", help="Link files instead of copying them, where possible."),
     ] = False,
     dry_run: Annotated[bool, option("--dry-run", help="Compare and report, and write nothing.")] = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Unite builds for different GPUs: host files of the primary build, device files of all.
 
@@ -249,14 +239,13 @@ def merge(
 
     Example: rocwheel artifacts merge gfx94X/ gfx110X/ --primary gfx94X/ --dest-dir artifacts
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     require_free(dest_dir, *directories)
-    with opened_merge(directories, options, progress=make_progress(quiet=quiet)) as plan:
+    with opened_merge(directories, options, progress=make_progress(quiet=out.quiet)) as plan:
         report = plan.report if dry_run else write_merge(plan, dest_dir, hard_links=hard_links)
-    if json:
+    if out.json:
         print_json("artifact-merge", 1, report)
     else:
-        _print_merged(report, verbose=verbose)
+        _print_merged(report, verbose=out.verbose)
 
 
 def _print_merged(report: MergeReport, *, verbose: bool) -> None:

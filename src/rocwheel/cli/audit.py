@@ -22,8 +22,14 @@ from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
-from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, complete_rules, shared, takes
-from rocwheel.cli.output import message_printer, print_json, report_warning, results, setup_logging
+from rocwheel.cli.options import (
+    Output,
+    SchedulerOption,
+    complete_rules,
+    shared,
+    takes,
+)
+from rocwheel.cli.output import message_printer, print_json, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
@@ -219,9 +225,7 @@ def audit_(
     configured: Configured,
     sarif: SarifOption = None,
     scheduler: SchedulerOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Check finished packages: libraries that don't load, run paths, tags, symbols, device code, metadata.
 
@@ -231,9 +235,8 @@ def audit_(
 
     Example: rocwheel audit dist/
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     if configured.lists_rules:
-        _print_rules(configured.settings, json=json)
+        _print_rules(configured.settings, json=out.json)
         return
     if not paths:
         place, found = "rocwheel audit", "the argument PATH is missing"
@@ -241,11 +244,11 @@ def audit_(
     files = ReportFiles(configured.updated, sarif, configured.settings_file, configured.known_file)
     unread: list[RocwheelError] = []
     audited, context = (tuple(shared_paths(scheduler, given or ())) for given in (paths, with_packages))
-    with reading(scheduler, message_printer(quiet=quiet)) as readers:
+    with reading(scheduler, message_printer(quiet=out.quiet)) as readers:
         files.check(real_paths((*audited, *context)))
         known = read_baseline(configured.known_file) if configured.known_file and not files.baseline else frozenset()
         fetching = fetched_requirements(audited, context, index) if index else nullcontext(())
-        how, progress = WheelReading(readers=readers), make_progress(quiet=quiet)
+        how, progress = WheelReading(readers=readers), make_progress(quiet=out.quiet)
         with fetching as fetched:
             environments = read_environments(audited, (*context, *fetched), progress=progress, unread=unread, how=how)
         if files.baseline:  # what is not read would no longer be known
@@ -254,9 +257,14 @@ def audit_(
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} matches no file")
     files.write(report)
-    _print(report, json=json, quiet=quiet, verbose=verbose)
+    if out.json:
+        print_json("audit", 1, {**msgspec.to_builtins(report), "errors": report.errors})
+    else:
+        print_report(report, quiet=out.quiet, verbose=out.verbose)
     if configured.updated:
-        message_printer(quiet=quiet)(f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}")
+        message_printer(quiet=out.quiet)(
+            f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}"
+        )
     raise_all(UNREADABLE, unread)
     if report.errors and not configured.updated:
         sys.exit(1)
@@ -269,10 +277,3 @@ def _print_rules(settings: AuditSettings, *, json: bool) -> None:
         print_json("audit-rules", 1, {"rules": [{name: getattr(rule, name) for name in fields} for rule in rules]})
     else:
         print_rules(rules)
-
-
-def _print(report: AuditReport, *, json: bool, quiet: bool, verbose: bool) -> None:
-    if json:
-        print_json("audit", 1, {**msgspec.to_builtins(report), "errors": report.errors})
-    else:
-        print_report(report, quiet=quiet, verbose=verbose)

@@ -15,8 +15,8 @@ from rocwheel.build.building import BuildResult
 from rocwheel.build.cluster.build_on_cluster import ClusterJob
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.cli.app import app
-from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
-from rocwheel.cli.output import message_printer, messages, print_json, print_line, print_text, setup_logging
+from rocwheel.cli.options import Output, SchedulerOption, shared, takes
+from rocwheel.cli.output import message_printer, messages, print_json, print_line, print_text
 from rocwheel.cli.parameters import option
 from rocwheel.cli.plan import print_built, print_distributions, print_facts, read_build_inputs, spelled_seconds
 from rocwheel.cli.progress import make_progress
@@ -66,33 +66,30 @@ def build(
     cache: _CacheOption = False,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     scheduler: SchedulerOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Build the packages: wheels and the rocm selector; with --from-manifest, those of an earlier build again.
 
     Example: rocwheel build --artifact-dir artifacts --dest-dir packages
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     _check_scheduler(scheduler, jobs, cache=cache)
     used_level = _level_again(inputs, level, dest_dir)
-    progress, began = make_progress(quiet=quiet), time.monotonic()
+    progress, began = make_progress(quiet=out.quiet), time.monotonic()
     if scheduler is None:
         place = packed_cache(os.environ) if cache else None
         made, result = BuildJob(inputs, Path(dest_dir), used_level, jobs, place).run(progress=progress)
     else:
         made, result = ClusterJob(inputs, dest_dir, scheduler, used_level).run(
-            message_printer(quiet=quiet), progress=progress
+            message_printer(quiet=out.quiet), progress=progress
         )
-    if result.removed and not quiet:
+    if result.removed and not out.quiet:
         names = ", ".join(Path(path).name for path in result.removed)
         messages.print(f"removed unfinished files of a killed build: {names}", markup=False)
-    if json:
+    if out.json:
         print_json("build", 1, result)
         return
     print_built(made, result)
-    if not quiet:
+    if not out.quiet:
         print_facts(made, result.warnings)
         _print_end(result, dest_dir, time.monotonic() - began, is_here=scheduler is None)
 
@@ -160,24 +157,22 @@ def demo(
             help="Take the sample SDK for this system. That for Windows is installed by uv and not tested.",
         ),
     ] = Platform.LINUX,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Build, index, install and self-test the sample SDK that ships with rocwheel.
 
     Example: rocwheel demo --dest-dir /tmp/rocwheel-demo
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     try:
-        report = run_demo(dest_dir, platform=platform, progress=make_progress(quiet=quiet))
+        report = run_demo(dest_dir, platform=platform, progress=make_progress(quiet=out.quiet))
     except KeyboardInterrupt:
         messages.print(f"what is finished stays in {dest_dir}", markup=False)
         raise
-    if json:
+    if out.json:
         print_json("demo", 1, report)
         return
-    if not quiet:
+    if not out.quiet:
         print_text(report.test_output)
     print_distributions(report.build.distributions)
     print_line(f"index:       {report.index}")

@@ -12,10 +12,9 @@ import msgspec
 from rich.filesize import decimal
 
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
-from rocwheel.cli.output import print_json, print_line, setup_logging
+from rocwheel.cli.options import Output
+from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import option
-from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache import (
     LIMIT_VARIABLE,
     Trouble,
@@ -58,16 +57,18 @@ class _Info(msgspec.Struct, frozen=True):
 
 
 @cache_app.command()
-def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
+def info(
+    *,
+    out: Output,
+) -> None:
     """Print where the cache is, how much is in it, and how much there may be.
 
     What commands have fetched from URLs of folders is there, too, and what publish notes of the files of folders.
 
     Example: rocwheel cache info
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     found = _read()
-    if json:
+    if out.json:
         print_json("cache-info", 1, found)
         return
     print_line(found.folder)
@@ -127,9 +128,7 @@ def prune(
             show_default=f"${LIMIT_VARIABLE}, else 10GB",
         ),
     ] = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Remove what was not used for longest, until the cache is small enough.
 
@@ -140,7 +139,6 @@ def prune(
 
     Example: rocwheel cache prune --max-size 2GB
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     place = packed_cache(os.environ)
     limit = place.limit if max_size is None else parse_size(max_size, source=_OPTION)
     done = prune_entries(place.folder, limit)
@@ -148,10 +146,10 @@ def prune(
         "fetched": prune_folders(fetched_cache(), limit),
         "published": prune_folders(published_cache(), limit, needs_lock=False),
     }
-    if json:
+    if out.json:
         more = {f"{kind}_{name}": value for kind, one in folders.items() for name, value in _values(one).items()}
         print_json("cache-prune", 1, {"folder": str(place.folder), **msgspec.to_builtins(done), **more})
-    elif not quiet:
+    elif not out.quiet:
         _print_pruned(done, "entry", "entries")
         for kind, one in folders.items():
             if one.removed or one.left:
@@ -181,7 +179,10 @@ def _problems(folder: Path, done: Pruned) -> Iterator[WorkError]:
 
 
 @cache_app.command()
-def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
+def verify(
+    *,
+    out: Output,
+) -> None:
     """Read the whole cache, and remove what is damaged.
 
     Builds notice damage, too, when they come to it, and pack the file again. This command finds all of it, as on a disk
@@ -190,13 +191,12 @@ def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Ver
 
     Example: rocwheel cache verify
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     place = packed_cache(os.environ)
-    found = verify_entries(place.folder, make_progress(quiet=quiet or json))
-    if json:
+    found = verify_entries(place.folder, out.progress)
+    if out.json:
         print_json("cache-verify", 1, {"folder": str(place.folder), **msgspec.to_builtins(found)})
     else:
-        _print_found(found, quiet=quiet)
+        _print_found(found, quiet=out.quiet)
     if found.damaged or found.unreadable:
         raise click.exceptions.Exit(1)
 

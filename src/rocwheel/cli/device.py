@@ -14,14 +14,12 @@ from rocwheel.binary.bundles.compressed import HIGHEST_LEVEL
 from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.options import JsonOption, Output, QuietOption, VerboseOption, shared
 from rocwheel.cli.output import messages, print_json, print_line, report_warning, setup_logging
 from rocwheel.cli.parameters import FolderToMake, argument, option, regular_file, regular_place, regular_places
-from rocwheel.cli.progress import make_progress
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
-from rocwheel.core.progress import Progress
 from rocwheel.core.workers import worker_count
 from rocwheel.device.edit_bundles import BundleEdit, Prune
 from rocwheel.device.edit_file import RewriteOrder, RewriteReport, rewrite_device_code
@@ -46,19 +44,6 @@ if TYPE_CHECKING:
 
 device_app = Group("device", help="Device code: list, extract, bundle, compress, prune, offer to more GPUs.")
 app.add_command(device_app)
-
-
-class Printing(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a report is a document, and how much is printed beside it."""
-
-    as_json: bool
-    quiet: bool
-    verbose: bool
-
-    @property
-    def progress(self) -> Progress:
-        """Where the work shows how far it is."""
-        return make_progress(quiet=self.quiet or self.as_json)
 
 
 KERNEL_HEADINGS = (
@@ -282,7 +267,7 @@ TrimOption = Annotated[
 ]
 
 
-class Rewriting(Printing, frozen=True, kw_only=True):
+class Rewriting(Output, frozen=True, kw_only=True):
     """How device code is rewritten, and what is printed of it."""
 
     trim: bool
@@ -301,7 +286,7 @@ class Rewriting(Printing, frozen=True, kw_only=True):
         Raises `InputError` as `edit_tree` does.
         """
         report = edit_tree(folder, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
-        if self.as_json:
+        if self.json:
             print_json("device-prune" if edit else "device-compress", 1, report)
         elif not self.quiet:
             for dropped in report.dropped if self.verbose else ():
@@ -320,7 +305,7 @@ class Rewriting(Printing, frozen=True, kw_only=True):
         report = rewrite_device_code(
             file, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress
         )
-        if self.as_json:
+        if self.json:
             print_json("device-rewrite", 1, {**msgspec.to_builtins(report), "output": str(output)})
         elif not self.quiet:
             print_line(rewrite_line(report, output))
@@ -332,7 +317,7 @@ class Rewriting(Printing, frozen=True, kw_only=True):
         target = wheel_output(file, output)
         order = RewriteOrder(edit=edit, storage=storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
         report = rewrite_wheel(file, target, order, SourceDate.from_environment(os.environ))
-        if self.as_json:
+        if self.json:
             print_json("device-rewrite-wheel", 1, {**msgspec.to_builtins(report), "output": str(target)})
         elif not self.quiet:
             for name in report.dropped if self.verbose else ():
@@ -361,13 +346,13 @@ def wheel_output(wheel: Path, output: Path) -> Path:
 def read_rewriting(
     trim: TrimOption = False,
     jobs: JobsOption = 0,
-    as_json: JsonOption = False,
+    json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> Rewriting:
     """Return how to rewrite, by the options that all such commands end with; set up the logging."""
     setup_logging(quiet=quiet, verbose=verbose)
-    return Rewriting(trim=trim, jobs=worker_count(jobs), as_json=as_json, quiet=quiet, verbose=verbose)
+    return Rewriting(trim=trim, jobs=worker_count(jobs), json=json, quiet=quiet, verbose=verbose)
 
 
 def read_storage(rocm: RocmOption = "", level: LevelOption = DEVICE_CODE_LEVEL, limit: LimitOption = 4) -> Storage:

@@ -212,7 +212,7 @@ def _retarget_archive(path: Path, output: Path, edit: Retarget, rewriting: Rewri
         raise InputError(path, "a kpack archive", expected="a library, an object file or a static library for --trim")
     copy_archive(path, output, edit.pairs)
     report = NewFile(str(output), str(path), edit.pairs[0].agent.processor)
-    if rewriting.as_json:
+    if rewriting.json:
         print_json("device-retarget", 1, TreeRetargeting((), (report,), (), 0))
     elif not rewriting.quiet:
         print_line(f"{output}: the code of {path}, for {edit.pairs[0].agent}")
@@ -228,7 +228,7 @@ def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage,
         progress=rewriting.progress,
     )
     report = copy_tree(path, output, order)
-    if rewriting.as_json:
+    if rewriting.json:
         print_json("device-retarget", 1, report)
     elif not rewriting.quiet:
         for new in report.added if rewriting.verbose else ():

@@ -19,7 +19,6 @@ from rocwheel.cli.device import (
     ForceOption,
     LevelOption,
     LimitOption,
-    Printing,
     RocmOption,
     container_line,
     device_app,
@@ -29,10 +28,9 @@ from rocwheel.cli.device import (
     made_line,
     target_rows,
 )
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared
-from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
+from rocwheel.cli.options import Output, complete_targets, shared
+from rocwheel.cli.output import print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option, regular_place, regular_places
-from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table, print_target_table
 from rocwheel.cli.targets import read_targets
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
@@ -60,9 +58,7 @@ def list_command(
         bool, option("--kernels", help="List every kernel with its registers, memory and limits instead.")
     ] = False,
     limit: LimitOption = 4,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """List the code for each target in files, wheels and folders; with -v, every entry of every bundle, in file order.
 
@@ -73,70 +69,68 @@ def list_command(
 
     Example: rocwheel device list librocsparse.so
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    printing = Printing(as_json=as_json, quiet=quiet, verbose=verbose)
-    problems = (_list_kernels if kernels else _list_entries)(paths, limit * GIB, printing)
-    for problem in () if quiet else problems:
+    problems = (_list_kernels if kernels else _list_entries)(paths, limit * GIB, out)
+    for problem in () if out.quiet else problems:
         report_warning(problem)
     if problems:
         raise click.exceptions.Exit(1)
 
 
-def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:
+def _list_entries(paths: Sequence[Path], limit: int, out: Output) -> tuple[str, ...]:
     path = paths[0]
     if len(paths) == 1 and not path.is_dir() and not is_given_wheel(path):
         facts = list_device_code(path)
-        if printing.as_json:
+        if out.json:
             print_json("device-list", 1, facts)
         else:
-            _print_device(None, facts, printing)
+            _print_device(None, facts, out)
         return facts.problems
     if len(paths) > 1:
-        members, schema = list_all_device_code(paths, limit=limit, progress=printing.progress), "device-list-paths"
+        members, schema = list_all_device_code(paths, limit=limit, progress=out.progress), "device-list-paths"
     else:
-        members = list_folder_device_code(path, limit=limit, progress=printing.progress)
+        members = list_folder_device_code(path, limit=limit, progress=out.progress)
         schema = "device-list-folder" if path.is_dir() else "device-list-wheel"
-    if printing.as_json:
+    if out.json:
         print_json(schema, 1, members)
     kernels = []
-    for member in () if printing.as_json else members.files:
-        if not printing.verbose and kernel_folder(member.path):
+    for member in () if out.json else members.files:
+        if not out.verbose and kernel_folder(member.path):
             kernels.append(member)
         else:
-            _print_device(member.path, member.device, printing)
+            _print_device(member.path, member.device, out)
     for folder, found in group_kernel_files(kernels, lambda member: member.path):
         if folder is None:
-            _print_device(found[0].path, found[0].device, printing)
+            _print_device(found[0].path, found[0].device, out)
             continue
         devices = [member.device for member in found]
         unreadable = sum(kernel_folder(name) == folder for name in members.unreadable)
-        print_line(folder if printing.quiet else kernel_files_line(folder, devices, unreadable))
+        print_line(folder if out.quiet else kernel_files_line(folder, devices, unreadable))
         print_target_table(target_rows(*devices))
     return members.problems
 
 
-def _print_device(path: str | None, facts: DeviceFacts, printing: Printing) -> None:
+def _print_device(path: str | None, facts: DeviceFacts, out: Output) -> None:
     """Print the sum for each target, or each entry; the path of one that was given alone is known."""
-    if printing.verbose:
+    if out.verbose:
         for line in [path] if path else []:
             print_line(line)
         for line in entry_lines(facts):
             print_line(line)
         return
-    if not printing.quiet:
+    if not out.quiet:
         print_line(f"{path}: {container_line(facts)}" if path else container_line(facts))
     elif path:
         print_line(path)
     print_target_table(target_rows(facts))
 
 
-def _list_kernels(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:
-    listing = list_kernels(*paths, limit=limit, progress=printing.progress)
-    if printing.as_json:
+def _list_kernels(paths: Sequence[Path], limit: int, out: Output) -> tuple[str, ...]:
+    listing = list_kernels(*paths, limit=limit, progress=out.progress)
+    if out.json:
         print_json("device-kernels", 1, listing)
         return listing.problems
     for name, codes in groupby(listing.codes, lambda code: code.file):
-        if [name] != list(map(str, paths)) and not printing.quiet:
+        if [name] != list(map(str, paths)) and not out.quiet:
             print_line(name)
         print_table(_kernel_table(codes))
     return listing.problems
@@ -174,9 +168,7 @@ def extract(
     limit: LimitOption = 4,
     force: ForceOption = False,
     dest_dir: _DestDirOption = Path(),
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Write the code objects for targets, one file for each bundle.
 
@@ -186,9 +178,8 @@ def extract(
 
     Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     targets = read_targets(target).ids if target else ()
-    with step(make_progress(quiet=quiet or as_json), "extracting"):
+    with step(out.progress, "extracting"):
         extracted = extract_code(
             paths,
             dest_dir,
@@ -198,9 +189,9 @@ def extract(
             limit=limit * GIB,
             accept_wrong_hash=force,
         )
-    if as_json:
+    if out.json:
         print_json("device-extract", 1, {"files": extracted})
-    elif not quiet:
+    elif not out.quiet:
         for code in extracted:
             print_line(code.path)
 
@@ -220,9 +211,7 @@ def bundle(
         option(metavar="N", help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"),
     ] = None,
     level: LevelOption = DEVICE_CODE_LEVEL,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Make a bundle of code objects, which HIP loads from a file; the code for each GPU is chosen when it is loaded.
 
@@ -230,13 +219,12 @@ def bundle(
 
     Example: rocwheel device bundle saxpy.gfx906.co saxpy.gfx1030.co -o saxpy.hipfb --compress
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     for file in files:
         regular_place(file)
     storage = Storage(compress=compressed, version=header_version, rocm=rocm, level=level)
-    with step(make_progress(quiet=quiet or as_json), "bundling"):
+    with step(out.progress, "bundling"):
         made = make_bundle(files, output, storage)
-    if as_json:
+    if out.json:
         print_json("device-bundle", 1, msgspec.to_builtins(made))
-    elif not quiet:
+    elif not out.quiet:
         print_line(made_line(made))

@@ -16,7 +16,6 @@ from rocwheel.binary.kpack.write import LEVELS
 from rocwheel.cli.device import (
     JobsOption,
     LevelOption,
-    Printing,
     device_app,
     disk_change,
     lacking_line,
@@ -24,8 +23,8 @@ from rocwheel.cli.device import (
     split_libraries,
     zeros_line,
 )
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
-from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
+from rocwheel.cli.options import Output, complete_targets, shared, takes
+from rocwheel.cli.output import print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option, regular_place, regular_places
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.targets import read_targets
@@ -46,7 +45,7 @@ from rocwheel.wheels.binaries import is_wheel
 from rocwheel.wheels.sdist import SourceDate
 
 
-class Splitting(Printing, frozen=True, kw_only=True):
+class Splitting(Output, frozen=True, kw_only=True):
     """How something is split, and what is printed of it."""
 
     choice: SplitChoice
@@ -133,9 +132,9 @@ def _order(options: WheelOptions, how: Splitting) -> WheelSplitOrder:
 
 
 def _print(reports: Sequence[WheelSplit], how: Splitting) -> None:
-    if how.as_json:
+    if how.json:
         print_json("device-split-wheels", 1, {"wheels": reports})
-    for line in () if how.as_json or how.quiet else (line for report in reports for line in _wheel_lines(report, how)):
+    for line in () if how.json or how.quiet else (line for report in reports for line in _wheel_lines(report, how)):
         print_line(line)
     for report in () if how.quiet else reports:
         for warning in (*map(lacking_line, report.lacking), *report.warnings):
@@ -235,9 +234,7 @@ def split(
     mend: MendOption = False,
     dry_run: Annotated[bool, option("--dry-run", help="Write nothing; print what would be done.")] = False,
     jobs: JobsOption = 0,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Split a tree into a folder without device code, and one for each target to be laid over it; or wheels likewise.
 
@@ -248,15 +245,14 @@ def split(
 
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     how = Splitting(
         choice=choice,
         dest_dir=dest_dir,
         jobs=worker_count(jobs),
         dry_run=dry_run,
-        as_json=as_json,
-        quiet=quiet,
-        verbose=verbose,
+        json=out.json,
+        quiet=out.quiet,
+        verbose=out.verbose,
     )
     if all(path.suffix == ".whl" or is_wheel(path) for path in paths):
         if choice.archives != ARCHIVE_FOLDER:
@@ -295,7 +291,7 @@ def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitti
         raise InputError(path, "is not a wheel", expected=f"wheels for {', '.join(wheel_options.given)}")
     order = SplitOrder(choice=how.choice, jobs=how.jobs, dry_run=how.dry_run, mend=mend, progress=how.progress)
     report = split_tree(path, how.dest_dir, order)
-    if how.as_json:
+    if how.json:
         print_json("device-split", 1, report)
     elif not how.quiet:
         for line in _lines(report, how.dest_dir, verbose=how.verbose):
@@ -349,9 +345,7 @@ def join(
     ] = False,
     level: LevelOption = DEVICE_CODE_LEVEL,
     jobs: JobsOption = 0,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Join a host folder and any folders of targets: libraries get their device code back.
 
@@ -360,18 +354,17 @@ def join(
 
     Example: rocwheel device join split/host split/gfx906 split/gfx90a --dest-dir fat
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     storage = JoinStorage(compress=compressed, level=level)
     if host.suffix == ".whl" or is_wheel(host):
-        _join_wheels(host, devices or [], dest_dir, storage, worker_count(jobs), as_json=as_json, quiet=quiet)
+        _join_wheels(host, devices or [], dest_dir, storage, worker_count(jobs), as_json=out.json, quiet=out.quiet)
         return
-    report = join_tree(host, devices or [], dest_dir, storage, progress=make_progress(quiet=quiet or as_json))
-    if as_json:
+    report = join_tree(host, devices or [], dest_dir, storage, progress=out.progress)
+    if out.json:
         print_json("device-join", 1, report)
-    elif not quiet:
+    elif not out.quiet:
         for line in _joined_lines(report, dest_dir):
             print_line(line)
-    for warning in () if quiet else report.warnings:
+    for warning in () if out.quiet else report.warnings:
         report_warning(warning)
 
 

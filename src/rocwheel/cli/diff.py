@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from rocwheel.cli.app import app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption
-from rocwheel.cli.output import print_json, report_warning, results, setup_logging
+from rocwheel.cli.options import Output
+from rocwheel.cli.output import print_json, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
@@ -165,9 +165,7 @@ def diff(
         list[str] | None, option("--ignore", metavar="PATTERN", help="Leave out these rules (patterns).")
     ] = None,
     every: Annotated[bool, option("--all", help="Print every difference, not the greatest alone.")] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Print what differs between two wheels, builds, trees or environments, and what of it breaks their users.
 
@@ -176,7 +174,6 @@ def diff(
 
     Example: rocwheel diff old/dist/ new/dist/
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     patterns = tuple(ignore or ())
     if idle := idle_patterns(patterns):
         message = f"--ignore {idle[0]} is the name of no rule (docs/diff.md lists them)."
@@ -185,14 +182,14 @@ def diff(
     with ExitStack() as stack:
         sides = map_collecting(_UNUSABLE, lambda path: stack.enter_context(open_side(path, unread=unread)), (old, new))
         before, after = without_unread(sides, unread)
-        comparison = compare_sides(before, after, unread=unread, progress=make_progress(quiet=quiet))
+        comparison = compare_sides(before, after, unread=unread, progress=make_progress(quiet=out.quiet))
     findings = find_breaks(comparison, patterns)
-    if comparison.as_files and not quiet and before.has_distributions != after.has_distributions:
+    if comparison.as_files and not out.quiet and before.has_distributions != after.has_distributions:
         report_warning("files alone are compared: one side is no package")
-    if as_json:
+    if out.json:
         print_json("diff", 1, _document(comparison, findings))
     else:
-        print_comparison(comparison, findings, every=every or verbose, quiet=quiet)
+        print_comparison(comparison, findings, every=every or out.verbose, quiet=out.quiet)
     raise_all(_UNREAD, unread)
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise click.exceptions.Exit(1)

@@ -13,10 +13,8 @@ from msgspec.structs import replace
 from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
 from rocwheel.cli.options import (
-    JsonOption,
-    QuietOption,
+    Output,
     SchedulerOption,
-    VerboseOption,
     complete_targets,
     shared,
     takes,
@@ -28,7 +26,6 @@ from rocwheel.cli.output import (
     print_line,
     print_text,
     report_warning,
-    setup_logging,
 )
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
@@ -257,9 +254,7 @@ def index(
     variants: IndexVariants,
     extras: Extras,
     scheduler: SchedulerOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Write a static package index (PEP 503 and 691) over the wheels and sdists of folders.
 
@@ -271,25 +266,20 @@ def index(
 
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     dist_dirs = shared_paths(scheduler, dist_dirs)
     (target,) = shared_paths(scheduler, [choose_output(dist_dirs, output)])
     unread: list[RocwheelError] = []
-    variants.add(lambda: find_groups(dist_dirs, target).values(), quiet=quiet)
-    wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=quiet))
-    with reading(scheduler, message_printer(quiet=quiet)) as readers:
+    variants.add(lambda: find_groups(dist_dirs, target).values(), quiet=out.quiet)
+    wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=out.quiet))
+    with reading(scheduler, message_printer(quiet=out.quiet)) as readers:
         report = write_indexes(dist_dirs, target, options=replace(wanted, readers=readers), unread=unread)
-    if not quiet:
+    if not out.quiet:
         print_notes(report, dist_dirs)
         variants.warn([report, *report.families.values()])
-    _print(report, variants, json=json, quiet=quiet, verbose=verbose)
-    raise_all(folder_names(dist_dirs), unread)
-
-
-def _print(report: IndexReport, variants: IndexVariants, *, json: bool, quiet: bool, verbose: bool) -> None:
-    if json:
+    if out.json:
         print_json("index", 1, report)
-    elif not quiet:
-        print_index(report, verbose=verbose)
+    elif not out.quiet:
+        print_index(report, verbose=out.verbose)
         for one in (report, *report.families.values()):
             variants.report(one.variants)
+    raise_all(folder_names(dist_dirs), unread)

@@ -18,15 +18,13 @@ from rocwheel.cli.app import app
 from rocwheel.cli.index import parse_machine
 from rocwheel.cli.options import (
     FetchNothingOption,
-    JsonOption,
-    QuietOption,
+    Output,
     TransfersOption,
-    VerboseOption,
     complete_targets,
     shared,
     takes,
 )
-from rocwheel.cli.output import print_json, print_line, setup_logging
+from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
@@ -166,9 +164,7 @@ def mirror(
     targets: _TargetsOption = None,
     options: MirrorOptions,
     dry_run: FetchNothingOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Copy the part of package indexes that given GPUs need, verified by hash, with an index over it.
 
@@ -178,7 +174,6 @@ def mirror(
 
     Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --dest-dir mirror
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     for folder in (FILES_FOLDER, INDEX_FOLDER):
         check_destination(dest_dir / folder)
     agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else None
@@ -188,20 +183,20 @@ def mirror(
         return agents is None or serves(label_of_project(name), agents)
 
     wanted = msgspec.structs.replace(choice, machines=machines)
-    progress = make_progress(quiet=quiet)
+    progress = make_progress(quiet=out.quiet)
     with _open_needs(wanted, dest_dir, dry_run=dry_run) as needs, step(progress, "reading the index"):
         plan = plan_mirror(sources, wanted, serves_project, needs)
     raise_all("--targets", list(_unserved(plan, agents or ())))
     if dry_run:
         check_mirror(plan, dest_dir / FILES_FOLDER, exact=options.exact)
         others = find_extraneous(plan, dest_dir / FILES_FOLDER) if options.exact else ()
-        _print_planned(plan, sorted(others), json=json)
+        _print_planned(plan, sorted(others), json=out.json)
         return
     report = make_mirror(plan, dest_dir, options, progress)
-    if json:
+    if out.json:
         print_json("index-mirror", 1, report)
-    elif not quiet:
-        _print(report, dest_dir, verbose=verbose)
+    elif not out.quiet:
+        _print(report, dest_dir, verbose=out.verbose)
 
 
 @contextmanager

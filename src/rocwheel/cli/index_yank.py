@@ -8,8 +8,8 @@ from typing import Annotated
 
 from rocwheel.cli.app import app
 from rocwheel.cli.index import print_notes
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import print_json, print_line, setup_logging
+from rocwheel.cli.options import Output, shared
+from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.index.yank import change_marks_of
@@ -29,16 +29,14 @@ IndexOption = Annotated[
 ]
 
 
-def _change(
-    files: list[str], output: str | None, make: Callable[[list[str]], Yanking], *, json: bool, quiet: bool
-) -> None:
+def _change(files: list[str], output: str | None, make: Callable[[list[str]], Yanking], out: Output) -> None:
     """Change the marks of files in their indexes, and print what is yanked there now."""
-    for place, report, names in change_marks_of(files, output, make, lambda: make_progress(quiet=quiet)):
-        if not quiet:
+    for place, report, names in change_marks_of(files, output, make, lambda: make_progress(quiet=out.quiet)):
+        if not out.quiet:
             print_notes(report, [Path(place)])
-        if json:
+        if out.json:
             print_json("index", 1, report)
-        for index in (report, *report.families.values()) if not (json or quiet) else ():
+        for index in (report, *report.families.values()) if not (out.json or out.quiet) else ():
             listed = {name for files in index.projects.values() for name in files}
             for name in filter(listed.__contains__, names):
                 reason = index.yanked.get(name)
@@ -53,9 +51,8 @@ def yank(
         str, option("--reason", metavar="TEXT", help="Have installers print this.", show_default="none")
     ] = "",
     output: IndexOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Mark files of an index as yanked (PEP 592): installers take them only for a requirement of exactly their version.
 
@@ -64,21 +61,18 @@ def yank(
 
     Example: rocwheel index yank packages/dist/rocm-7.0.0.tar.gz --reason "installs nothing for gfx942"
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    _change(files, output, lambda names: Yanking(dict.fromkeys(names, reason)), json=json, quiet=quiet)
+    _change(files, output, lambda names: Yanking(dict.fromkeys(names, reason)), out)
 
 
 @app.command("index unyank")
 def unyank(
     files: FilesArgument,
     output: IndexOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Mark files of an index as yanked no longer. The index is brought up to date with its folders.
 
     Example: rocwheel index unyank packages/dist/rocm-7.0.0.tar.gz
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    _change(files, output, lambda names: Yanking(unyanked=tuple(names)), json=json, quiet=quiet)
+    _change(files, output, lambda names: Yanking(unyanked=tuple(names)), out)

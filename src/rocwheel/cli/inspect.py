@@ -11,8 +11,8 @@ from rich.filesize import decimal
 from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
 from rocwheel.cli.device import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
-from rocwheel.cli.options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared
-from rocwheel.cli.output import message_printer, print_json, report_warning, results, setup_logging
+from rocwheel.cli.options import Output, SchedulerOption, shared
+from rocwheel.cli.output import message_printer, print_json, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_target_table
@@ -45,9 +45,7 @@ def inspect(
         shared("--limit", min=1, help="Unpack libraries and bundles of at most this size, in GiB."),
     ] = 4,
     scheduler: SchedulerOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Print what libraries and device code are in files, folders and wheels: run paths, bundles, targets, kernels.
 
@@ -56,20 +54,19 @@ def inspect(
 
     Example: rocwheel inspect dist/*.whl
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     files: list[FileFacts] = []
     kernels: list[FileFacts] = []
     paths = shared_paths(scheduler, paths)
-    progress = make_progress(quiet=quiet or as_json)
-    with reading(scheduler, message_printer(quiet=quiet)) as readers:
+    progress = out.progress
+    with reading(scheduler, message_printer(quiet=out.quiet)) as readers:
         for facts in inspect_paths(paths, deep=deep, limit=limit << 30, readers=readers, progress=progress):
             files.append(facts)
-            if as_json or facts.error:
+            if out.json or facts.error:
                 continue
-            if facts.device and not verbose and kernel_folder(facts.path):
+            if facts.device and not out.verbose and kernel_folder(facts.path):
                 kernels.append(facts)
             else:
-                _print_file(facts, verbose=verbose)
+                _print_file(facts, verbose=out.verbose)
     for folder, found in group_kernel_files(kernels, lambda facts: facts.path):
         if folder is None:
             _print_file(found[0], verbose=False)
@@ -77,11 +74,11 @@ def inspect(
             unreadable = sum(kernel_folder(facts.path) == folder for facts in files if facts.error)
             _print_kernel_files(folder, found, unreadable)
     empty = [path for path in paths if not any(_is_at(facts.path, str(path)) for facts in files)]
-    for path in empty if not quiet else ():
+    for path in empty if not out.quiet else ():
         report_warning(f"{path}: holds no binary")
-    if as_json:
+    if out.json:
         print_json("inspect", 1, {"files": [file_document(facts) for facts in files]})
-    _finish(files, quiet=quiet)
+    _finish(files, quiet=out.quiet)
 
 
 def _is_at(name: str, path: str) -> bool:
@@ -172,9 +169,7 @@ def report(
     estimate: Annotated[
         bool, option("--estimate", help="Reckon what could be saved from samples, which is quicker.")
     ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Write a page about packages: where the bytes are, which GPUs they serve, what could be saved, what is wrong.
 
@@ -183,19 +178,23 @@ def report(
 
     Example: rocwheel report dist/ -o report.html
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    if output is None and not as_json:
+    if output is None and not out.json:
         message = "Say where the page goes (-o report.html), or ask for --json."
         raise click.BadParameter(message)
     if output:
         check_output(output, [*paths, *([against] if against else [])])
     unread: list[RocwheelError] = []
     found = make_report(
-        paths, unread=unread, left_out=output, against=against, estimate=estimate, progress=make_progress(quiet=quiet)
+        paths,
+        unread=unread,
+        left_out=output,
+        against=against,
+        estimate=estimate,
+        progress=make_progress(quiet=out.quiet),
     )
     if output:
         size = write_page(output, found)
-        message_printer(quiet=quiet or as_json)(f"{output}: {size} bytes")
-    if as_json:
+        message_printer(quiet=out.quiet or out.json)(f"{output}: {size} bytes")
+    if out.json:
         print_json("report", 1, found)
     raise_all(_UNREAD, unread)

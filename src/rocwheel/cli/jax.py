@@ -9,8 +9,8 @@ from typing import Annotated
 import click
 
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import print_json, print_text, setup_logging
+from rocwheel.cli.options import Output, shared
+from rocwheel.cli.output import print_json, print_text
 from rocwheel.cli.parameters import argument, option
 from rocwheel.core.messages import in_one_line
 from rocwheel.core.writing import check_other
@@ -42,9 +42,8 @@ def bazelrc(
     ] = None,
     force: ForceOption = False,
     check: CheckOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Write a .bazelrc fragment with the configs rocm_build, python3XX, avx_posix and native_arch_posix.
 
@@ -52,7 +51,6 @@ def bazelrc(
 
     Example: rocwheel jax bazelrc --settings rocm.toml --output rocm.bazelrc
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     if output:
         check_other(output, settings, "the file with the settings")
     given = read_settings(settings)
@@ -62,7 +60,7 @@ def bazelrc(
         message = "--check compares with a file: name it with --output"
         raise click.BadParameter(message)
     diff = (fragment.diff(output) if check else fragment.write(output, force=force)) if output else ""
-    if json:
+    if out.json:
         print_json("jax.bazelrc", 1, {"text": fragment.text, "diff": diff})
     else:
         click.echo(diff if output else fragment.text, nl=False)
@@ -82,20 +80,18 @@ def starlark(
     ] = False,
     force: ForceOption = False,
     check: CheckOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Write the Starlark rules for libraries and wheels of ROCm, and print the lines that declare them.
 
     Example: rocwheel jax starlark rocm_wheel >> WORKSPACE
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     package = starlark_package(folder, "bzlmod" if bzlmod else "workspace", jax_rules=jax_rules)
     diff = package.diff(folder) if check else package.write(folder, force=force)
-    if not quiet:
+    if not out.quiet:
         print_text(diff.removesuffix("\n") or in_one_line(f"{folder}: nothing changed"), err=True)
-    if json:
+    if out.json:
         print_json("jax.starlark", 1, {"files": list(package.files), "declaration": package.declaration, "diff": diff})
     else:
         click.echo(package.declaration, nl=False)
@@ -130,9 +126,8 @@ def commands(
     jax_rules: Annotated[
         bool, option("--jax-rules", help="Build the wheels by JAX's own rules, jax_wheel and wheel_sources.")
     ] = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print the commands that build both wheels, for each Python: plain Bazel, and the assembly.
 
@@ -140,7 +135,6 @@ def commands(
 
     Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --form makefile
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     given = read_settings(settings)
     if remote and not given.remote_execution:
         raise SettingsError(settings, "has no remote-execution", expected="a file that defines the config rocm_rbe")
@@ -151,7 +145,7 @@ def commands(
         text = render_makefile(given, options, commands_for)
     else:
         text = spell_commands(commands_for(given, options), form.value)
-    if json:
+    if out.json:
         print_json("jax.commands", 1, {"form": form.value, "text": text})
     else:
         click.echo(text, nl=False)

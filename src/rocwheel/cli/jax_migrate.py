@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from rocwheel.cli.jax import jax_app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import print_json, print_line, setup_logging
+from rocwheel.cli.options import Output, shared
+from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument, option
 from rocwheel.core.messages import in_one_line, printable
 from rocwheel.frameworks.jax.build_py import Note
@@ -142,9 +142,8 @@ def translate_command(
     sdk: Annotated[
         str, shared("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
     ] = "",
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Translate a command line of rocm-jax's build/build.py: print settings, commands, and what was silently wrong.
 
@@ -153,14 +152,13 @@ def translate_command(
 
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     if bool(words) == bool(file):
         message = "give either a command line behind --, or --file"
         raise click.BadParameter(message)
     if file:
-        _translate_files(file, version, sdk, json=json)
+        _translate_files(file, version, sdk, json=out.json)
     else:
-        _translate_words(words or [], version, sdk, json=json)
+        _translate_words(words or [], version, sdk, json=out.json)
 
 
 def _translate_words(words: list[str], version: str, sdk: str, *, json: bool) -> None:
@@ -237,19 +235,17 @@ def migrate(
     phase: _PhaseOption = LAST_PHASE,
     jax: _JaxOption = None,
     apply: _ApplyOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print one patch that takes build.py and patchelf out of a checkout, with the reason for each hunk.
 
     Example: rocwheel jax migrate rocm-jax --jax ../jax > migrate.patch
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    made = plan_migration(checkout, phase=phase, jax=jax)  # type: ignore[arg-type]  # Typer knows no literal integers
+    made = plan_migration(checkout, phase=phase, jax=jax)  # type: ignore[arg-type]  # the range of the option has it
     if apply:
         apply_changes(made.root, made.changes)
-    if json:
+    if out.json:
         edits = [{"path": edit.path, "phase": edit.phase, "reason": edit.reason} for edit in made.edits]
         patch = made.patch.decode(errors="backslashreplace")
         print_json("jax.migrate", 1, {"applied": apply, "edits": edits, "questions": made.questions, "patch": patch})
@@ -258,7 +254,7 @@ def migrate(
             print_line(f"phase {edit.phase}: {edit.path}: {edit.reason}")
     else:
         _print_patch(made)
-    if not quiet:
+    if not out.quiet:
         _tell(made)
 
 

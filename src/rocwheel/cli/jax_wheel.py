@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from rocwheel.cli.jax import SettingsOption, jax_app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.cli.output import print_json, setup_logging
+from rocwheel.cli.options import Output, shared, takes
+from rocwheel.cli.output import print_json
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.wheel import Assembly, Sources, read_assembly, read_checks, read_sources
 from rocwheel.core.errors import InputError
@@ -142,20 +142,18 @@ def wheel_targets(
     library: Annotated[
         str, option("--library", metavar="LABEL", help="Take rocwheel from this Python library.")
     ] = _TOOL.library,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print targets for jaxlib/tools/BUILD.bazel: JAX's own wheel rules, for the settings' version of ROCm.
 
     Example: rocwheel jax wheel-targets --settings rocm.toml >> jaxlib/tools/BUILD.bazel
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     if tool is ToolChoice.JAX:
         _check_unused(rules, library)
     given = make_wheel_tool(rules, library) if tool is ToolChoice.ROCWHEEL else None
     text = render_wheel_targets(read_settings(settings), given)
-    if json:
+    if out.json:
         print_json("jax.wheel_targets", 1, {"text": text})
     else:
         click.echo(text, nl=False)

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from rocwheel.cli.app import app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
-from rocwheel.cli.output import print_json, print_line, report_warning, setup_logging
+from rocwheel.cli.options import Output, complete_targets, shared, takes
+from rocwheel.cli.output import print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option
-from rocwheel.cli.progress import make_progress
 from rocwheel.core.messages import count, first_of
 from rocwheel.index.lock import Locked, ResolveOptions, make_lock
 
@@ -61,9 +60,7 @@ def lock(
     options: ResolveOptions,
     targets: _TargetsOption = None,
     output: Annotated[Path, shared("--output", "Write the lock file here.")] = Path("pylock.toml"),
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Write a lock file (PEP 751) that pip and uv install, for given GPUs, on any machine.
 
@@ -72,15 +69,14 @@ def lock(
 
     Example: rocwheel lock "rocm[libraries,device-gfx942]" --index-url file://$PWD/mirror/simple -o mirror/pylock.toml
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    locked = make_lock(requirements, targets, output, options, make_progress(quiet=quiet or json))
+    locked = make_lock(requirements, targets, output, options, out.progress)
     named, projects = locked.targets, locked.file.projects
-    if json:
+    if out.json:
         facts = {"output": str(output), "targets": named, "packages": projects, "build_requires": locked.build_requires}
         print_json("lock", 1, facts)
-    elif not quiet:
+    elif not out.quiet:
         print_line(f"{output}: {count(len(projects), 'package')}{' for ' if named else ''}{', '.join(named)}")
-    for warning in () if quiet else _warnings(output, locked, is_given=targets is not None):
+    for warning in () if out.quiet else _warnings(output, locked, is_given=targets is not None):
         report_warning(warning)
 
 

@@ -8,8 +8,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
+import msgspec
 
+from rocwheel.cli.output import setup_logging
 from rocwheel.cli.parameters import option
+from rocwheel.cli.progress import make_progress
+from rocwheel.core.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +61,25 @@ def _ends(incomplete: str, words: Iterable[str]) -> list[str]:
 JsonOption = Annotated[bool, option("--json", help="Print the result as JSON (versioned, documented).")]
 QuietOption = Annotated[bool, option("--quiet", "-q", help="Print no progress and no messages except errors.")]
 VerboseOption = Annotated[bool, option("--verbose", "-v", help="Print more about what is done and why.")]
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command prints: as a document or for people, and how much beside that."""
+
+    json: bool
+    quiet: bool
+    verbose: bool
+
+    @property
+    def progress(self) -> Progress:
+        """Where long work shows how far it is; nowhere beside a document."""
+        return make_progress(quiet=self.quiet or self.json)
+
+
+def read_output(json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> Output:
+    """Return how a command prints, and set up the logging."""
+    setup_logging(quiet=quiet, verbose=verbose)
+    return Output(json=json, quiet=quiet, verbose=verbose)
 
 
 class SharedOption(NamedTuple):
@@ -107,12 +130,14 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
     """Return a decorator for a command some of whose parameters are each made from several options.
 
     ``makers`` has, by the name of such a parameter, the function that makes its value. The parameters of that function
-    are the options. They stand in the place of the command's parameter, but required ones come first.
+    are the options. They stand in the place of the command's parameter, but required ones come first. A parameter that
+    is an `Output` is made by `read_output`.
     """
-    groups = {name: inspect.signature(make, eval_str=True).parameters for name, make in makers.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True).parameters
+        makers.update((name, read_output) for name, one in own.items() if one.annotation is Output)
+        groups = {name: inspect.signature(make, eval_str=True).parameters for name, make in makers.items()}
         options = [option for name in own for option in groups.get(name, {name: own[name]}).values()]
 
         def make_all(given: dict[str, Any]) -> dict[str, Any]:

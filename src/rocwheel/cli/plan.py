@@ -25,8 +25,8 @@ from rocwheel.build.manifest import read_rebuild
 from rocwheel.build.plan import Plan, PlannedWheel, PlanWarning, RelayMember
 from rocwheel.build.planning.options import PlanOptions, check_options
 from rocwheel.cli.app import app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
-from rocwheel.cli.output import messages, output_width, print_json, report_warning, setup_logging
+from rocwheel.cli.options import Output, complete_targets, shared, takes
+from rocwheel.cli.output import messages, output_width, print_json, report_warning
 from rocwheel.cli.parameters import option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.reference_options import name_as_given
@@ -233,7 +233,7 @@ def _signature() -> inspect.Signature:
     return inspect.Signature(list(found))
 
 
-# Typer reads a function's signature.
+# The parameters of a command are read from the signature.
 read_build_inputs.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
@@ -318,21 +318,22 @@ def spelled_seconds(seconds: float) -> str:
 @app.command()
 @takes(inputs=read_plan_job)
 def plan(
-    inputs: PlanJob, *, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False
+    inputs: PlanJob,
+    *,
+    out: Output,
 ) -> None:
     """Show what a build would make, without making it; --json lists every file and edit.
 
     Example: rocwheel plan --artifact-dir artifacts --json
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    made, estimate = inputs.run_estimated(progress=make_progress(quiet=quiet))
-    if json:
+    made, estimate = inputs.run_estimated(progress=make_progress(quiet=out.quiet))
+    if out.json:
         print_json("plan", 1, {**msgspec.to_builtins(made), "sizes": estimate.sizes})
         return
     print_planned(made, estimate.sizes)
-    for row in made.dropped if verbose else ():
+    for row in made.dropped if out.verbose else ():
         messages.print(f"left out: {row.path or 'all'} of {row.artifact}: {row.reason}", markup=False)
-    if not quiet:
+    if not out.quiet:
         print_facts(made, made.warnings)
         workers = worker_count(0)
         seconds = spelled_seconds(estimate.cpu_seconds / workers)

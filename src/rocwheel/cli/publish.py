@@ -11,8 +11,8 @@ from rich.filesize import decimal
 
 from rocwheel.cli.app import app
 from rocwheel.cli.index import print_edited, read_next_extras
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.cli.output import messages, print_json, print_line, report_warning, setup_logging
+from rocwheel.cli.options import Output, shared, takes
+from rocwheel.cli.output import messages, print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.remote import Selection, distributions_in, fetch_folder
@@ -73,9 +73,7 @@ def publish_command(
     dry_run: Annotated[
         bool, option("--dry-run", help="Check everything, list what would be published, and change nothing.")
     ] = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Put the wheels and sdists of a folder on a store, and into the package index there.
 
@@ -87,20 +85,19 @@ def publish_command(
 
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     families = Selection("distributions of families", partial(distributions_in, depth=1))
-    dist_dir = Path(fetch_folder(dist, families, is_quiet=quiet) if is_url(dist) else dist)
+    dist_dir = Path(fetch_folder(dist, families, is_quiet=out.quiet) if is_url(dist) else dist)
     cache = _cache_of(dist_dir)
     options = PublishOptions(layout, uploaded, dry_run, make_front, cache)
-    report = publish(dist_dir, open_store(store), options, make_progress(quiet=quiet))
+    report = publish(dist_dir, open_store(store), options, make_progress(quiet=out.quiet))
     if cache:
         keep_published(cache)
-    if not quiet:
+    if not out.quiet:
         _print_notes(report, dist_dir)
-    if json:
+    if out.json:
         print_json("publish", 1, report)
-    elif not quiet:
-        _print_report(report, verbose=verbose)
+    elif not out.quiet:
+        _print_report(report, verbose=out.verbose)
 
 
 def _cache_of(dist_dir: Path) -> Path | None:

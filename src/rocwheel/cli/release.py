@@ -13,8 +13,8 @@ from rich.table import Table
 from rocwheel.build.merging.merge import merge_selectors
 from rocwheel.build.promoting.promote import PromoteJob, PromotionResult, checked_version
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, shared, takes
-from rocwheel.cli.output import messages, print_json, print_line, setup_logging
+from rocwheel.cli.options import Output, complete_targets, shared, takes
+from rocwheel.cli.output import messages, print_json, print_line
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
@@ -55,9 +55,8 @@ def promote(
     release: _Release,
     dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder; it is created if needed.")],
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Turn release candidates into a release: the same packages with another version, without packing them again.
 
@@ -66,12 +65,13 @@ def promote(
 
     Example: rocwheel promote packages/dist --to 7.0.0 --dest-dir release/dist
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    result = PromoteJob(dist, release.version, dest_dir, release.targets, jobs).run(progress=make_progress(quiet=quiet))
-    if json:
+    result = PromoteJob(dist, release.version, dest_dir, release.targets, jobs).run(
+        progress=make_progress(quiet=out.quiet)
+    )
+    if out.json:
         print_json("promote", 1, result)
     else:
-        _show(result, quiet=quiet)
+        _show(result, quiet=out.quiet)
 
 
 def _show(result: PromotionResult, *, quiet: bool) -> None:
@@ -109,9 +109,7 @@ def attest(
     *,
     builder: str,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Write an unsigned in-toto statement with SLSA provenance about each package of a build.
 
@@ -119,15 +117,14 @@ def attest(
 
     Example: rocwheel attest packages
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     with open_workers(worker_count(jobs)) as executor:
-        found = attest_build(build, builder, executor, make_progress(quiet=quiet))
-    if as_json:
+        found = attest_build(build, builder, executor, make_progress(quiet=out.quiet))
+    if out.json:
         print_json("attest", 1, found)
         return
     for statement in found.statements.values():
         print_line(statement)
-    if not quiet:
+    if not out.quiet:
         messages.print(f"unsigned; the predicate of all: {found.predicate}", markup=False)
 
 
@@ -151,9 +148,8 @@ def merge(
     default_family: Annotated[
         str, option(_DEFAULT, metavar="TARGET", help="Give machines without a GPU the packages for this target.")
     ] = "",
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Make one rocm sdist of those of several builds or plans: for other GPUs, or for other platforms.
 
@@ -163,13 +159,12 @@ def merge(
 
     Example: rocwheel selector merge linux/dist/rocm-7.0.0.tar.gz windows/dist/rocm-7.0.0.tar.gz --dest-dir dist
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     default = target_of_product(default_family, source=_DEFAULT) or default_family
     result = merge_selectors(selectors, dest_dir, default_family=default)
-    if json:
+    if out.json:
         print_json("selector-merge", 1, result)
         return
     for name, platforms in result.families.items():
         print_line(f"{name}: {', '.join(platforms)}")
-    if not quiet:
+    if not out.quiet:
         print_line(f"made {result.path} of {len(result.merged)}")

@@ -15,8 +15,8 @@ from rocwheel.audit.settings import find_settings
 from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.cli.output import messages, print_json, report_warning, results, setup_logging
+from rocwheel.cli.options import Output, shared, takes
+from rocwheel.cli.output import messages, print_json, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import RocwheelError
@@ -221,9 +221,7 @@ def repair(
     options: RepairOptions,
     check: Annotated[bool, shared("--check")] = False,
     dry_run: Annotated[bool, option("--dry-run", help="Write nothing; show the changes.")] = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Fix wrong run paths, add the SDK packages to the requirements, and set the platform tags that the files ask for.
 
@@ -234,21 +232,20 @@ def repair(
 
     Example: rocwheel repair dist/*.whl --dest-dir repaired/
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     target = None if check or dry_run else dest_dir
     problems: list[RocwheelError] = []
     result = RepairJob(tuple(wheels), tuple(with_packages or ()), target, options).run(
-        progress=make_progress(quiet=quiet), problems=problems
+        progress=make_progress(quiet=out.quiet), problems=problems
     )
     plans = result.wheels
     if options.pin in {"minor", "exact"} and not with_packages and len(plans) == 1 and not problems:
         report_warning(
             f"--pin {options.pin} pins nothing: the wheel gets no requirement of a package given by '--with'"
         )
-    if json:
+    if out.json:
         print_json("repair", 1, result)
     else:
-        show_plans(plans, quiet=quiet, verbose=verbose)
+        show_plans(plans, quiet=out.quiet, verbose=out.verbose)
     raise_all("wheels", problems)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
         sys.exit(1)

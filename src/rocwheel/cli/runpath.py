@@ -13,10 +13,9 @@ from rich.table import Table
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_tools, shared
-from rocwheel.cli.output import messages, print_json, print_line, print_text, report_warning, setup_logging
+from rocwheel.cli.options import Output, complete_tools, shared
+from rocwheel.cli.output import messages, print_json, print_line, print_text, report_warning
 from rocwheel.cli.parameters import argument, option
-from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.progress import step
@@ -36,9 +35,8 @@ FilesArgument = Annotated[list[Path], argument(metavar="FILE", help="ELF files."
 @runpath_app.command()
 def show(
     files: Annotated[list[Path], argument(metavar="PATH", help="ELF files, wheels, and folders of them.")],
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Show kind, SONAME, run path and needed libraries of ELF files, also of those in wheels and folders.
 
@@ -46,10 +44,9 @@ def show(
 
     Example: rocwheel runpath show lib/*.so
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     unread: list[RocwheelError] = []
-    found = read_run_paths(files, unread, make_progress(quiet=quiet or json))
-    if json:
+    found = read_run_paths(files, unread, out.progress)
+    if out.json:
         print_json("runpath.show", 1, {"files": found})
     else:
         print_table(_search_table(found))
@@ -79,11 +76,10 @@ def set_(
     dest_dir: Annotated[
         Path, shared("--dest-dir", "Write the changed copies to this folder; it is created if needed.")
     ],
-    rpath: Annotated[bool, shared("--rpath")] = (False),
+    rpath: Annotated[bool, shared("--rpath")] = False,
     force: Annotated[bool, shared("--force", "Set a run path that the audit calls wrong, with a warning.")] = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Write copies of ELF files with another run path, without touching the files themselves.
 
@@ -91,17 +87,16 @@ def set_(
 
     Example: rocwheel runpath set '$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib' lib/*.so --dest-dir fixed/
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     warnings = _check(value, force=force)
-    progress, remedy = make_progress(quiet=quiet or json), "Name another folder with --dest-dir."
+    progress, remedy = out.progress, "Name another folder with --dest-dir."
     written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy=remedy, progress=progress)
-    if json:
+    if out.json:
         print_json("runpath.set", 1, {"tag": tag, "run_path": value, "files": written})
-    elif not quiet:
+    elif not out.quiet:
         for file in written:
             print_line(f"{file.written}: {'changed' if file.is_changed else 'right already, copied as it is'}")
-    for warning in () if quiet else warnings:
+    for warning in () if out.quiet else warnings:
         report_warning(warning)
 
 
@@ -146,9 +141,8 @@ def for_(
     spell: SpellOption = None,
     rpath: RpathOption = False,
     cpu_level: CpuLevelOption = "x86-64",
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print the shortest run path that leads a file to its libraries, spelled for build tools.
 
@@ -156,17 +150,16 @@ def for_(
 
     Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --spell cmake
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    with step(make_progress(quiet=quiet or json), "reading packages"):
+    with step(out.progress, "reading packages"):
         advice = advise(file, at, packages or (), dlopen or (), cpu_level)
     texts = _spelled(advice, spell or [], RunpathTag.RPATH if rpath else RunpathTag.RUNPATH)
-    if json:
+    if out.json:
         print_json("runpath.for", 1, {**msgspec.to_builtins(advice), "spellings": texts})
     elif texts:
         _print_texts(texts)
     else:
         print_table(_settings_table(advice))
-    for name in advice.missing if not quiet else ():
+    for name in advice.missing if not out.quiet else ():
         messages.print(f"[yellow]{escape(name)}[/]: neither in the packages nor on every system")
     if advice.missing:
         sys.exit(1)

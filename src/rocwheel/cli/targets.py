@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from rocwheel.cli.app import Command, Group, app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, takes
+from rocwheel.cli.options import JsonOption, Output, QuietOption, VerboseOption, complete_targets, takes
 from rocwheel.cli.output import (
     output_width,
     print_json,
@@ -166,19 +166,20 @@ def _read_rows(
 @targets_app.command("list", cls=TargetCommand)
 @takes(rows=_read_rows)
 def list_command(
-    rows: list[TargetRow], *, as_json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False
+    rows: list[TargetRow],
+    *,
+    out: Output,
 ) -> None:
     """Print a table of GPU targets.
 
     Example: rocwheel targets list --official 7.1 --kind desktop
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    if not rows and not quiet:
+    if not rows and not out.quiet:
         report_warning("no target is all that was asked for; without options, `rocwheel targets list` prints every one")
-    if as_json:
+    if out.json:
         print_json("targets", 1, {"targets": rows})
     elif rows:
-        _print(_lines_of_cells(rows, verbose=verbose))
+        _print(_lines_of_cells(rows, verbose=out.verbose))
 
 
 def _print(lines: list[list[str]]) -> None:
@@ -224,9 +225,8 @@ def expand(
     to: Annotated[
         Form, option(help="Print single targets, the families that hold exactly these, or generic processors.")
     ] = Form.TARGETS,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print the GPU targets that each word means, one per line.
 
@@ -234,13 +234,12 @@ def expand(
 
     Example: rocwheel targets expand gfx94X-dcgpu official@6.4 --to generics
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     targets = read_targets(words)
     if to is Form.FAMILIES:
         lines = fold_to_families(targets)
     else:
         lines = (fold_to_generics(targets) if to is Form.GENERICS else targets).words
-    print_target_set(to.value, lines, as_json=as_json)
+    print_target_set(to.value, lines, as_json=out.json)
 
 
 @targets_app.command(cls=TargetCommand)
@@ -263,22 +262,20 @@ def flags(
             help="With --for gentoo or ebuild: give these targets a flag that is off by default.",
         ),
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print a tool's settings for the targets, ready to paste.
 
     Example: rocwheel targets flags --for cmake gfx90a gfx1100
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     targets = read_targets(words)
     others = read_targets(optional or [], required=False)
     if optional and tool not in WITH_OPTIONAL:
         source, found = "--optional", f"{tool.value} has no optional targets"
         raise InputError(source, found, expected=" or ".join(f"--for {one.value}" for one in WITH_OPTIONAL))
     text = flags_for(tool, targets, others)
-    if as_json:
+    if out.json:
         print_json("target-flags", 1, {"for": tool.value, "targets": targets.words, "text": text})
     else:
         click.echo(text, nl=False)

@@ -11,10 +11,9 @@ import msgspec
 
 from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
 from rocwheel.binary.code_objects import TargetId
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets
-from rocwheel.cli.output import print_json, print_line, setup_logging
+from rocwheel.cli.options import Output, complete_targets
+from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument, option, regular_places
-from rocwheel.cli.progress import make_progress
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, first_of
@@ -62,9 +61,7 @@ def coherent(
     require: _RequireOption = None,
     *,
     reduce: _ReduceOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Check that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
 
@@ -73,18 +70,17 @@ def coherent(
 
     Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     required = read_targets(require or [], source="--require", required=require is not None)
     unread: list[RocwheelError] = []
-    progress = make_progress(quiet=quiet or as_json)
+    progress = out.progress
     carriers, report = compare_packages(packages, required, unread=unread, progress=progress)
     if reduce:
-        print_target_set("targets", _words(report.common), as_json=as_json)
+        print_target_set("targets", _words(report.common), as_json=out.json)
         raise_all("packages", unread)
         raise click.exceptions.Exit(_report_shortage(report, required))
-    if as_json:
+    if out.json:
         print_json("coherence", 1, _coherence_json(report))
-    for line in [] if as_json else _coherence_lines(report, carriers, partly=bool(unread), quiet=quiet):
+    for line in [] if out.json else _coherence_lines(report, carriers, partly=bool(unread), quiet=out.quiet):
         print_line(line)
     raise_all("packages", unread)
     raise click.exceptions.Exit(0 if report.coherent else 1)
@@ -201,9 +197,7 @@ def runs_on(
             show_default="the newest that a package names, else all that differ",
         ),
     ] = "",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
 
@@ -218,8 +212,7 @@ def runs_on(
 
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    progress = make_progress(quiet=quiet or as_json)
+    progress = out.progress
     is_machine, unread = gpu.partition(":")[0] == "native", list[RocwheelError]()
     gpus = _read_gpus(gpu)
     if rocm:
@@ -231,9 +224,9 @@ def runs_on(
         raise_all("binaries", unread)
         raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
     answer = _Answer(paths, tuple(gpus), found, named)
-    if as_json:
+    if out.json:
         print_json("runs-on", 1, answer.document())
-    for line in [] if as_json else answer.lines(quiet=quiet, verbose=verbose):
+    for line in [] if out.json else answer.lines(quiet=out.quiet, verbose=out.verbose):
         print_line(line)
     raise_all("binaries", unread)
     raise click.exceptions.Exit(0 if answer.runs_on_stock else 1)

@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, complete_targets, complete_tools, shared
-from rocwheel.cli.output import print_result, setup_logging
+from rocwheel.cli.options import (
+    Output,
+    complete_targets,
+    complete_tools,
+    shared,
+)
+from rocwheel.cli.output import print_result
 from rocwheel.cli.parameters import argument, option
 from rocwheel.environment.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 from rocwheel.environment.read_tree import read_tree
@@ -53,20 +58,18 @@ def init(
     ] = None,
     lock: LockOption = Lock.EXACT,
     mismatch: Annotated[Mismatch, shared("--mismatch")] = "fail",
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print _rocm_init.py, which loads the SDK's libraries before the package's own.
 
     Example: rocwheel torch init --sdk-version 7.14.0 > torch/_rocm_init.py
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     if paths:
         text = initializer_for(read_tree(paths).loadable, sdk_version, lock.value, mismatch)
     else:
         text = initializer(sdk_version, lock.value, mismatch)
-    print_result("torch.init", text, json=json)
+    print_result("torch.init", text, json=out.json)
 
 
 @torch_app.command()
@@ -81,17 +84,15 @@ def requirements(
         ),
     ] = None,
     lock: LockOption = Lock.EXACT,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print the setting of PYTORCH_EXTRA_INSTALL_REQUIREMENTS: the packages that the wheel requires.
 
     Example: eval "export $(rocwheel torch requirements --sdk-version 7.14.0 gfx942)"
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     chosen = parse_target_set(targets, source="TARGETS") if targets else None
-    print_result("torch.requirements", requirements_variable(sdk_version, lock.value, chosen), json=json)
+    print_result("torch.requirements", requirements_variable(sdk_version, lock.value, chosen), json=out.json)
 
 
 @torch_app.command()
@@ -112,9 +113,8 @@ def runpath(
         str,
         shared("--spell", shell_complete=complete_tools, text=f"Print it for another tool: one of {', '.join(TOOLS)}."),
     ] = "",
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    out: Output,
 ) -> None:
     """Print LDFLAGS for PyTorch, or CMake arguments for an extension: the run path to the SDK's packages when linking.
 
@@ -123,8 +123,7 @@ def runpath(
 
     Example: eval "export $(rocwheel torch runpath)" && python -m build --wheel
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     entries = run_path_entries(search_folders(family), folder)
     spelled = ldflags_setting if folder is None else cmake_arguments
     text = f"{spell_run_path(entries, spell)}\n" if spell else spelled(entries)
-    print_result("torch.runpath", text, json=json)
+    print_result("torch.runpath", text, json=out.json)

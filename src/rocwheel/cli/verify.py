@@ -11,8 +11,8 @@ from rich.filesize import decimal
 
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.cli.app import app
-from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.output import print_json, print_line, setup_logging
+from rocwheel.cli.options import Output, shared
+from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError
@@ -42,9 +42,7 @@ def verify(
     ],
     *,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Output,
 ) -> None:
     """Compare files with what a build's manifest, a RECORD or an index says of them.
 
@@ -53,16 +51,15 @@ def verify(
 
     Example: rocwheel verify packages/rocwheel-build.json
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    progress = make_progress(quiet=quiet)
+    progress = make_progress(quiet=out.quiet)
     unread: list[RocwheelError] = []
     found: list[Verified] = []
     with open_workers(worker_count(jobs)) as executor:
-        attempt_all(lambda place: found.extend(_verify(place, executor, progress, quiet=quiet)), paths, unread)
-    if as_json and found:
+        attempt_all(lambda place: found.extend(_verify(place, executor, progress, quiet=out.quiet)), paths, unread)
+    if out.json and found:
         print_json("verify", 1, {"verified": found})
-    elif not as_json:
-        _print(found, quiet=quiet)
+    elif not out.json:
+        _print(found, quiet=out.quiet)
     raise_all(_UNUSABLE, unread)
     if any(one.faults for one in found):
         raise click.exceptions.Exit(1)
