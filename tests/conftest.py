@@ -91,8 +91,8 @@ def _same_interrupts() -> Iterator[None]:
 
 
 _DEEP = re.compile(
-    r"kill|ended_commands|hostile|wine|browser|bazel|on_cluster|^faults/|attacks|interrupts|uninstall|link_flags"
-    r"|loss_prop|chains"
+    r"kill|ended_commands|hostile|wine|browser|bazel|on_cluster|installers|^faults/|attacks|interrupts|uninstall"
+    r"|link_flags|loss_prop|chains"
 )
 """In names of test files: kills, hostile input, and tools that take long. `make test-deep` runs all of their cases."""
 _STRIDE = 11
@@ -108,6 +108,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep some cases of what `make test-deep` runs whole, unless cases are named one by one.
 
     These are files by their names, and functions with the marker ``deep``: the first case of each, and each eleventh.
+    Marked functions of one case count together, as those of a file do.
     """
     if config.getoption("--deep") or any("::" in one for one in config.args):
         return
@@ -117,7 +118,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         is_file = _DEEP.search(item.path.relative_to(Path(__file__).parent).as_posix())
         is_deep = is_file or item.get_closest_marker("deep")
-        whole = (item.path, "" if is_file else item.name.partition("[")[0])
+        function, _, case = item.name.partition("[")
+        whole = (item.path, "") if is_file else (item.path, function) if case else (Path(), "")
         (left if is_deep and position[whole] % _STRIDE else kept).append(item)
         position[whole] += 1
     config.hook.pytest_deselected(items=left)

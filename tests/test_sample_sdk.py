@@ -213,6 +213,7 @@ def test_cmake_finds_the_packages_and_builds_against_them(prefix: Path, tmp_path
     assert run(tmp_path / "build/sample") == "no ROCm-capable device is detected\n"
 
 
+@pytest.mark.deep
 def test_the_sources_make_the_archives_that_are_shipped(tmp_path: Path) -> None:
     compiler = Path("/usr/lib/llvm-16/bin/clang")
     if not compiler.exists() or not shutil.which("ld.bfd") or "16.0.6" not in run(compiler, "--version"):

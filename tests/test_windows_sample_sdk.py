@@ -154,6 +154,7 @@ def test_a_dll_with_device_code_has_the_sections_of_windows(prefix: Path, name: 
     ]
 
 
+@pytest.mark.deep
 def test_the_sources_make_the_archives_that_are_shipped(compile_for_windows: Compiler, tmp_path: Path) -> None:
     compiler = Path("/usr/lib/llvm-16/bin/clang")
     release = subprocess.run([compile_for_windows.path, "-dumpfullversion"], capture_output=True, check=True).stdout

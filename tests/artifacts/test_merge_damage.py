@@ -46,6 +46,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.deep
 @MANY
 @given(st.data())
 def test_builds_with_a_damaged_file_are_merged_or_refused(shards: Path, data: st.DataObject) -> None:

@@ -264,6 +264,7 @@ def check_files(paths: Iterable[Path]) -> Corpus:
     return corpus
 
 
+@pytest.mark.deep
 @needs_mounts
 def test_a_sample_of_the_machines_files_survives_two_changes() -> None:
     paths = sorted(find_elf_files(["/usr/bin", "/usr/lib/x86_64-linux-gnu"]))

@@ -39,6 +39,7 @@ def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatc
     assert finished == (130, "", "what is finished stays in here\ninterrupted\n")
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_the_demo_ends_with_a_tested_environment(tmp_path: Path) -> None:
     done = rocwheel("demo", "--json", "--quiet", "--dest-dir", str(tmp_path))

@@ -88,6 +88,7 @@ print(rounds, json.dumps(found))
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("placement", [FilePlacement.RELATIVE, FilePlacement.COPY], ids=["relative", "copy"])
 def test_a_reader_never_sees_a_page_that_lists_what_is_not_there(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
@@ -144,6 +145,7 @@ print(rounds, json.dumps(found))
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
 def test_no_page_of_a_web_server_lists_a_file_with_other_bytes_than_it_gets(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
@@ -163,6 +165,7 @@ def test_no_page_of_a_web_server_lists_a_file_with_other_bytes_than_it_gets(
     assert int(told[0]) > 5
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
 def test_no_page_of_a_family_that_is_served_lists_what_is_not_there_while_files_change_and_are_yanked(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
@@ -317,6 +320,7 @@ def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
     kill_everywhere(add_wheel, tmp_path, placement, command, "123")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("kill", "first"), list(zip(KILLS, "1231", strict=True)))
 def test_a_run_that_is_killed_at_every_third_change_leaves_a_whole_index_and_nothing_stale(
     add_wheel: AddWheel, tmp_path: Path, kill: tuple[str, str], first: str

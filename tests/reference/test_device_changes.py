@@ -46,7 +46,8 @@ def broken_links(environment: Installed) -> list[Path]:
     return [path for path in environment.root.rglob("*") if not path.exists()]
 
 
-@pytest.mark.parametrize("tool", ["pip", "uv"])
+@pytest.mark.deep
+@pytest.mark.parametrize("tool", ["uv", "pip"])
 def test_everything_of_the_libraries_has_its_counterpart_in_the_tree(
     dist: Path, make_environment: MakeEnvironment, tool: str
 ) -> None:
@@ -60,7 +61,8 @@ def test_everything_of_the_libraries_has_its_counterpart_in_the_tree(
     assert device_files(environment) == set(TARGETS)
 
 
-@pytest.mark.parametrize("tool", ["pip", "uv"])
+@pytest.mark.deep
+@pytest.mark.parametrize("tool", ["uv", "pip"])
 def test_device_packages_come_and_go_in_any_order(dist: Path, make_environment: MakeEnvironment, tool: str) -> None:
     environment = make_environment(dist, tool)
     before = environment.files()

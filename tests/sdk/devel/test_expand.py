@@ -141,6 +141,7 @@ def test_many_processes_at_once_all_succeed(environment: Installed) -> None:
     assert describe(environment.root) == TREE
 
 
+@pytest.mark.deep
 def test_kill_at_any_step_leaves_what_the_next_process_finishes(environment: Installed) -> None:
     # Given a process that is killed after 1, 2, 3 ... system calls that change or open files
     stages = set()
@@ -188,6 +189,7 @@ def test_interrupt_while_expanding_ends_with_one_line_and_leaves_no_half_tree(
     assert environment.run("rocm-sdk", "path", "--root").stdout == f"{environment.root}\n"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("tool", "steps"), [*(("pip", n) for n in (4, 9, 40)), *(("uv", n) for n in (2, 4, 6, 9, 12, 20, 40))]
 )

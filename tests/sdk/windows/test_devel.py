@@ -224,6 +224,7 @@ KILLER = """if True:
 """
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_process_that_is_killed_at_any_step_leaves_what_the_next_one_repairs(devel: WindowsSite) -> None:
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(devel.path), str(ROOT)])}
