@@ -7,48 +7,34 @@ a compiler or headers, limits nothing; packages that all have none are coherent.
 
 from __future__ import annotations
 
-import re
-from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.artifacts.deb import Alternatives, DebMember, ForeignCode, open_deb
-from rocwheel.artifacts.from_deb import architecture_problems
-from rocwheel.artifacts.import_table import ImportRules, load_import_table
 from rocwheel.artifacts.sdk_names import is_divided
-from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
-from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
+from rocwheel.binary.code_objects import FEATURES, TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
-from rocwheel.core.reading import FileRange
-from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.core.workers import map_collecting, raise_all
+from rocwheel.core.workers import raise_all
 from rocwheel.environment.library_code import (
     CodeGap,
-    CodeTree,
     FileCode,
     Reach,
-    named_code,
-    read_file_code,
     without_lost,
 )
 from rocwheel.targets.catalog import families_of, load_catalog
 from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.declaration import RecordedCoherence
-from rocwheel.targets.target_set import GPU_FIELD, TargetSet, id_sort_key
+from rocwheel.targets.target_set import TargetSet, id_sort_key
 from rocwheel.wheels.requirements import RequirementError, applies, asked_for, follow_requirements, parse_requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Sequence
 
     from packaging.requirements import Requirement
-
-    from rocwheel.artifacts.deb import DebContent
 
 
 _FEATURE_CHOICES = ((), *((feature,) for feature in FEATURES), FEATURES)
@@ -304,17 +290,6 @@ def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
         raise InputError(path, f"has {e}") from e
 
 
-def find_code_gaps(packages: Sequence[WheelFacts | DebFacts], unfinished: Collection[str] = ()) -> tuple[CodeGap, ...]:
-    """Return what libraries carry and find no code for, once all packages are installed together.
-
-    Of ``unfinished`` packages, some that bring their kernels may not be given.
-    """
-    files = {(package.name, file.place): file for package in packages for file in package.code}
-    places = ((place, package.name) for package in packages for place in package.places)
-    divided = {package.name for package in packages if package.is_divided}
-    return CodeTree(files.values(), places, divided=divided, unfinished=unfinished).gaps
-
-
 def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
     """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
 
@@ -399,169 +374,3 @@ def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
     names = [target.processor for target in wheel.targets]
     groups = [(*families_of(name), *members.get(name, ()), catalog.package_of(name)) for name in names]
     return bool(groups) and all(any(f"-{word.lower()}-" in f"-{wheel.name}-" for word in words) for words in groups)
-
-
-_HEAD, _PIECE = 64, 1 << 20
-
-
-class DebFacts(msgspec.Struct, frozen=True):
-    """What coherence needs of one Debian package."""
-
-    path: str
-    name: str
-    version: str
-    architecture: str
-    depends: tuple[Alternatives, ...] = ()
-    provides: tuple[Alternatives, ...] = ()
-    targets: tuple[TargetId, ...] = ()
-    """Those of its code; of a package without code, those that it declares, as Debian's own tool takes them."""
-    code: tuple[FileCode, ...] = ()
-    """Its files with code, and those that open a folder of kernels."""
-    places: tuple[str, ...] = ()
-    """Where its files are installed, without the leading slash."""
-    misdeclared: Misdeclared | None = None
-    """What it declares, where its code is for other processors."""
-    recommends: tuple[Alternatives, ...] = ()
-    """``Recommends`` and ``Suggests``."""
-
-    @property
-    def is_divided(self) -> bool:
-        """Whether device packages bring its kernels: which ones is known by what it recommends."""
-        return False
-
-
-def read_deb_facts(path: Path) -> DebFacts:
-    """Read a package's relations, its declared targets and the targets of every binary in it, one member at a time.
-
-    Raises `InputError` for a file that is not a package or is damaged, or for another machine than the package;
-    `WorkError` when a binary can't be unpacked.
-    """
-    found: list[FileCode] = []
-    places: list[str] = []
-    with open_deb(path) as deb:
-        control = deb.control
-        foreign = ForeignCode(path, control.architecture)
-        for member in deb.members():
-            places.append(_place(member))
-            code = _read_deb_code(path, member, control.package)
-            found += [code] if code else []
-            if member.content:
-                foreign.note(member.path, member.content.head)
-    raise_all(str(path), foreign.problems("Get it again."))
-    carried = {target for code in found for target in code.own_targets}
-    declared = parse_gpu_field(path, control.gpu_targets)
-    return DebFacts(
-        str(path),
-        control.package,
-        control.version,
-        control.architecture,
-        control.depends,
-        control.provides,
-        tuple(sorted(carried or declared, key=id_sort_key)),
-        tuple(found),
-        tuple(places),
-        _find_misdeclared(control.package, declared, found) if carried and declared else None,
-        control.recommends,
-    )
-
-
-def parse_gpu_field(path: Path, field: str) -> list[TargetId]:
-    """Return the targets of the field's value, also those of newer compilers; raises `InputError` for other words."""
-    words = [word for word in re.split(r"[\s,;]+", field) if word]
-    return map_collecting(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)
-
-
-def _place(member: DebMember) -> str:
-    return member.path.removeprefix("./").lstrip("/")
-
-
-def _read_deb_code(path: Path, member: DebMember, package: str) -> FileCode | None:
-    source, place = f"{path}: {member.path}", _place(member)
-    named = FileCode(place=place, source=source, package=package)
-    if member.content is None:
-        return named if place.endswith(".kpack") else None
-    head = member.content.read(_HEAD)
-    if not (has_facts(head) or is_kpack(head) or is_ar_archive(head)):
-        return named_code(named)
-    with open_temporary() as spool:
-        try:
-            require_room(spool, member.size)
-            _unpack(head, member.content, spool)
-        except OSError as e:
-            raise no_room(source, f"its {member.size} unpacked bytes", e) from e
-        with FileRange(path_of(spool), 0, member.size).view() as data:
-            return read_file_code(data, place=place, source=source, package=package)
-
-
-def _unpack(head: bytes, content: DebContent, target: IO[bytes]) -> None:
-    piece = head
-    while piece:
-        write_all(target, piece)
-        piece = content.read(_PIECE)
-
-
-def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence[FileCode]) -> Misdeclared | None:
-    """Compare processors: the field is for build dependencies, and names features only where all code has them."""
-    declared = sorted(declared, key=id_sort_key)
-    carried = sorted({target for file in code for target in file.own_targets}, key=id_sort_key)
-    named, found = ({target.processor for target in targets} for targets in (declared, carried))
-    if named == found:
-        return None
-    others = [target for target in carried if target.processor not in named]
-    holders = tuple((target, _holder(target, code)) for target in others)
-    return Misdeclared(package, GPU_FIELD, tuple(declared), tuple(carried), holders)
-
-
-def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
-    """Return the first file with code for a target, and how many of its bundles have some if it has several."""
-    file = next(file for file in code if target in file.own_targets)
-    having = sum(target in targets for targets in file.bundles)
-    return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
-
-
-def deb_package_targets(packages: Sequence[DebFacts]) -> list[PackageTargets]:
-    """Return what `check_coherence` compares: each package with all it needs, directly or through others of them.
-
-    What is not among ``packages`` is named only if it is ROCm's. Raises `InputError`, or `ProblemsError` for several,
-    for two versions of one package, and for packages of another architecture than most.
-    """
-    by_name = {package.name: package for package in packages}
-    foreign = architecture_problems((package.path, package.architecture) for package in packages)
-    doubles = (problem for package in packages if (problem := _double(package, by_name[package.name])))
-    raise_all("the packages", [*foreign, *doubles])
-    relations = _Relations(packages)
-    return [PackageTargets(name, package.targets, relations.needed(package)) for name, package in by_name.items()]
-
-
-def _double(package: DebFacts, other: DebFacts) -> InputError | None:
-    """Return the error when two packages of one name differ."""
-    if (other.version, other.targets) == (package.version, package.targets):
-        return None
-    found = f"is version {package.version} of {package.name}, but {other.path} is version {other.version}"
-    return InputError(package.path, found, expected="one version of each package")
-
-
-class _Relations:
-    """The relations among the packages that were given."""
-
-    def __init__(self, packages: Sequence[DebFacts]) -> None:
-        self._packages = packages
-        self._names = {package.name for package in packages}
-        self._rules = ImportRules(load_import_table("debian.toml"))
-
-    def needed(self, package: DebFacts) -> tuple[str, ...]:
-        """Return the names of all packages that one needs, and the relations that none of the given ones satisfies."""
-        found: dict[str, None] = {}
-        left = [package]
-        while left:
-            for choice in left.pop().depends:
-                satisfying = [p for p in self._packages if choice.is_met_by(p.name, p.version, p.provides)]
-                left += [other for other in satisfying if other.name not in found]
-                found |= dict.fromkeys(other.name for other in satisfying)
-                found |= {} if satisfying else dict.fromkeys(self._missing(choice))
-        return tuple(sorted(found.keys() - {package.name}))
-
-    def _missing(self, choice: Alternatives) -> Iterator[str]:
-        """Yield a relation that no given package satisfies, if it is for ROCm's or for one given in another version."""
-        if any(one.package in self._names or self._rules.is_of_rocm(one.package) for one in choice.relations):
-            yield str(choice)

@@ -17,7 +17,7 @@ from rocwheel.artifacts.from_prefix import Sign, check_one_release, library_sign
 from rocwheel.artifacts.import_table import TextEdit, edited_bytes, load_import_table
 from rocwheel.artifacts.importer import cmake_checked_files
 from rocwheel.core.errors import InputError
-from rocwheel.environment.coherence import parse_gpu_field
+from rocwheel.environment.package_targets import parse_gpu_field
 from rocwheel.targets.spelling import debian_field
 from rocwheel.targets.target_set import GPU_FIELD, TargetSet
 from trials.fuzz.harness import Harness, require
