@@ -86,7 +86,7 @@ class NotTrimmableError(DeviceCodeError):
 _MACHINE_NAME = re.compile(r"gfx[0-9a-f]+(-[a-z0-9]+)*|amdgcnspirv")
 
 
-class Machine(msgspec.Struct, frozen=True):
+class GpuMachine(msgspec.Struct, frozen=True):
     """A processor, its number, and the features that a target id of it may set."""
 
     mach: int
@@ -97,30 +97,30 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class _Table(msgspec.Struct, frozen=True):
-    machines: tuple[Machine, ...]
+    machines: tuple[GpuMachine, ...]
 
 
 @cache
-def _load() -> tuple[Machine, ...]:
+def _load() -> tuple[GpuMachine, ...]:
     return read_table("rocwheel.binary", "machine.toml", _Table).machines
 
 
 @cache
-def _by_number() -> dict[int, Machine]:
+def _by_number() -> dict[int, GpuMachine]:
     return {machine.mach: machine for machine in _load()}
 
 
 @cache
-def _by_processor() -> dict[str, Machine]:
+def _by_processor() -> dict[str, GpuMachine]:
     return {machine.processor: machine for machine in _load()}
 
 
-def machine_of_number(mach: int) -> Machine | None:
+def machine_of_number(mach: int) -> GpuMachine | None:
     """Return the machine of the low byte of ``e_flags``; none for numbers that no compiler used yet."""
     return _by_number().get(mach)
 
 
-def machine_of(processor: str) -> Machine | None:
+def machine_of(processor: str) -> GpuMachine | None:
     """Return the machine of a processor such as ``gfx90a``; none for names that no compiler knows yet."""
     return _by_processor().get(processor)
 

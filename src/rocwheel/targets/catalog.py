@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from packaging.version import Version
 
-from rocwheel.binary.code_objects import Machine, machine_of, processor_of
+from rocwheel.binary.code_objects import GpuMachine, machine_of, processor_of
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import map_collecting
@@ -51,7 +51,7 @@ class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return tuple(sorted(self._machine.features))
 
     @property
-    def _machine(self) -> Machine:
+    def _machine(self) -> GpuMachine:
         machine = machine_of(self.name)
         # Both tables ship with rocwheel, and a test holds them together.
         assert machine is not None, self.name
