@@ -8,7 +8,7 @@ import lzma
 import os
 import tarfile
 from contextlib import ExitStack
-from typing import IO, TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import IO, TYPE_CHECKING, Protocol, cast
 
 from rocwheel.artifacts.artifact import (
     MANIFEST_NAME,
@@ -108,13 +108,6 @@ def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", zstd.ZstdFile(raw))
 
 
-class _Unfit(NamedTuple):
-    """Why a member can't be used."""
-
-    found: str
-    expected: str
-
-
 def read_artifact_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
     """List the members of ``archive``, whose decompressed form is the open file ``tar``, in path order.
 
@@ -142,9 +135,10 @@ def _members(
 ) -> Iterator[Member]:
     found: dict[str, Member] = {}
     for info in infos:
-        member = _member(info, tar_path, found)
-        if isinstance(member, _Unfit):
-            problems.append(InputError(place(archive, info.name), member.found, expected=member.expected))
+        try:
+            member = _member(info, tar_path, found, place(archive, info.name))
+        except InputError as e:  # noqa: PERF203  # each member has problems of its own
+            problems.append(e)
         else:
             found[member.path] = member
             yield member
@@ -184,7 +178,7 @@ def _read_stages(archive: Path, tar: IO[bytes], infos: list[tarfile.TarInfo]) ->
     return parse_stages(tar.read(infos[0].size), source)
 
 
-def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member]) -> Member | _Unfit:
+def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member], source: str) -> Member:
     path = _normalized(info.name)
     mode = info.mode & PERMISSIONS
     if info.isdir():
@@ -192,17 +186,14 @@ def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member]) -> M
     if info.issym():
         return Member(path, FileKind.SYMLINK, PERMISSIONS, link=info.linkname)
     if info.islnk():
-        return _hardlink(path, mode, _normalized(info.linkname), found)
+        target = found.get(named := _normalized(info.linkname))
+        if target is None or target.kind is not FileKind.FILE:
+            problem, expected = f"is a hardlink to {named!r}", "the name of a file that comes before it"
+            raise InputError(source, problem, expected=expected)
+        return Member(path, FileKind.FILE, mode, source=target.source)
     if not info.isreg():
-        return _Unfit("is a device, fifo or unknown kind", "files, links and folders only")
+        raise InputError(source, "is a device, fifo or unknown kind", expected="files, links and folders only")
     return Member(path, FileKind.FILE, mode, source=FileRange(tar_path, info.offset_data, info.size))
-
-
-def _hardlink(path: str, mode: int, named: str, found: dict[str, Member]) -> Member | _Unfit:
-    target = found.get(named)
-    if target is None or target.kind is not FileKind.FILE:
-        return _Unfit(f"is a hardlink to {named!r}", "the name of a file that comes before it")
-    return Member(path, FileKind.FILE, mode, source=target.source)
 
 
 def _normalized(name: str) -> str:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import FileStamp
 
-LOCK_NAME = ".rocwheel-store.lock"
-"""What earlier versions have left in folders, and no list has."""
 _SILENCE = 1.0
 """Seconds that a writer waits for another one before it says so."""
 
@@ -75,7 +73,7 @@ class FolderStore:
         top = self._path(prefix) if prefix else self.folder
         found: list[Path] = []
         for root, _, names in os.walk(top, onerror=self._refuse_listing):
-            found += [Path(root, name) for name in names if name != LOCK_NAME and not is_scratch(name)]
+            found += [Path(root, name) for name in names if not is_scratch(name)]
             if scratch := tuple(filter(is_scratch, names)):
                 self._scratch[Path(root)] = scratch
         for path in sorted(found, key=lambda path: path.relative_to(self.folder).as_posix()):
