@@ -10,7 +10,7 @@ import pytest
 from rocwheel.report.make_report import make_report
 from rocwheel.report.page import make_page
 from rocwheel.report.values import FileFacts, Kind, Matrix, PackageFacts, Report, Totals
-from tests.report.test_make_page import HOSTILE, report_of
+from tests.report.test_page import HOSTILE, report_of
 from tests.support.bundles import bundle_of
 from tests.support.chromium import Page, open_page
 from tests.support.wheels import make_wheel

@@ -1,4 +1,4 @@
-"""Tests of what is reported of each kind of input."""
+"""Tests of `rocwheel.report.make_report`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,30 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.demo import SAMPLE_SDK
-from rocwheel.report.make_report import make_report
-from rocwheel.report.values import Kind, Part
+from rocwheel.report.make_report import code_for, make_matrix, make_report, read_graph
+from rocwheel.report.values import (
+    Code,
+    Copies,
+    Copy,
+    FileFacts,
+    Graph,
+    Kind,
+    Load,
+    Loading,
+    LostCode,
+    MatrixRow,
+    PackageFacts,
+    Part,
+)
 from rocwheel.wheels.zip_reader import iter_member
 from tests.support.artifacts import artifact
 from tests.support.bundles import bundle_of
 from tests.support.fat_libraries import build_fat_library, make_bundle
-from tests.support.libraries import needs_compiler
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.pe_files import pe_file
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -327,3 +342,201 @@ def test_an_environment_counts_files_of_no_package(tmp_path: Path) -> None:
         ("site-packages", Kind.FILES, 1),
     ]
     assert report.totals.size == size_on_disk(site)
+
+
+def duplicates_in(*paths: Path) -> list[Copies]:
+    """Return the duplicates but for metadata."""
+    found = make_report(paths, unread=[]).duplicates
+    return [copies for copies in found if "dist-info" not in copies.files[0].path]
+
+
+def test_files_of_two_wheels_with_the_same_content_are_found(tmp_path: Path) -> None:
+    data = os.urandom(500)
+    make_wheel(tmp_path, "alpha", {"a/x": data, "a/again": data, "a/other": b"1" * 500})
+    make_wheel(tmp_path, "beta", {"b/x": data, "b/short": b"1"})
+    assert duplicates_in(tmp_path) == [Copies(500, 500, (Copy(0, "a/again"), Copy(0, "a/x"), Copy(1, "b/x")))]
+
+
+def test_one_copy_counts_for_each_package(tmp_path: Path) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        make_wheel(tmp_path, name, {f"{name}/{number}": b"12345" for number in range(10)})
+    (copies,) = duplicates_in(tmp_path)
+    assert (copies.size, copies.wasted, len(copies.files)) == (5, 10, 30)
+
+
+def test_copies_in_one_package_do_not_count(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "alpha", {"a": b"123", "b": b"123"})
+    assert duplicates_in(tmp_path) == []
+
+
+def test_files_on_disk_are_compared_with_members_of_wheels(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "alpha", {"a": b"12345"})
+    artifact(tmp_path / "in", "base_lib_generic", {"x": b"12345", "y": b"54321"})
+    assert duplicates_in(wheel, tmp_path / "in") == [Copies(5, 5, (Copy(0, "a"), Copy(1, "x")))]
+
+
+def test_empty_files_do_not_count(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "alpha", {"a": b""})
+    make_wheel(tmp_path, "beta", {"b": b""})
+    assert duplicates_in(tmp_path) == []
+
+
+PACKAGES = tuple(PackageFacts(label=name, kind=Kind.WHEEL, source=name) for name in ("host", "device-a", "device-b"))
+
+
+def file_for(path: str, *targets: str, package: int = 0) -> FileFacts:
+    """Return a file with code for some targets."""
+    parts = tuple(Part(target, 1) for target in ("", *targets))
+    return FileFacts(package=package, component="lib", path=path, size=len(parts), parts=parts)
+
+
+@pytest.mark.parametrize(
+    ("codes", "gpu", "expected"),
+    [
+        (["gfx906"], "gfx906", Code.EXACT),
+        (["gfx90a:xnack+"], "gfx90a", Code.PARTLY),
+        (["gfx90a:xnack+", "gfx90a:xnack-"], "gfx90a", Code.EXACT),
+        (["gfx11-generic"], "gfx1100", Code.GENERIC),
+        (["gfx11-generic", "gfx1100"], "gfx1100", Code.EXACT),
+        (["amdgcnspirv"], "gfx1100", Code.SPIRV),
+        (["gfx906"], "gfx908", Code.MISSING),
+        ([], "gfx908", Code.MISSING),
+    ],
+)
+def test_the_best_code_counts(codes: list[str], gpu: str, expected: Code) -> None:
+    assert code_for([parse_target_id(code) for code in codes], TargetId(gpu)) is expected
+
+
+def test_libraries_that_lack_a_gpu_of_others_show_it() -> None:
+    matrix = make_matrix(PACKAGES, [file_for("lib/a.so", "gfx1100", "gfx906"), file_for("lib/b.so", "gfx906")])
+    assert matrix.gpus == ("gfx906", "gfx1100")
+    assert matrix.rows == (
+        MatrixRow("lib/a.so", ("host",), ("gfx1100", "gfx906"), (Code.EXACT, Code.EXACT)),
+        MatrixRow("lib/b.so", ("host",), ("gfx906",), (Code.EXACT, Code.MISSING)),
+    )
+
+
+def test_kernel_files_of_several_packages_are_one_library() -> None:
+    files = [
+        file_for("lib/rocblas/library/T_gfx906.dat", "gfx906", package=1),
+        file_for("lib/rocblas/library/K_gfx942.hsaco", "gfx942", package=2),
+        file_for(".kpack/blas_gfx906.kpack", "gfx906", package=1),
+        file_for(".kpack/blas_gfx942.kpack", "gfx942", package=2),
+    ]
+    rows = make_matrix(PACKAGES, files).rows
+    assert [(row.library, row.packages) for row in rows] == [
+        (".kpack/blas_*.kpack", ("device-a", "device-b")),
+        ("lib/rocblas/library/", ("device-a", "device-b")),
+    ]
+    assert {code for row in rows for code in row.codes} == {Code.EXACT}
+
+
+def test_libraries_of_several_packages_at_one_path_are_several() -> None:
+    files = [file_for("lib/a.so", "gfx906", package=1), file_for("lib/a.so", "gfx942", package=2)]
+    rows = make_matrix(PACKAGES, files).rows
+    assert [(row.library, row.packages, row.targets) for row in rows] == [
+        ("lib/a.so", ("device-a",), ("gfx906",)),
+        ("lib/a.so", ("device-b",), ("gfx942",)),
+    ]
+
+
+def test_generic_code_stands_for_all_its_gpus() -> None:
+    matrix = make_matrix(PACKAGES, [file_for("a.so", "gfx9-4-generic")])
+    assert {"gfx940", "gfx941", "gfx942"} & set(matrix.gpus)
+    assert "gfx9-4-generic" not in matrix.gpus
+    assert set(matrix.rows[0].codes) == {Code.GENERIC}
+
+
+def test_what_is_no_target_of_amd_is_no_column() -> None:
+    matrix = make_matrix(PACKAGES, [file_for("a.so", "sm_90")])
+    assert (matrix.gpus, [row.targets for row in matrix.rows]) == ((), [("sm_90",)])
+
+
+def test_files_without_device_code_are_no_libraries() -> None:
+    assert make_matrix(PACKAGES, [FileFacts(package=0, component="lib", path="a.so", size=3)]).rows == ()
+
+
+def test_code_that_is_lost_is_none() -> None:
+    files = [file_for("lib/librocblas.so.5", "gfx906", "gfx1030"), file_for("lib/b.so", "gfx906", "gfx1030")]
+    matrix = make_matrix(PACKAGES, files, [LostCode("lib/librocblas.so.5", "", ("gfx906",))])
+    assert matrix.gpus == ("gfx906", "gfx1030")
+    assert [row.codes for row in matrix.rows] == [(Code.EXACT, Code.EXACT), (Code.MISSING, Code.EXACT)]
+
+
+@needs_compiler
+def test_libraries_are_found_across_packages_and_missing_ones_are_findings(tmp_path: Path) -> None:
+    tree = build_tree(
+        tmp_path / "tree",
+        Lib("lib/libone.so.1", ("libtwo.so.1", "libc.so.6", "libabsent.so.1"), "$ORIGIN/../../b/lib"),
+        Lib("lib/libtwo.so.1"),
+    )
+    make_wheel(tmp_path / "dist", "alpha", {"a/lib/libone.so.1": tree / "lib/libone.so.1"}, requires=("beta",))
+    make_wheel(tmp_path / "dist", "beta", {"b/lib/libtwo.so.1": tree / "lib/libtwo.so.1"})
+    graph = make_report([tmp_path / "dist"], unread=[]).graph
+    assert graph.files == (
+        Loading(
+            "a/lib/libone.so.1",
+            "alpha",
+            True,
+            (
+                Load("libtwo.so.1", "b/lib/libtwo.so.1", "beta"),
+                Load("libc.so.6"),
+                Load("libabsent.so.1", is_missing=True),
+            ),
+        ),
+        Loading("b/lib/libtwo.so.1", "beta", True, ()),
+    )
+    found = [(one.rule, one.package, one.path) for one in graph.findings if one.severity == "error"]
+    assert ("unresolved-library", "alpha", "a/lib/libone.so.1") in found
+
+
+@needs_compiler
+def test_a_program_is_named_as_in_its_package(tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("bin/tool", ("libabsent.so.1",)))
+    make_wheel(tmp_path / "dist", "demo", {"demo-1.0.data/scripts/tool": tree / "bin/tool"})
+    report = make_report([tmp_path / "dist"], unread=[])
+    name = "demo-1.0.data/scripts/tool"
+    assert [one.path for one in report.graph.files] == [name]
+    assert {one.path for one in report.graph.findings} == {"", name}
+    assert name in {file.path for file in report.files}
+
+
+def test_dlls_of_windows_are_found_as_its_loader_finds_them(tmp_path: Path) -> None:
+    imports = ("B.dll", "KERNEL32.dll", "absent.dll", "rocblas.dll", "OpenCL.dll")
+    files = {
+        "_rocm_sdk_core/bin/a.dll": pe_file("a.dll", *imports),
+        "_rocm_sdk_core/bin/b.dll": pe_file("b.dll"),
+        "_rocm_sdk_core/bin/tool.exe": pe_file("tool.exe", "b.dll", is_dll=False),
+    }
+    make_wheel(tmp_path / "dist", "rocm-sdk-core", files, tag="py3-none-win_amd64")
+    graph = make_report([tmp_path / "dist"], unread=[]).graph
+    b = "_rocm_sdk_core/bin/b.dll"
+    assert graph.files == (
+        Loading(
+            "_rocm_sdk_core/bin/a.dll",
+            "rocm-sdk-core",
+            True,
+            (
+                Load("B.dll", b, "rocm-sdk-core"),
+                Load("KERNEL32.dll"),
+                Load("absent.dll", is_missing=True),
+                Load("rocblas.dll", "_rocm_sdk_libraries/bin/rocblas.dll", "rocm-sdk-libraries"),
+                Load("OpenCL.dll"),
+            ),
+        ),
+        Loading(b, "rocm-sdk-core", True, ()),
+        Loading("_rocm_sdk_core/bin/tool.exe", "rocm-sdk-core", False, (Load("b.dll", b, "rocm-sdk-core"),)),
+    )
+
+
+def test_nothing_to_read_has_no_graph() -> None:
+    assert read_graph([]) == Graph()
+
+
+def test_a_folder_without_packages_has_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"1")
+    assert make_report([tmp_path], unread=[]).graph == Graph()
+
+
+def test_what_cannot_be_read_is_the_problem_of_the_graph(tmp_path: Path) -> None:
+    assert "does not exist" in read_graph([tmp_path / "absent"]).problem

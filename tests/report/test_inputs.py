@@ -1,4 +1,4 @@
-"""Tests of which part of a package a file is."""
+"""Tests of `rocwheel.report.inputs`."""
 
 from __future__ import annotations
 

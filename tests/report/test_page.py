@@ -1,4 +1,4 @@
-"""Tests of the page of a report: its text, and what hostile names do to it."""
+"""Tests of `rocwheel.report.page`: its text, its graph, and what hostile names do to it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.report.page import make_page, shown_text
+from rocwheel.core.errors import InputError
+from rocwheel.report import page
+from rocwheel.report.page import Spot, check_output, lay_out, make_page, plotly_script, shown_text
 from rocwheel.report.values import (
     Action,
     Against,
@@ -42,6 +46,8 @@ from rocwheel.report.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
+
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -169,3 +175,88 @@ def test_equal_facts_give_equal_bytes() -> None:
 )
 def test_what_is_no_text_is_shown_as_escapes(name: str, shown: str) -> None:
     assert shown_text(name) == shown
+
+
+def test_what_loads_stands_left_of_what_it_loads() -> None:
+    assert lay_out({"a": ["b", "c"], "b": ["c"], "c": [], "d": ["c"]}) == {
+        "a": Spot(0, 0),
+        "b": Spot(1, 0),
+        "d": Spot(1, 1),
+        "c": Spot(2, 0),
+    }
+
+
+def test_files_that_load_each_other_have_places_too() -> None:
+    assert set(lay_out({"a": ["b"], "b": ["a"], "c": ["c"]})) == {"a", "b", "c"}
+
+
+def test_a_chain_may_be_longer_than_the_stack_of_python() -> None:
+    chain = {number: [number + 1] for number in range(5000)} | {5000: list[int]()}
+    assert lay_out(chain)[0] == Spot(0, 0)
+    assert lay_out(chain)[5000] == Spot(5000, 0)
+
+
+@given(st.dictionaries(st.integers(0, 20), st.lists(st.integers(0, 20))))
+def test_no_two_files_stand_at_one_place(loads: dict[int, list[int]]) -> None:
+    known = {node: [other for other in others if other in loads] for node, others in loads.items()}
+    spots = lay_out(known)
+    assert set(spots) == set(known)
+    assert len(set(spots.values())) == len(known)
+
+
+def savings_part(savings: Savings) -> str:
+    """Return the section of a page with these savings."""
+    page = make_page(msgspec.structs.replace(report_of("a"), savings=savings)).decode()
+    return page.partition('<section aria-labelledby="savings">')[2].partition("</section>")[0]
+
+
+def test_a_loss_has_a_minus() -> None:
+    page = savings_part(Savings(False, 1, 1, (Saving(Action.COMPRESS, "", 4000, 2000, 1000, 3500),)))
+    assert '<td class="size">2.0 kB (50 %)</td>' in page
+    assert '<td class="size">-2.5 kB (-250 %)</td>' in page
+
+
+def test_next_to_nothing_is_no_percent_without_a_minus() -> None:
+    page = savings_part(Savings(False, 1, 1, (Saving(Action.COMPRESS, "", 4000, 2000, 100_000, 100_004),)))
+    assert '<td class="size">-4 bytes (0 %)</td>' in page
+
+
+def test_what_all_is_compared_with_is_a_row_of_its_own() -> None:
+    rows = (
+        Saving(Action.PRUNE, "gfx906", 4000, 2000, 1000, 500),
+        Saving(Action.PRUNE, "gfx1030", 4000, 1000, 1000, 250),
+    )
+    page = savings_part(Savings(False, 0, 0, rows))
+    now = '<th scope="row">now</th><td class="size">4.0 kB</td><td class="size"></td><td class="size">1.0 kB</td>'
+    assert page.count(now) == 1
+    assert "All is compared with what is there now. Packed sizes are those of wheels and sdists as a whole" in page
+
+
+def test_without_wheels_nothing_is_said_of_packed_sizes() -> None:
+    page = savings_part(Savings(False, 0, 0, (Saving(Action.PRUNE, "gfx906", 4000, 2000, None, None),)))
+    assert '<th scope="row">now</th><td class="size">4.0 kB</td><td class="size"></td></tr>' in page
+    assert "Packed" not in page
+
+
+def test_the_script_cannot_end_its_element() -> None:
+    text = plotly_script().lower()
+    assert len(text) > 1 << 20
+    assert "</script" not in text
+    assert "<!--" not in text
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    plotly_script.cache_clear()
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(InputError, match=r"pip install 'rocwheel\[report\]'"):
+        plotly_script()
+    plotly_script.cache_clear()
+
+
+def test_a_missing_template_engine_is_named_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "_template", page._template.__wrapped__)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(InputError, match=r"jinja2: is not installed.*pip install 'rocwheel\[report\]'"):
+        check_output(tmp_path / "report.html", [])
