@@ -60,7 +60,7 @@ def test_faults_have_facts_that_no_wording_changes(tmp_path: Path) -> None:
 
 def test_sound_metadata_has_no_faults(tmp_path: Path) -> None:
     report = assembled(tmp_path, note("y", **{"amdhsa.target": TARGET}))
-    assert report == DeviceReport((), ("gfx906",), (4,), (), is_code_object=True)
+    assert report == DeviceReport((), ("gfx906",), (4,))
 
 
 def test_a_name_that_yaml_took_for_a_boolean_is_a_fault(tmp_path: Path) -> None:

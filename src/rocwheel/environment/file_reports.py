@@ -58,7 +58,6 @@ class DeviceReport(msgspec.Struct, frozen=True):
     versions: tuple[int, ...] = ()
     """The code object versions, sorted. Compressed bundles count only if they decompress to at most 64 MiB."""
     faults: tuple[MetadataFault, ...] = ()
-    is_code_object: bool = False
     compilers: tuple[tuple[str, ...], ...] = ()
     """The compilers that each code object names in ``.comment``, each set once; of the code objects of ``versions``.
 
@@ -89,7 +88,6 @@ def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> 
             targets=(str(one.target),) if one.target else (),
             versions=(one.version,),
             faults=tuple(_faults(data, one, CodePlace(name))),
-            is_code_object=True,
             compilers=tuple(_compilers(data, name)),
         )
     view, found, bundles = code.view(data), _CodeObjects(name), []

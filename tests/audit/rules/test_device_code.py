@@ -139,20 +139,17 @@ def test_plain_bundles_are_reported_from_a_mebibyte_on(size: int, found: int) ->
 
 
 @pytest.mark.parametrize(
-    ("second", "found"),
+    ("other", "found"),
     [
-        (code(("gfx90a",)), None),
-        (code(("gfx90a:xnack+", "gfx90a:xnack-")), None),
-        (code(("gfx90a:xnack+",)), "has no code for gfx90a, but demo/a.so has"),
-        (code(("gfx942",), is_code_object=True), None),
-        (None, None),
+        (library("demo/b.so", device=code(("gfx90a",))), None),
+        (library("demo/b.so", device=code(("gfx90a:xnack+", "gfx90a:xnack-"))), None),
+        (library("demo/b.so", device=code(("gfx90a:xnack+",))), "has no code for gfx90a, but demo/a.so has"),
+        (data("demo/b.co", device=code(("gfx942",))), None),
+        (library("demo/b.so", device=None), None),
     ],
     ids=["the same", "both settings", "one setting", "kernels alone", "no device code"],
 )
-def test_files_have_code_for_one_set_of_targets(second: DeviceReport | None, found: str | None) -> None:
-    other = (
-        data("demo/b.co", device=second) if second and second.is_code_object else library("demo/b.so", device=second)
-    )
+def test_files_have_code_for_one_set_of_targets(other: InstalledFile, found: str | None) -> None:
     audited = one(library("demo/a.so", device=code(("gfx90a",))), other)
     findings = find(audited, select=("device-target-uneven",))
     assert [finding.found for finding in findings if finding.file.endswith("b.so")] == ([found] if found else [])
