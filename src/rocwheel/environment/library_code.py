@@ -190,7 +190,7 @@ class CodeTree:
             return
         lookups = self.lookups(file)
         paths = first_of(list(dict.fromkeys(path for unit in file.units for path in unit.marker.search_paths)))
-        if not self._given(file):
+        if not self._archive_targets(file):
             found = f"has its device code in kpack archives that no given package has: {paths}"
             yield CodeGap(file, (), found, Reach.FAILS if self.closed else Reach.UNCLEAR, is_archive=True)
             return
@@ -221,11 +221,11 @@ class CodeTree:
         """
         entries = _entry_targets(file)
         if entries is None:
-            return list(self._given(file))
-        given = {target.processor for target in self._given(file)}
+            return list(self._archive_targets(file))
+        given = {target.processor for target in self._archive_targets(file)}
         return [target for target in entries if target.processor in given]
 
-    def _given(self, library: FileCode) -> tuple[TargetId, ...]:
+    def _archive_targets(self, library: FileCode) -> tuple[TargetId, ...]:
         """Return the targets that given archives list or are named for, of those that may belong to a library."""
         beside = [file.archive for file in self._archives if file.archive and self._is_beside(file.place, library)]
         texts = dict.fromkeys(text for archive in beside for text in archive.targets)
@@ -256,17 +256,17 @@ class CodeTree:
             yield CodeGap(file, (), found, Reach.UNCLEAR, is_own=False)
         elif loss is Loss.LOST:
             own = self.targets_of(file)
-            targets = own or self._meant(self._rest(file))
+            targets = own or self._united_targets(self._other_libraries(file))
             found = f"{opens}, which {folder.find_lack(TargetId(''))}: it finds kernels for no GPU"
             yield CodeGap(file, targets, found, Reach.FAILS, is_own=bool(own) or folder.opener.everywhere)
 
     def _folder_gaps(self, file: FileCode, folder: KernelFolder) -> Iterator[CodeGap]:
         own = self.targets_of(file)
-        rest = self._rest(file)
-        meant = tuple(target for target in self._meant(rest) if self._all_cover(rest, target))
-        brought = self._brought(file)
+        rest = self._other_libraries(file)
+        meant = tuple(target for target in self._united_targets(rest) if self._all_cover(rest, target))
+        processors = self._processors_elsewhere(file)
         if folder.opener.everywhere and not own:
-            meant = tuple(dict.fromkeys([*meant, *map(TargetId, sorted(brought))]))
+            meant = tuple(dict.fromkeys([*meant, *map(TargetId, sorted(processors))]))
         lacking: dict[tuple[str, str, Reach, bool], list[TargetId]] = defaultdict(list)
         holders = {self._packages[place] for place in folder.files}
         # What is in device packages is complete only with those for all other GPUs, which need not be given.
@@ -274,12 +274,12 @@ class CodeTree:
         is_own = bool(own) or folder.opener.everywhere
         for target in own or meant:
             kind, others = self._find_lack(folder, target)
-            if kind and (is_whole or target.processor in brought):
-                is_sure = is_own and (target.processor in brought or self._all_cover(rest, target))
+            if kind and (is_whole or target.processor in processors):
+                is_sure = is_own and (target.processor in processors or self._all_cover(rest, target))
                 reach = Reach.FAILS if is_sure else Reach.UNCLEAR
                 reach = Reach.COMPILES if folder.opener.without is Without.COMPILES else reach
                 lacking[kind, others, reach, is_own].append(target)
-        for target in self._held(folder):
+        for target in self._kernel_targets(folder):
             kind, others = self._find_lack(folder, target)
             if kind and target not in (own or meant):
                 lacking[kind, others, Reach.UNCLEAR, True].append(target)
@@ -289,7 +289,7 @@ class CodeTree:
             found += "; it compiles kernels when they are first used" if reach is Reach.COMPILES else ""
             yield CodeGap(file, tuple(targets), found, reach, is_own=is_certain)
 
-    def _held(self, folder: KernelFolder) -> list[TargetId]:
+    def _kernel_targets(self, folder: KernelFolder) -> list[TargetId]:
         """Return the targets that a folder has kernels for; those that the library can't open count for nothing."""
         if folder.opener.without is Without.COMPILES:
             return []
@@ -307,7 +307,7 @@ class CodeTree:
                 return f"has no code in {posixpath.basename(file.place)}", others
         return "", ""
 
-    def _rest(self, file: FileCode) -> list[FileCode]:
+    def _other_libraries(self, file: FileCode) -> list[FileCode]:
         """Return the other libraries of a file's package that have code and open no folder."""
         return [
             other
@@ -315,7 +315,7 @@ class CodeTree:
             if other.has_code and other is not file and other.opener is None
         ]
 
-    def _meant(self, files: Iterable[FileCode]) -> tuple[TargetId, ...]:
+    def _united_targets(self, files: Iterable[FileCode]) -> tuple[TargetId, ...]:
         return tuple(dict.fromkeys(target for other in files for target in self.targets_of(other)))
 
     def _all_cover(self, files: Iterable[FileCode], target: TargetId) -> bool:
@@ -328,7 +328,7 @@ class CodeTree:
             found[file.package].append(file)
         return found
 
-    def _brought(self, library: FileCode) -> frozenset[str]:
+    def _processors_elsewhere(self, library: FileCode) -> frozenset[str]:
         """Return the processors that other packages bring kernel files or archives for, which belong to a library's."""
         key = (library.package, library.place.partition("/")[0])
         if key not in self._names:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.frameworks.jax.build_py import option_fates, variable_fates
+from rocwheel.frameworks.jax.build_py import old_options, old_variables
 from rocwheel.frameworks.jax.commands import spell_commands
 from rocwheel.frameworks.jax.settings import BazelSettings, read_settings
 from rocwheel.frameworks.jax.translate import Translation, caller_kind, read_old_calls, translate
@@ -241,7 +241,7 @@ def test_nightly_requirements_are_pinned_by_their_own_target() -> None:
 
 
 def test_every_option_that_the_old_parser_declares_is_known_by_its_kind() -> None:
-    known = option_fates()
+    known = old_options()
     assert {kind: {name for name in known if known[name].kind == kind} for kind in DECLARED} == DECLARED
     assert len(known) == sum(map(len, DECLARED.values()))
 
@@ -257,17 +257,17 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(option_fates()))
+@pytest.mark.parametrize("name", sorted(old_options()))
 def test_every_option_of_the_old_tool_is_accounted_for(name: str) -> None:
-    fate = option_fates()[name]
-    assert bool(fate.now) != bool(fate.dropped)
-    given = [f"--{name}"] if fate.kind == "flag" else [f"--{name}", VALUES.get(name, "7")]
+    old_option = old_options()[name]
+    assert bool(old_option.now) != bool(old_option.dropped)
+    given = [f"--{name}"] if old_option.kind == "flag" else [f"--{name}", VALUES.get(name, "7")]
     made = translate(["build.py", "build", "--wheels=jax-rocm-pjrt", *given])
     told = {note.option for note in (*made.kept, *made.dropped)}
     assert f"--{name}" in told
 
 
-@pytest.mark.parametrize("name", sorted(variable_fates()))
+@pytest.mark.parametrize("name", sorted(old_variables()))
 def test_every_variable_of_the_old_tool_is_accounted_for(name: str) -> None:
     made = translate([f"{name}={VALUES.get(name, '1234567')}", *PJRT])
     assert name in {note.option for note in (*made.kept, *made.dropped)}

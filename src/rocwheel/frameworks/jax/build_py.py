@@ -40,8 +40,8 @@ _MAKES = ("make", "gmake")
 _INTERPRETER = re.compile(r"(?:.*/)?python(3\.[0-9]{1,2})", re.DOTALL)
 
 
-class OptionFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of an option: ``now`` replaces it, or it is ``dropped`` for a reason; ``wrong`` says what it did."""
+class OldOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An option or variable: ``now`` replaces it, or it is ``dropped`` for a reason; ``wrong`` says what it did."""
 
     kind: Literal["value", "optional", "flag", "append"] = "value"
     """``optional``: a value that may be left out, which means ``true``."""
@@ -93,8 +93,8 @@ class OldCommand(msgspec.Struct, frozen=True):
 class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wheel_cpus: frozenset[str]
     """The values of ``--target_cpu`` that the old tool had a wheel tag for."""
-    options: dict[str, OptionFate]
-    variables: dict[str, OptionFate]
+    options: dict[str, OldOption]
+    variables: dict[str, OldOption]
 
 
 @functools.cache
@@ -102,20 +102,20 @@ def _data() -> _Data:
     return read_table(__package__, _FILE, _Data)
 
 
-def option_fates() -> dict[str, OptionFate]:
-    """Return what becomes of each option, by its name without dashes."""
+def old_options() -> dict[str, OldOption]:
+    """Return the options of the old tool, by their names without dashes."""
     return _data().options
 
 
-def variable_fates() -> dict[str, OptionFate]:
-    """Return what becomes of each environment variable that the old wheel scripts read."""
+def old_variables() -> dict[str, OldOption]:
+    """Return the environment variables that the old wheel scripts read."""
     return _data().variables
 
 
 def takes_value(word: str) -> bool:
     """Return whether a word is an option of the old tool whose value is the next word."""
-    fate = option_fates().get(word.removeprefix("--")) if word.startswith("--") else None
-    return fate is not None and fate.kind in {"value", "append"}
+    old_option = old_options().get(word.removeprefix("--")) if word.startswith("--") else None
+    return old_option is not None and old_option.kind in {"value", "append"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -139,7 +139,7 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     subcommand = given.pop("subcommand")
     options = {name: value for name, value in given.items() if value is not None}
     require_values(options)
-    carried = _take_carried(options, option_fates(), "--") | _take_carried(variables, variable_fates(), "")
+    carried = _take_carried(options, old_options(), "--") | _take_carried(variables, old_variables(), "")
     _check_patterns(options)
     texts = [text for value in options.values() if isinstance(value, list) for text in value]
     parted = tuple(shown(text) for text in texts if not only_reference(text) and _shell_words(text) != [text])
@@ -162,11 +162,11 @@ def _check_caller(words: Sequence[str]) -> None:
         raise InputError(_COMMAND, found, expected=_EXPECTED, remedy=remedy)
 
 
-def _take_carried(values: dict[str, Any], fates: Mapping[str, OptionFate], dashes: str) -> dict[str, str]:
+def _take_carried(values: dict[str, Any], known: Mapping[str, OldOption], dashes: str) -> dict[str, str]:
     """Remove the values with references and return them; raise `InputError` for one that has to be known."""
     found = {name: value for name, value in values.items() if isinstance(value, str) and has_references(value)}
     for name, value in found.items():
-        if name in fates and fates[name].decides:
+        if name in known and known[name].decides:
             option, remedy = f"{dashes}{name}", "Give the value that it has."
             text = f"is {shown(value)}, which is known only when the command runs"
             raise InputError(
@@ -178,11 +178,11 @@ def _take_carried(values: dict[str, Any], fates: Mapping[str, OptionFate], dashe
 
 def _check_patterns(options: Mapping[str, Any]) -> None:
     """Raise `InputError` for a value that the old tool did not take."""
-    for name, fate in option_fates().items():
+    for name, old_option in old_options().items():
         value = options.get(name)
-        if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
+        if old_option.pattern and value is not None and not re.fullmatch(old_option.pattern, value):
             option = f"--{name}"
-            raise InputError(option, f"is {value!r}", expected=fate.expected)
+            raise InputError(option, f"is {value!r}", expected=old_option.expected)
 
 
 def _shell_words(text: str) -> list[str]:
@@ -213,13 +213,13 @@ def _parser() -> argparse.ArgumentParser:
     # Options may stand before or behind the subcommand, whichever the old tool wanted.
     parser = _Parser(prog=TOOL, add_help=False, argument_default=None)
     parser.add_argument("subcommand", choices=SUBCOMMANDS)
-    for name, fate in option_fates().items():
-        if fate.kind == "flag":
+    for name, old_option in old_options().items():
+        if old_option.kind == "flag":
             parser.add_argument(f"--{name}", action="store_const", const=True)
-        elif fate.kind == "optional":
+        elif old_option.kind == "optional":
             parser.add_argument(f"--{name}", nargs="?", const="true")
         else:
-            parser.add_argument(f"--{name}", action="append" if fate.kind == "append" else "store")
+            parser.add_argument(f"--{name}", action="append" if old_option.kind == "append" else "store")
     return parser
 
 
@@ -298,8 +298,8 @@ def clang_configs(major: int | None) -> list[str]:
 
 def carried_options(old: OldCommand) -> list[str]:
     """Return the options of Bazel that say what settings can't: values that are known only when the commands run."""
-    fates = option_fates() | variable_fates()
-    return [option + value for name, value in old.carried.items() if name in fates for option in fates[name].carried]
+    known = old_options() | old_variables()
+    return [option + value for name, value in old.carried.items() if name in known for option in known[name].carried]
 
 
 def wheel_names(old: OldCommand) -> list[str]:
@@ -328,13 +328,13 @@ class Note(msgspec.Struct, frozen=True):
 
 def kept(old: OldCommand) -> Iterator[Note]:
     """Yield what replaces options and variables today."""
-    yield from (Note(name, fate.now) for name, fate in _given(old) if fate.now)
-    for name, fate in _carried(old):
+    yield from (Note(name, old_option.now) for name, old_option in _given(old) if old_option.now)
+    for name, old_option in _carried(old):
         given = shown(old.carried[name.removeprefix("--")])
-        if fate.carried:
-            options = " ".join(option + given for option in fate.carried)
+        if old_option.carried:
+            options = " ".join(option + given for option in old_option.carried)
             yield Note(name, f"as it stands, after the settings, which it overrides: {options}")
-        elif not fate.dropped and name != "--use_clang":
+        elif not old_option.dropped and name != "--use_clang":
             yield Note(f"{name}={given}", "as it stands, in the commands")
 
 
@@ -357,20 +357,22 @@ def assumed(old: OldCommand) -> Iterator[Note]:
 
 def dropped(old: OldCommand) -> Iterator[Note]:
     """Yield what has no effect any more, and why."""
-    yield from (Note(name, fate.dropped) for name, fate in (*_given(old), *_carried(old)) if fate.dropped)
+    yield from (
+        Note(name, old_option.dropped) for name, old_option in (*_given(old), *_carried(old)) if old_option.dropped
+    )
     for name in wheel_names(old):
         if name not in WHEEL_KINDS:
             yield Note(f"--wheels={name}", "this workspace builds the wheels for ROCm alone")
-    known = variable_fates()
+    known = old_variables()
     unread = "the old tool did not read this variable; set it with --repo_env or --action_env if rules do"
-    yield from (Note(name, unread) for name in (*old.variables, *old.carried) if name not in known | option_fates())
+    yield from (Note(name, unread) for name in (*old.variables, *old.carried) if name not in known | old_options())
     if old.subcommand == "build":
         yield Note("patchelf", "the run path is set when linking (ROCM_WHEEL_RPATH), and the finished wheel is audited")
 
 
 def wrong(old: OldCommand) -> Iterator[Note]:
     """Yield what the old command line got wrong without saying so."""
-    yield from (Note(name, fate.wrong) for name, fate in (*_given(old), *_carried(old)) if fate.wrong)
+    yield from (Note(name, old_option.wrong) for name, old_option in (*_given(old), *_carried(old)) if old_option.wrong)
     yield Note(
         ".jax_configure.bazelrc",
         "flags were applied twice, on the command line and from this file, which all later builds read: delete it",
@@ -395,14 +397,14 @@ def wrong(old: OldCommand) -> Iterator[Note]:
         yield Note("jax-rocm*-pjrt", text)
 
 
-def _given(old: OldCommand) -> Iterator[tuple[str, OptionFate]]:
-    yield from ((f"--{name}", fate) for name, fate in option_fates().items() if old.has(name))
-    yield from ((name, fate) for name, fate in variable_fates().items() if name in old.variables)
+def _given(old: OldCommand) -> Iterator[tuple[str, OldOption]]:
+    yield from ((f"--{name}", old_option) for name, old_option in old_options().items() if old.has(name))
+    yield from ((name, old_option) for name, old_option in old_variables().items() if name in old.variables)
 
 
-def _carried(old: OldCommand) -> Iterator[tuple[str, OptionFate]]:
-    yield from ((f"--{name}", fate) for name, fate in option_fates().items() if name in old.carried)
-    yield from ((name, fate) for name, fate in variable_fates().items() if name in old.carried)
+def _carried(old: OldCommand) -> Iterator[tuple[str, OldOption]]:
+    yield from ((f"--{name}", old_option) for name, old_option in old_options().items() if name in old.carried)
+    yield from ((name, old_option) for name, old_option in old_variables().items() if name in old.carried)
 
 
 def _wrong_bazel_options(old: OldCommand) -> Iterator[Note]:

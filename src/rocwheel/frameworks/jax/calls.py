@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rocwheel.core.messages import quoted
-from rocwheel.frameworks.jax.build_py import SUBCOMMANDS, TOOL, option_fates, takes_value
+from rocwheel.frameworks.jax.build_py import SUBCOMMANDS, TOOL, old_options, takes_value
 from rocwheel.frameworks.jax.shell import ShellCommand, held, shell_commands
 from rocwheel.frameworks.jax.words import CommandForm, Reference, only_reference, pieces, reference
 
@@ -134,8 +134,8 @@ class _Expansion:
     def _decided(self, before: str, word: str) -> str:
         option, equals, value = word.partition("=")
         name = (option if equals else before).removeprefix("--")
-        fate = option_fates().get(name)
-        if fate is None or not fate.decides or "\0" not in word:
+        old_option = old_options().get(name)
+        if old_option is None or not old_option.decides or "\0" not in word:
             return word
         parts = pieces(value if equals else word)
         decided = "".join(self._literal(part) if isinstance(part, Reference) else str(part) for part in parts)

@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.core.decoding import parse_python
 from rocwheel.core.messages import shortened
-from rocwheel.frameworks.jax.build_py import TOOL, TOOL_PATH, option_fates, takes_value
+from rocwheel.frameworks.jax.build_py import TOOL, TOOL_PATH, old_options, takes_value
 from rocwheel.frameworks.jax.calls import (
     OldCall,
     OldCalls,
@@ -255,8 +255,8 @@ def _decided(tree: ast.Module, made: ArgumentList, words: list[str]) -> Iterator
     call = OldCall(made.first_line, last_line, tuple(words), "python", optional=tuple(made.optional))
     for index, word in enumerate(words):
         option, _, value = word.partition("=")
-        fate = option_fates().get(option.removeprefix("--"))
-        if fate is not None and fate.decides and has_references(value):
+        old_option = old_options().get(option.removeprefix("--"))
+        if old_option is not None and old_option.decides and has_references(value):
             for given in _given_values(tree, made, value):
                 yield msgspec.structs.replace(call, words=(*words[:index], f"{option}={given}", *words[index + 1 :]))
             return
