@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.audit.dll_uses import DllUse, Where, find_dll_uses
+from rocwheel.audit.dll_uses import DllPlace, DllUse, find_dll_uses
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.environment.read_tree import read_tree
 from rocwheel.environment.windows_files import WindowsFiles
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 FOLDERS = ("bin", "lib/one", "lib/two")
 NAMES = [f"d{number}.dll" for number in range(9)]
-LOST = {Where.NOWHERE, Where.OUT_OF_REACH}
+LOST = {DllPlace.NOWHERE, DllPlace.OUT_OF_REACH}
 SOURCE = "int f(void); int main(void) { return f(); }\n"
 
 
@@ -113,7 +113,7 @@ def test_a_program_gets_the_dll_beside_it_or_the_one_of_the_driver(
     driver = (tree / "driver/amdhip64_9.dll").rename(tmp_path / "driver.dll")
     program = compile_for_windows.program(main, tree / "bin/tool.exe", tree / place / "amdhip64_9.dll")
     (use,) = [use for use in uses_in(tree)["bin/tool.exe"] if use.name == "amdhip64_9.dll"]
-    assert use.where is (Where.OWN if place == "bin" else Where.DRIVER)
+    assert use.where is (DllPlace.OWN if place == "bin" else DllPlace.DRIVER)
     there = wine.system32 / "amdhip64_9.dll"
     if has_driver:
         there.write_bytes(driver.read_bytes())

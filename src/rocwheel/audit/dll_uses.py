@@ -36,7 +36,7 @@ _ADDS_FOLDERS = frozenset({"add_dll_directory", "rocm_sdk"})
 """Names of which one stands in a Python source that tells the loader of folders, or has ``rocm_sdk`` do so."""
 
 
-class Where(enum.Enum):
+class DllPlace(enum.Enum):
     """Where the loader finds a DLL."""
 
     OWN = enum.auto()
@@ -56,7 +56,7 @@ class Where(enum.Enum):
     NOWHERE = enum.auto()
 
 
-class When(enum.Enum):
+class LoadTime(enum.Enum):
     """When a DLL is loaded."""
 
     AT_ONCE = enum.auto()
@@ -72,8 +72,8 @@ class DllUse(msgspec.Struct, frozen=True):
 
     user: InstalledFile
     name: str
-    when: When
-    where: Where
+    when: LoadTime
+    where: DllPlace
     provider: InstalledFile | None = None
     """The DLL of the tree that is found or meant; where there is none of the machine, one of another."""
     kind: DllKind | None = None
@@ -95,37 +95,37 @@ class _Finder:
     def uses_of(self, file: InstalledFile, report: PeReport) -> Iterator[DllUse]:
         opened = self._settings.opened_by(file.path)
         for when, names in (
-            (When.AT_ONCE, report.imports),
-            (When.DELAYED, report.delay_imports),
-            (When.OPENED, opened),
+            (LoadTime.AT_ONCE, report.imports),
+            (LoadTime.DELAYED, report.delay_imports),
+            (LoadTime.OPENED, opened),
         ):
             for name in names:
                 where, provider = self._find(file, report, name)
                 yield DllUse(file, name, when, where, provider, kind_of_dll(name))
 
-    def _find(self, user: InstalledFile, report: PeReport, name: str) -> tuple[Where, InstalledFile | None]:
+    def _find(self, user: InstalledFile, report: PeReport, name: str) -> tuple[DllPlace, InstalledFile | None]:
         named = self._windows.named(name)
         fitting = [one for one in named if one.windows and one.windows.machine == report.machine]
         kind = kind_of_dll(name)
         if own := next((one for one in fitting if one.folder == user.folder), None):
-            return Where.OWN, own
+            return DllPlace.OWN, own
         if kind in {DllKind.SYSTEM, DllKind.PYTHON} or self._is_allowed(name):
-            return Where.SYSTEM, None
+            return DllPlace.SYSTEM, None
         if report.is_dll and (added := next((one for one in fitting if self._is_added(one, user)), None)):
-            return Where.ADDED, added
+            return DllPlace.ADDED, added
         if kind in {DllKind.VISUAL_CPP, DllKind.DEBUG}:
-            return Where.SYSTEM, None
+            return DllPlace.SYSTEM, None
         if not fitting and (excused := self._excuse(name)):
             return excused, None
         # The loader comes to System32 last.
-        missing = Where.OUT_OF_REACH if fitting else Where.NOWHERE
-        return Where.DRIVER if kind is DllKind.DRIVER else missing, next(iter(fitting or named), None)
+        missing = DllPlace.OUT_OF_REACH if fitting else DllPlace.NOWHERE
+        return DllPlace.DRIVER if kind is DllKind.DRIVER else missing, next(iter(fitting or named), None)
 
-    def _excuse(self, name: str) -> Where | None:
+    def _excuse(self, name: str) -> DllPlace | None:
         """Return why a DLL that no file can be read as is not missing; none if it is."""
         if self._windows.is_damaged(name):
-            return Where.DAMAGED
-        return Where.ASSUMED if self._assumed(name) else None
+            return DllPlace.DAMAGED
+        return DllPlace.ASSUMED if self._assumed(name) else None
 
     def _is_allowed(self, name: str) -> bool:
         """Return whether the settings say that every target system has a DLL."""

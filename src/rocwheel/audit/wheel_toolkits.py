@@ -34,7 +34,7 @@ ToolkitOption = Literal["auto", "sdk", "system"]
 """What users ask for; ``auto`` is judged by the libraries that the wheel needs."""
 
 
-class Opens(enum.Enum):
+class OpenedNames(enum.Enum):
     """What is known about the libraries that a file opens by name."""
 
     NOTHING = "nothing"
@@ -65,15 +65,15 @@ class Toolkit(msgspec.Struct, frozen=True):
         """Whether the SDK's packages, which the wheel will require, have what the SDK's layout says."""
         return self.is_sdk and not self.keeps
 
-    def gives_up(self, folder: str, opens: Opens) -> bool:
+    def gives_up(self, folder: str, opens: OpenedNames) -> bool:
         """Return whether a file that finds all that it needs gives up a folder that may have what it opens by name.
 
         The folder is absolute or relative to site-packages. The SDK's packages stand in for the folders of ROCm where
         the file's strings name what it opens, and for those of every toolkit where a user said so.
         """
-        if not self.trusts_layout or opens is Opens.FOUND:
+        if not self.trusts_layout or opens is OpenedNames.FOUND:
             return self.trusts_layout
-        is_rocms = is_rocm_folder(folder) and (opens is Opens.NAMED or self.is_told)
+        is_rocms = is_rocm_folder(folder) and (opens is OpenedNames.NAMED or self.is_told)
         return is_rocms or (self.is_told and is_toolkit_folder(folder))
 
     @property

@@ -23,7 +23,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.audit.subject import Process, Subject
-from rocwheel.audit.wheel_toolkits import Opens, Toolkit
+from rocwheel.audit.wheel_toolkits import OpenedNames, Toolkit
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.environment.dist_info import path_in_package
 from rocwheel.environment.known_libraries import is_toolkit_folder
@@ -336,7 +336,7 @@ class GivenUp(msgspec.Struct, frozen=True):
 
     toolkits: Mapping[str, Toolkit] = {}
     """By the wheels' sources."""
-    opens: Mapping[str, Opens] = {}
+    opens: Mapping[str, OpenedNames] = {}
     """By the files' sources; of all others, nothing is known."""
     tag_is_told: bool = False
     """Whether a user chose the kind of all run paths: then RPATHs may go that libraries not at hand would inherit."""
@@ -345,7 +345,7 @@ class GivenUp(msgspec.Struct, frozen=True):
         """Return whether the file ``opener``, which one of a wheel loads, gives up an absolute folder."""
         toolkit = self.toolkits.get(wheel)
         inside = folder.removeprefix(f"{SITE}/")
-        return toolkit is not None and toolkit.gives_up(inside, self.opens.get(opener, Opens.ANYTHING))
+        return toolkit is not None and toolkit.gives_up(inside, self.opens.get(opener, OpenedNames.ANYTHING))
 
 
 _NOTHING = GivenUp()

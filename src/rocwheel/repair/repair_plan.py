@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.audit.wheel_toolkits import Opens, choose_toolkit
+from rocwheel.audit.wheel_toolkits import OpenedNames, choose_toolkit
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, find_below
 from rocwheel.core.progress import SILENT, Progress
@@ -294,9 +294,9 @@ def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:
     return [
         file.path
         for file in wheel.loadable
-        if wheel.safe.opens.get(file.source) is Opens.ANYTHING
+        if wheel.safe.opens.get(file.source) is OpenedNames.ANYTHING
         for folders in (_searched(file, edited.get(file.member, file.run_path or "")),)
-        if any(toolkit.gives_up(folder, Opens.NAMED) for folder in folders)
+        if any(toolkit.gives_up(folder, OpenedNames.NAMED) for folder in folders)
     ]
 
 

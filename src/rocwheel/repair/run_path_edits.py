@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rocwheel.audit.subject import Subject
-from rocwheel.audit.wheel_toolkits import Opens, sdk_library_folders
+from rocwheel.audit.wheel_toolkits import OpenedNames, sdk_library_folders
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.core.messages import count
 from rocwheel.environment.known_libraries import allowed_libraries, is_glibc_library
@@ -71,16 +71,16 @@ def opened_names(file: InstalledFile) -> frozenset[str]:
 
 def what_it_opens(
     file: InstalledFile, declared: Sequence[str], places: LibraryPlaces, system: SystemLibraries
-) -> Opens:
+) -> OpenedNames:
     """Return what is known about the libraries that a file opens by name; ``declared`` are those that a user names."""
     if file.elf is None or not file.elf.imports_dlopen:
-        return Opens.NOTHING
+        return OpenedNames.NOTHING
     names = opened_names(file)
     told = {*declared, *names} - {_ANY_NAME}
     if not told:
-        return Opens.ANYTHING
+        return OpenedNames.ANYTHING
     nowhere = [name for name in told if name not in places.providers and system.find(name, file.elf.machine) is None]
-    return Opens.NAMED if nowhere or _ANY_NAME in names else Opens.FOUND
+    return OpenedNames.NAMED if nowhere or _ANY_NAME in names else OpenedNames.FOUND
 
 
 def entries_to_keep(
@@ -89,7 +89,7 @@ def entries_to_keep(
     *,
     is_complete: bool,
     toolkit: Toolkit,
-    opens: Opens = Opens.ANYTHING,
+    opens: OpenedNames = OpenedNames.ANYTHING,
 ) -> KeptEntries:
     """Return what stays of a file's run path; for the rule see the module.
 
@@ -106,18 +106,18 @@ def entries_to_keep(
         if not is_complete or _stays(entry, place, places, toolkit, opens)
     }
     inside = frozenset(place for place in stay.values() if place is not None and not place.startswith(".."))
-    is_all = is_complete and opens is Opens.FOUND
+    is_all = is_complete and opens is OpenedNames.FOUND
     return KeptEntries(inside, frozenset(entry for entry, place in stay.items() if place not in inside), is_all)
 
 
-def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolkit, opens: Opens) -> bool:
+def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolkit, opens: OpenedNames) -> bool:
     """Return whether an entry of a file that finds all that it needs stays for what the file opens by name.
 
     The SDK's own folders are chosen for the libraries that the file is known to open, all others at hand stay.
     """
     if place is None or place not in places.folders:
         return not toolkit.gives_up(entry if place is None else place, opens)
-    return opens is not Opens.FOUND or not place.startswith(_SDK_TOPS)
+    return opens is not OpenedNames.FOUND or not place.startswith(_SDK_TOPS)
 
 
 def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple[str, str]]) -> str:
@@ -149,7 +149,7 @@ def _is_elsewhere(place: str | None, known: set[str]) -> bool:
 class OpenedByFile(NamedTuple):
     """What is known about the libraries that a file opens by name."""
 
-    opens: Opens
+    opens: OpenedNames
     names: tuple[str, ...]
     """Those that packages have, and that the file may have found in folders which it gives up."""
 
@@ -238,10 +238,10 @@ class _Choice:
         kept = entries_to_keep(file, places, is_complete=is_complete, toolkit=self._toolkit, opens=opens)
         return self._edit(file, tag, kept)
 
-    def opens(self, file: InstalledFile) -> Opens:
+    def opens(self, file: InstalledFile) -> OpenedNames:
         """Return what is known about the libraries that a file opens by name, where that decides about its run path."""
         if not self._toolkit.trusts_layout:
-            return Opens.NOTHING if file.elf is None or not file.elf.imports_dlopen else Opens.ANYTHING
+            return OpenedNames.NOTHING if file.elf is None or not file.elf.imports_dlopen else OpenedNames.ANYTHING
         return what_it_opens(file, self._declared(file), self._places(file, with_assumed=True), self._system)
 
     def stood_in_for(self, file: InstalledFile) -> tuple[str, ...]:
@@ -323,7 +323,7 @@ class SafeEdits(msgspec.Struct, frozen=True):
     fallbacks: dict[str, str]
     """Why files get a fallback edit, and not the one that was chosen for them."""
     repaired: RepairedTree
-    opens: Mapping[str, Opens]
+    opens: Mapping[str, OpenedNames]
     """What is known about the libraries that files open by name, by the files' source."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.audit import check
-from rocwheel.audit.dll_uses import Where
+from rocwheel.audit.dll_uses import DllPlace
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.code_objects import TargetId, parse_target_id
@@ -239,12 +239,12 @@ def _windows_loadings(subject: Subject) -> Iterator[Loading]:
 
 
 def _load(subject: Subject, use: DllUse) -> Load:
-    if use.provider is not None and use.where in (Where.OWN, Where.ADDED):
+    if use.provider is not None and use.where in (DllPlace.OWN, DllPlace.ADDED):
         owner = subject.tree.owners.get(use.provider.distribution)
         return Load(use.name, _shown(use.provider), owner.name if owner else "")
-    if use.where is Where.ASSUMED and (sdk := find_sdk_dll(use.name)):
+    if use.where is DllPlace.ASSUMED and (sdk := find_sdk_dll(use.name)):
         return Load(use.name, f"{sdk.folder}/{use.name}", sdk.distribution)
-    return Load(use.name, is_missing=use.where in (Where.NOWHERE, Where.OUT_OF_REACH))
+    return Load(use.name, is_missing=use.where in (DllPlace.NOWHERE, DllPlace.OUT_OF_REACH))
 
 
 def _loads(subject: Subject, process: Process) -> Iterable[Load]:

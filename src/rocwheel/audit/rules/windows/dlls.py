@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.sdk_names import is_sdk_package
-from rocwheel.audit.dll_uses import DllUse, When, Where
+from rocwheel.audit.dll_uses import DllPlace, DllUse, LoadTime
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import where_else
 from rocwheel.binary.pe.header import machine_name
@@ -23,22 +23,22 @@ _OF_MINGW = re.compile(r"lib(gcc_s_\w+|stdc\+\+|winpthread|gomp|quadmath)-\d+\.d
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
-        if use.where is not Where.NOWHERE:
+        if use.where is not DllPlace.NOWHERE:
             continue
         elsewhere = None if use.provider or _OF_MINGW.fullmatch(use.name) else where_else(subject, use.user)
         if elsewhere:
             found, remedy = f"{_needs(use)}, {elsewhere.words}", elsewhere.remedy
         else:
             found, remedy = f"{_needs(use)}, but {_absence(use)}", _STATIC if _OF_MINGW.fullmatch(use.name) else ""
-        severity = Severity.WARNING if elsewhere or use.when is When.DELAYED else None
+        severity = Severity.WARNING if elsewhere or use.when is LoadTime.DELAYED else None
         yield Evidence(use.user.source, found, remedy, (use.name.lower(),), severity)
 
 
 def _needs(use: DllUse) -> str:
     words = {
-        When.AT_ONCE: "needs {}",
-        When.DELAYED: "calls {} later (it is delay-loaded)",
-        When.OPENED: "opens {} by name",
+        LoadTime.AT_ONCE: "needs {}",
+        LoadTime.DELAYED: "calls {} later (it is delay-loaded)",
+        LoadTime.OPENED: "opens {} by name",
     }
     return words[use.when].format(use.name)
 
@@ -57,7 +57,7 @@ def _place(folder: str) -> str:
 
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
-        if use.where is Where.OUT_OF_REACH and use.provider is not None:
+        if use.where is DllPlace.OUT_OF_REACH and use.provider is not None:
             yield _out_of_reach(subject, use, use.provider.folder)
 
 
@@ -71,7 +71,7 @@ def _out_of_reach(subject: Subject, use: DllUse, folder: str) -> Evidence:
     provider = subject.tree.owners.get(use.provider.distribution) if use.provider else None
     remedy = _INITIALIZE if provider and is_sdk_package(provider.name) and not is_arranged else ""
     # What other packages add to the search when they are imported, no file says.
-    severity = None if is_arranged and use.when is not When.DELAYED else Severity.WARNING
+    severity = None if is_arranged and use.when is not LoadTime.DELAYED else Severity.WARNING
     return Evidence(use.user.source, found, remedy, (use.name.lower(),), severity)
 
 
@@ -80,21 +80,26 @@ def _functions(subject: Subject) -> Iterator[Evidence]:
     exported: dict[str, frozenset[str]] = {}
     for use in subject.dll_uses:
         report = use.provider.windows if use.provider else None
-        if use.where not in {Where.OWN, Where.ADDED} or use.provider is None or report is None or report.pe is None:
+        if (
+            use.where not in {DllPlace.OWN, DllPlace.ADDED}
+            or use.provider is None
+            or report is None
+            or report.pe is None
+        ):
             continue
         if use.provider.path not in exported:
             exported[use.provider.path] = frozenset(report.pe.exports.names if report.pe.exports else ())
         missing = [name for name in _imported(use) if name not in exported[use.provider.path]]
         if missing:
             found = f"{_needs(use)} for {first_of(missing)}, which {use.provider.path} doesn't export"
-            severity = Severity.WARNING if use.when is When.DELAYED else None
+            severity = Severity.WARNING if use.when is LoadTime.DELAYED else None
             yield Evidence(use.user.source, found, facts=(use.name.lower(), *missing), severity=severity)
 
 
 def _imported(use: DllUse) -> list[str]:
     """Return the functions that a file takes from a DLL by name; those by number can't be compared."""
     pe = use.user.windows.pe if use.user.windows else None
-    tables = {When.AT_ONCE: pe.imports, When.DELAYED: pe.delay_imports}.get(use.when, ()) if pe else ()
+    tables = {LoadTime.AT_ONCE: pe.imports, LoadTime.DELAYED: pe.delay_imports}.get(use.when, ()) if pe else ()
     names = (name for dll in tables if dll.name.lower() == use.name.lower() for name in dll.functions)
     return [name for name in dict.fromkeys(names) if not name.startswith("#")]
 
@@ -114,7 +119,7 @@ def _undeclared(subject: Subject) -> Iterator[Evidence]:
 
 def _provider(subject: Subject, use: DllUse) -> str:
     """Return the package that a DLL comes from, or the SDK's package that is taken to bring it; empty for none."""
-    if use.where is Where.ASSUMED and use.kind is not DllKind.DRIVER:
+    if use.where is DllPlace.ASSUMED and use.kind is not DllKind.DRIVER:
         assumed = find_sdk_dll(use.name)
         return assumed.distribution if assumed else ""
     other = subject.tree.owners.get(use.provider.distribution) if use.provider else None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.sdk_names import is_sdk_package
-from rocwheel.audit.dll_uses import DllUse, Where
+from rocwheel.audit.dll_uses import DllPlace, DllUse
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.core.messages import first_of
 from rocwheel.environment.known_libraries import (
@@ -27,7 +27,7 @@ def _redistributable(subject: Subject) -> Iterator[Evidence]:
     """Find packages that need more of Visual C++ than Python brings: one finding for each package."""
     wanted: dict[str, dict[str, DllUse]] = defaultdict(dict)
     for use in subject.dll_uses:
-        if use.where is Where.SYSTEM and use.kind is DllKind.VISUAL_CPP and not _has_python(use):
+        if use.where is DllPlace.SYSTEM and use.kind is DllKind.VISUAL_CPP and not _has_python(use):
             wanted[use.user.distribution].setdefault(use.name.lower(), use)
     for source, uses in wanted.items():
         names, first = sorted(uses), next(iter(uses.values()))
@@ -43,14 +43,14 @@ def _has_python(use: DllUse) -> bool:
 
 def _debug(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
-        if use.where is Where.SYSTEM and use.kind is DllKind.DEBUG:
+        if use.where is DllPlace.SYSTEM and use.kind is DllKind.DEBUG:
             found = f"needs {use.name}, which only machines with Visual Studio have"
             yield Evidence(use.user.source, found, facts=(use.name.lower(),))
 
 
 def _from_driver(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
-        if use.where is not Where.DRIVER or (use.provider is None and comes_with_any_driver(use.name)):
+        if use.where is not DllPlace.DRIVER or (use.provider is None and comes_with_any_driver(use.name)):
             continue
         if use.provider is None:
             found = f"needs {use.name}, which no package has: only AMD's driver brings it, in whichever version"

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.dll_uses import When, Where
+from rocwheel.audit.dll_uses import DllPlace, LoadTime
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.core.messages import first_of
 from rocwheel.core.names import fold_case
@@ -68,8 +68,8 @@ def _circles(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
         if (
             use.provider is not None
-            and use.when is When.AT_ONCE
-            and use.where in {Where.OWN, Where.ADDED, Where.OUT_OF_REACH}
+            and use.when is LoadTime.AT_ONCE
+            and use.where in {DllPlace.OWN, DllPlace.ADDED, DllPlace.OUT_OF_REACH}
         ):
             edges[use.user.path].append(use.provider.path)
             files[use.user.path] = use.user
