@@ -74,12 +74,6 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import Data
 
 
-def begin_large(progress: Progress, label: str, total: int) -> Progress:
-    """Begin a step of ``total`` bytes to read, and return where to report it; one that is over soon is not shown."""
-    progress.begin(label, total)
-    return progress
-
-
 def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
     """Return the file with what its first `HEAD_SIZE` bytes tell: what stops the loader, or what kind of file it is."""
     problem = "is empty; expected a shared library" if is_empty_library(file.path, head) else file.problem

@@ -22,7 +22,7 @@ from rocwheel.core.workers import map_sized, open_workers, raise_all, serialized
 from rocwheel.device.device_facts import Look, read_device_facts
 from rocwheel.diff.sides import Item, Package, open_side
 from rocwheel.environment.dist_info import path_in_package
-from rocwheel.environment.read_tree import begin_large, find_site_packages, is_artifact_folder
+from rocwheel.environment.read_tree import find_site_packages, is_artifact_folder
 from rocwheel.report.savings import divide
 from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Part, Totals
 from rocwheel.targets.kernel_files import is_kernel_file, targets_in_path
@@ -317,8 +317,8 @@ def _without(holding: Holding, left_out: Path) -> Holding:
 
 def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -> Iterator[FileParts]:
     items = [held.item for holding in holdings for held in holding.files]
-    step = begin_large(progress, "reading files", sum(item.size for item in items))
-    advance = serialized(step.advance)
+    progress.begin("reading files", sum(item.size for item in items))
+    advance = serialized(progress.advance)
 
     def read(item: Item) -> FileParts:
         try:

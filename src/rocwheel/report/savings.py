@@ -21,7 +21,6 @@ from rocwheel.binary.kpack.write import KernelMeter
 from rocwheel.core.compression import DEVICE_CODE_LEVEL, WHEEL_LEVEL
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.workers import open_workers
-from rocwheel.environment.read_tree import begin_large
 from rocwheel.report.values import HOST, Action, Saving, Savings
 from rocwheel.targets.compatibility import Fit, fit
 from rocwheel.wheels.zip_reader import open_content
@@ -161,13 +160,13 @@ def measure_files(
 ) -> dict[int, MeasuredCode]:
     """Return what was measured of the files with bundles, by their place; ``items`` are the files as they are held."""
     chosen = [place for place, file in enumerate(files) if file.parts]
-    step = begin_large(progress, "measuring what could be saved", sum(items[place].size for place in chosen))
+    progress.begin("measuring what could be saved", sum(items[place].size for place in chosen))
     found = {}
     with open_workers() as executor:
         for place in chosen:
             if (code := measure_code(items[place], executor, estimate=estimate, unpack=unpack)) is not None:
                 found[place] = code
-            step.advance(items[place].size)
+            progress.advance(items[place].size)
     progress.end()
     return found
 

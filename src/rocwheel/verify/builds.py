@@ -13,7 +13,6 @@ from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.scratch import is_scratch
 from rocwheel.core.workers import raise_all, serialized
 from rocwheel.core.writing import atomic_file
-from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.folder_notes import NOTES
 from rocwheel.index.pages import FRONT_PAGE, PAGES
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
@@ -52,8 +51,8 @@ def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified
     """
     manifest = read_manifest(path)
     size = sum(output.size for output in manifest.outputs)
-    step = begin_large(progress, f"verifying {path.name}", size)
-    check = partial(_output_fault, path.parent, advance=serialized(step.advance))
+    progress.begin(f"verifying {path.name}", size)
+    check = partial(_output_fault, path.parent, advance=serialized(progress.advance))
     faults = [fault for fault in executor.map(check, manifest.outputs) if fault]
     faults += _sums_faults(path.parent, manifest)
     faults += _extra_files(path.parent, manifest)

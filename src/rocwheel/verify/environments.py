@@ -14,7 +14,7 @@ from rocwheel.core.decoding import decode_json
 from rocwheel.core.hashing import hash_rest
 from rocwheel.core.reading import open_unchanged, read_regular
 from rocwheel.core.workers import serialized
-from rocwheel.environment.read_tree import begin_large, find_prefix
+from rocwheel.environment.read_tree import find_prefix
 from rocwheel.verify.files import Fault, Verified, reading_faults, row_fault, size_of
 from rocwheel.wheels.record import RecordEntry, parse_record
 
@@ -134,8 +134,8 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
     rows |= {link: rows[source] for link, source in added.linked.items() if not _is_same(link, source)}
     faults += [Fault("extra", str(path), "is in no RECORD", "files of packages alone") for path in added.extra]
     unchecked += added.unchecked
-    step = begin_large(progress, f"verifying {path}", sum(map(size_of, rows)))
-    check = partial(_compare, advance=serialized(step.advance))
+    progress.begin(f"verifying {path}", sum(map(size_of, rows)))
+    check = partial(_compare, advance=serialized(progress.advance))
     compared = list(executor.map(check, rows, (tuple(entries.values()) for entries in rows.values())))
     progress.end()
     faults += [fault for one in compared for fault in one.faults]

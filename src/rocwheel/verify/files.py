@@ -19,7 +19,6 @@ from rocwheel.core.messages import count
 from rocwheel.core.reading import open_unchanged, read_small
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.workers import serialized
-from rocwheel.environment.read_tree import begin_large
 from rocwheel.wheels.file_names import check_identity, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.record import find_record_gaps, parse_record, unhashed_paths
@@ -162,8 +161,8 @@ def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified
         faults += _text_faults(f"{path}!{info}/RECORD", rows)
         rows = tuple(_as_member(row, members) for row in rows)
         faults += _gap_faults(path, rows, members, info)
-        step = begin_large(progress, f"verifying {path.name}", sum(member.size for member in members.values()))
-        check = partial(_member_faults, advance=serialized(step.advance))
+        progress.begin(f"verifying {path.name}", sum(member.size for member in members.values()))
+        check = partial(_member_faults, advance=serialized(progress.advance))
         for found in executor.map(check, _pairs(rows, members, info)):
             faults += found
     progress.end()
@@ -297,8 +296,8 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
     outside = [name for name in listed if name.startswith(("/", "../")) or name == ".." or "\0" in name]
     promises = [Promise(path.parent / name, sha256) for name, sha256 in listed.items() if name not in outside]
     sizes = [size_of(promise.path) for promise in promises]
-    step = begin_large(progress, f"verifying {path.name}", sum(sizes))
-    check = partial(find_fault, advance=serialized(step.advance))
+    progress.begin(f"verifying {path.name}", sum(sizes))
+    check = partial(find_fault, advance=serialized(progress.advance))
     faults = [fault for fault in executor.map(check, promises) if fault]
     progress.end()
     faults += [Fault("unlisted", str(path), f"names {name}", "files below its folder") for name in outside]

@@ -14,7 +14,6 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import serialized
-from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.pages import RawPage
 from rocwheel.index.source import local_pages, read_local_page
 from rocwheel.index.trust import UnreadablePageError, check_file, check_variants_list, trusted_projects
@@ -174,8 +173,8 @@ def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verifi
         collected.add([folder / project / page.name for page in pages], faults)
     found = list(collected.listed.values())
     size = sum(_size_of(one.promise) for one in found)
-    step = begin_large(progress, f"verifying {folder}", size)
-    checked = check_files(found, executor, serialized(step.advance))
+    progress.begin(f"verifying {folder}", size)
+    checked = check_files(found, executor, serialized(progress.advance))
     progress.end()
     told = checked.blamed
     untold = [one for one in collected.disagreements if not (one.is_listed and (one.page.parent, one.filename) in told)]

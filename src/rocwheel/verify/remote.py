@@ -13,7 +13,6 @@ import msgspec
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import serialized
-from rocwheel.environment.read_tree import begin_large
 from rocwheel.index.source import IndexSource, read_text, stream_file
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
@@ -132,8 +131,8 @@ def _metadata(file: ListedFile) -> _Stream:
 
 
 def _check(streams: Sequence[_Stream], executor: Executor, progress: Progress, label: str) -> list[Fault]:
-    step = begin_large(progress, label, sum(stream.size or 0 for stream in streams))
-    check = partial(_fault, advance=serialized(step.advance))
+    progress.begin(label, sum(stream.size or 0 for stream in streams))
+    check = partial(_fault, advance=serialized(progress.advance))
     faults = [fault for fault in executor.map(check, streams) if fault]
     progress.end()
     return faults
