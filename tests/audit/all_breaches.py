@@ -8,20 +8,18 @@ from tests.audit.rules import (
     test_hardening,
     test_layout,
     test_metadata,
-    test_missing_libraries,
+    test_needed_libraries,
     test_providers,
     test_run_paths,
     test_symbols,
     test_tags,
-    test_unreachable_libraries,
 )
-from tests.audit.rules.windows import test_archives, test_dlls, test_images, test_names, test_runtimes, test_sets
+from tests.audit.rules.windows import test_archives, test_dlls, test_images, test_names, test_sets
 
 __all__ = ["ALL_BREACHES"]
 
 ALL_BREACHES = {
-    **test_missing_libraries.BREACHES,
-    **test_unreachable_libraries.BREACHES,
+    **test_needed_libraries.BREACHES,
     **test_providers.BREACHES,
     **test_symbols.BREACHES,
     **test_run_paths.BREACHES,
@@ -32,7 +30,6 @@ ALL_BREACHES = {
     **test_device_code.BREACHES,
     **test_metadata.BREACHES,
     **test_dlls.BREACHES,
-    **test_runtimes.BREACHES,
     **test_sets.BREACHES,
     **test_images.BREACHES,
     **test_archives.BREACHES,

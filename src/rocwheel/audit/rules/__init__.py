@@ -8,18 +8,16 @@ from rocwheel.audit.rules import (
     hardening,
     layout,
     metadata,
-    missing_libraries,
+    needed_libraries,
     providers,
     run_paths,
     symbols,
     tags,
-    unreachable_libraries,
     windows,
 )
 
 ALL_RULES = (
-    *missing_libraries.RULES,
-    *unreachable_libraries.RULES,
+    *needed_libraries.RULES,
     *providers.RULES,
     *symbols.RULES,
     *run_paths.RULES,

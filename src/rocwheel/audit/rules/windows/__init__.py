@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rocwheel.audit.rules.windows import archives, dlls, images, names, runtimes, sets
+from rocwheel.audit.rules.windows import archives, dlls, images, names, sets
 
-RULES = (*dlls.RULES, *runtimes.RULES, *sets.RULES, *images.RULES, *archives.RULES, *names.RULES)
+RULES = (*dlls.RULES, *sets.RULES, *images.RULES, *archives.RULES, *names.RULES)

@@ -1,19 +1,29 @@
-"""Libraries that are there, but where no run path of the file leads."""
+"""Tests of `rocwheel.audit.rules.needed_libraries`."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
+from rocwheel.audit.finding import Severity
+from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.binary.elf.symbols import SymbolReference
 from rocwheel.environment.tree import Tree
-from tests.support.breaches import TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
+from tests.support.breaches import CORE, TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
 from tests.support.trees import data, find, library, package, program, tree
 
-F = SymbolReference("f")
+SHIP = "Ship the library, require the package that provides it, or build against the SDK version that is required."
 OUT_OF_REACH = "but its run path doesn't lead there: only LD_LIBRARY_PATH or an earlier load would help"
+ABSENT = "but no package, SDK library or allowed system library provides it"
+
+F = SymbolReference("f")
 
 BREACHES = {
+    "unresolved-library": Breach(
+        with_core(library("demo/a.so", "libfoo.so.1")),
+        "demo/a.so",
+        "needs libfoo.so.1, but no package, SDK library or allowed system library provides it",
+    ),
     "unreachable-library": Breach(
         with_core(library("demo/a.so", "libamdhip64.so.7", runpath="$ORIGIN")),
         "demo/a.so",
@@ -41,6 +51,197 @@ BREACHES = {
 @pytest.mark.parametrize("rule", BREACHES)
 def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
+
+
+def test_what_a_context_package_does_not_find_is_reported_once_for_what_loads_it() -> None:
+    context = package("sdk", is_context=True)
+    sdk = library("_sdk/libx.so", "libnowhere.so", "liby.so")
+    users = [library(f"demo/{name}.so", "libx.so", runpath="$ORIGIN/../_sdk") for name in "ab"]
+    audited = tree((package(requires=("sdk",)), users), (context, [sdk, library("_sdk/deep/liby.so")]))
+    assert brief(find(audited)) == [
+        (
+            "unreachable-library",
+            "demo/a.so",
+            f"loads _sdk/libx.so, which needs liby.so, which is in _sdk/deep, {OUT_OF_REACH}",
+        ),
+        (
+            "unresolved-library",
+            "demo/a.so",
+            f"loads _sdk/libx.so, which needs libnowhere.so, {ABSENT}",
+        ),
+    ]
+
+
+def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
+    files = [
+        library(f"demo/{machine}.so", "libamdhip64.so.7", runpath=TO_CORE, machine=machine) for machine in (62, 183)
+    ]
+    assert find(one(*files, owner=USES_CORE), ignore=("wrong-machine",)) == []
+
+
+NEWER = (
+    "needs libamd_smi.so.99, of a newer ROCm than this table of the SDK's libraries (ROCm 7 and 10): "
+    "give its rocm-sdk-core with --with"
+)
+
+
+def test_a_library_of_a_newer_rocm_than_the_table_is_not_called_missing() -> None:
+    owner = package(requires=("rocm-sdk-core",))
+    (finding,) = find(one(library("demo/a.so", "libamd_smi.so.99", runpath=TO_CORE), owner=owner))
+    assert (finding.rule, finding.severity, finding.found) == ("unresolved-library", Severity.WARNING, NEWER)
+    assert finding.remedy == "With the wheel of rocm-sdk-core that has it, it is known whether the library is found."
+
+
+@pytest.mark.parametrize("soname", ["libamd_smi.so.25", "libnowhere.so.99"])
+def test_an_older_or_unknown_library_is_missing(soname: str) -> None:
+    owner = package(requires=("rocm-sdk-core",))
+    (finding,) = find(one(library("demo/a.so", soname, runpath=TO_CORE), owner=owner))
+    assert finding.severity is Severity.ERROR
+
+
+def test_a_newer_library_that_the_given_sdk_lacks_is_missing() -> None:
+    (finding,) = find(with_core(library("demo/a.so", "libamd_smi.so.99", runpath=TO_CORE)))
+    assert (finding.rule, finding.severity) == ("unresolved-library", Severity.ERROR)
+
+
+def test_libraries_of_rocm_10_are_in_the_sdk_as_those_of_rocm_7_are() -> None:
+    owner = package(requires=("rocm-sdk-core",))
+    audited = one(library("demo/a.so", "libamd_smi.so.27", "libamdhip64.so.7", runpath=TO_CORE), owner=owner)
+    assert find(audited) == []
+
+
+def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
+    owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
+    entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
+    audited = one(library("demo/a.so", "libamdhip64.so.7", "libMIOpen.so.1", runpath=entries), owner=owner)
+    assert find(audited) == []
+
+
+def test_a_package_of_the_sdk_that_is_given_has_what_it_has() -> None:
+    user = library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE)
+    assert find(one(user, owner=USES_CORE)) == []
+    assert [finding.rule for finding in find(tree((USES_CORE, [user]), (CORE, [])))] == ["unresolved-library"]
+
+
+def test_in_a_closed_set_an_sdk_that_is_not_given_is_not_there() -> None:
+    audited = one(library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE))
+    assert [finding.rule for finding in find(audited, closed=True, select=("unresolved-*",))] == ["unresolved-library"]
+    assert find(audited, select=("unresolved-*",)) == []
+
+
+def test_an_absolute_entry_is_named_where_it_may_help_on_the_builders_machine() -> None:
+    (_, finding) = sorted(find(one(library("demo/a.so", "libfoo.so.1", runpath="/opt/rocm/lib"))), key=lambda f: f.rule)
+    assert finding.found.endswith(" provides it (only a host that has it in /opt/rocm/lib finds it)")
+
+
+def test_another_version_that_the_sdk_has_is_named() -> None:
+    (finding,) = find(one(library("demo/a.so", "libamdhip64.so.6")))
+    assert finding.found.endswith(" provides it; the packages and the SDK have other versions: libamdhip64.so.7")
+
+
+@pytest.mark.parametrize(
+    "requires", [(), ("rocm-sdk-core", 'other; sys_platform == "win32"'), ("beside",)], ids=["none", "the SDK", "given"]
+)
+def test_a_library_that_nothing_has_is_an_error_once_all_requirements_are_known(requires: tuple[str, ...]) -> None:
+    user = library("demo/a.so", "libshiboken6.abi3.so.6.10")
+    audited = tree((package(requires=requires), [user]), (package("beside", is_context=True), []))
+    (finding,) = find(audited)
+    assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-library", Severity.ERROR, SHIP)
+    assert finding.found == (
+        "needs libshiboken6.abi3.so.6.10, but no package, SDK library or allowed system library provides it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("requires", "where", "remedy"),
+    [
+        (
+            ("zlib-x", "numpy==2.0"),
+            "numpy, zlib-x, which demo requires and which were not given",
+            "Give them with --with, or use --with-requirements: numpy, zlib-x.",
+        ),
+        (
+            ("numpy",),
+            "numpy, which demo requires and which was not given",
+            "Give it with --with, or use --with-requirements.",
+        ),
+    ],
+    ids=["two", "one"],
+)
+def test_a_library_may_be_in_a_requirement_that_is_not_given(
+    requires: tuple[str, ...], where: str, remedy: str
+) -> None:
+    owner = package(requires=requires)
+    (finding,) = find(one(library("demo/a.so", "libodd.so.1"), owner=owner))
+    assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-library", Severity.WARNING, remedy)
+    assert finding.found == f"needs libodd.so.1, which no given package has; it may be in {where}"
+    opener = one(library("demo/a.so"), owner=owner)
+    (finding,) = find(opener, dlopen={"*": ("libodd.so.1",)})
+    assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-dlopen", Severity.WARNING, remedy)
+    assert finding.found == f"opens libodd.so.1 at run time, which no given package has; it may be in {where}"
+
+
+def test_in_a_closed_set_of_packages_no_requirement_may_have_what_is_missing() -> None:
+    audited = one(library("demo/a.so", "libodd.so.1"), owner=package(requires=("numpy",)))
+    (finding,) = find(audited, closed=True, select=("unresolved-library",))
+    assert finding.severity is Severity.ERROR
+
+
+def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
+    files = (library("demo/a.so", "libb.so", runpath="$ORIGIN"), library("demo/glibc-hwcaps/x86-64-v3/libb.so"))
+    (finding,) = find(one(*files))
+    assert (finding.rule, finding.found) == (
+        "unresolved-library",
+        "needs libb.so, but only newer processors find it, in demo/glibc-hwcaps/x86-64-v3",
+    )
+    assert find(one(*files), cpu_level="x86-64-v3") == []
+
+
+@pytest.mark.parametrize("name", ["/home/me/build/libb.so", "build/libb.so", "./libb.so"])
+def test_a_needed_path_is_found_on_the_builders_machine_alone(name: str) -> None:
+    (finding,) = find(one(library("demo/a.so", name, runpath="$ORIGIN"), library("demo/libb.so")))
+    assert finding.found.startswith(f"needs {name}, but no package, SDK library or allowed system")
+
+
+def test_code_objects_and_object_files_are_not_loaded() -> None:
+    audited = one(library("demo/k.co", "libnothing.so", machine=224, kind=ElfKind.CODE_OBJECT, soname=None))
+    assert find(audited) == []
+
+
+@pytest.mark.parametrize(
+    ("soname", "words"),
+    [
+        ("libcuda.so.1", "NVIDIA's driver"),
+        ("libnvidia-ml.so.1", "NVIDIA's driver"),
+        ("libOpenCL.so.1", "the system's OpenCL loader or a driver"),
+        ("libze_loader.so.1", "Intel's driver"),
+        ("libvulkan.so.1", "the system's Vulkan loader"),
+    ],
+)
+@pytest.mark.parametrize("requires", [("torch",), ()])
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_library_of_a_driver_is_neither_missing_nor_of_torch_nor_of_rocm(
+    soname: str, words: str, requires: tuple[str, ...], *, closed: bool
+) -> None:
+    audited = one(library("demo/a.so", soname), owner=package(requires=requires))
+    (finding,) = find(audited, closed=closed, ignore=("requirement-*",))
+    assert (finding.rule, finding.severity) == ("unresolved-library", Severity.NOTE)
+    assert finding.found == f"needs {soname}, which comes with {words}"
+
+
+def test_the_opencl_loader_in_rocms_packages_is_for_those_who_require_them() -> None:
+    rocm = (package("rocm-sdk-core"), [library("_rocm_sdk_core/lib/libOpenCL.so.1")])
+    other, own = library("demo/a.so", "libOpenCL.so.1"), library("demo/a.so", "libOpenCL.so.1", "libamdhip64.so.7")
+    assert [f.severity for f in find(tree((package(), [other]), rocm))] == [Severity.NOTE]
+    (finding,) = find(tree((USES_CORE, [other]), rocm))
+    assert (finding.rule, finding.severity) == ("unreachable-library", Severity.ERROR)
+    assert [f.rule for f in find(one(own, owner=USES_CORE))] == ["unreachable-library", "unreachable-library"]
+
+
+def test_a_library_of_a_driver_that_the_package_brings_has_to_be_found() -> None:
+    files = [library("demo/a.so", "libze_loader.so.1"), library("demo/libs/libze_loader.so.1")]
+    (finding,) = find(one(*files))
+    assert (finding.rule, finding.severity) == ("unreachable-library", Severity.ERROR)
 
 
 def test_a_package_that_finds_the_sdk_by_its_run_path_has_no_findings() -> None:

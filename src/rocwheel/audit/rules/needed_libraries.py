@@ -1,0 +1,248 @@
+"""Rules on libraries that a file needs or opens: that something has them, where its run path leads."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.sdk_names import is_family_variant, is_sdk_package
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.unresolved import (
+    absent_requirements,
+    absent_sibling,
+    find_unresolved,
+    folders_with,
+    host_hint,
+    is_left_to_driver,
+    where_else,
+)
+from rocwheel.core.messages import count, first_of
+from rocwheel.environment.known_libraries import driver_of_library
+from rocwheel.environment.loader import SITE
+from rocwheel.environment.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.audit.unresolved import AbsentRequirement, UnresolvedLibrary, WhereElse
+    from rocwheel.environment.loader import LoaderStop
+    from rocwheel.environment.tree import InstalledFile
+
+
+_UNRESOLVED = "unresolved-library"
+_UNREACHABLE = "unreachable-library"
+
+_NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
+"""The text of findings on a library that is nowhere."""
+
+_SHIP = "Ship the library, require the package that provides it, or build against the SDK version that is required."
+"""The remedy for a library that is nowhere."""
+
+_DRIVER = (
+    "Open it by name (dlopen) where the package is to load on machines without it; else say in its docs what it needs."
+)
+
+
+def _missing(subject: Subject) -> Iterator[Evidence]:
+    unresolved = [one for one in find_unresolved(subject, _UNRESOLVED) if not one.stop]
+    of_drivers = [one for one in unresolved if is_left_to_driver(subject, one)]
+    for one in of_drivers:
+        found = f"{one.words}, which comes with {driver_of_library(one.name)}"
+        yield Evidence(one.user.source, found, _DRIVER, one.facts, Severity.NOTE)
+    missing = [one for one in unresolved if one not in of_drivers and not folders_with(subject, one.name)]
+    absent = absent_requirements(subject, (one for one in missing if not _is_judged_alone(subject, one)))
+    yield from (_absent_requirement(subject, one) for one in absent)
+    grouped = {(one.file.path, one.name) for group in absent for one in group.libraries}
+    yield from _single(subject, (one for one in missing if (one.file.path, one.name) not in grouped))
+
+
+def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
+    """Return whether it is known why a library is missing: no other package would have it."""
+    if library.name in subject.tree.libraries:
+        return True
+    is_known = subject.other_versions(library.name) or find_sdk_library(library.name)
+    return bool(is_known) and not absent_sibling(subject, library)
+
+
+def _absent_requirement(subject: Subject, absent: AbsentRequirement) -> Evidence:
+    names = sorted({library.name for library in absent.libraries})
+    files = {library.file.path for library in absent.libraries}
+    packages, them = " or ".join(absent.packages), "it" if len(absent.packages) == 1 else "them"
+    which = f"{count(len(files), 'file needs', 'files need')} {count(len(names), 'library', 'libraries')}"
+    through = "" if absent.owner is absent.user else f"loads files of {absent.owner.name}, which "
+    found = f"{through}requires {packages}, not given, for which {which}: {first_of(names)}"
+    remedy = f"Give {them} with --with, or use --with-requirements."
+    # Not the libraries: which of them are missing changes with every version, and the finding stays the same.
+    facts = (absent.owner.name, *absent.packages)
+    return Evidence(absent.user.label, found, remedy, facts, None if subject.is_closed else Severity.WARNING)
+
+
+def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterator[Evidence]:
+    for library in libraries:
+        severity = None
+        if package := _absent_package(subject, library.name):
+            found = f"{library.words}, but its package {package} is absent"
+            remedy = f"Install {package}, or give it with --with."
+        elif package := _package_of_newer_rocm(subject, library.name):
+            releases = " and ".join(map(str, layout_releases()))
+            table = f"this table of the SDK's libraries (ROCm {releases})"
+            found = f"{library.words}, of a newer ROCm than {table}: give its {package} with --with"
+            remedy = f"With the wheel of {package} that has it, it is known whether the library is found."
+            severity = Severity.WARNING
+        elif elsewhere := _where_else(subject, library):
+            found, remedy, severity = f"{library.words}, {elsewhere.words}", elsewhere.remedy, Severity.WARNING
+        else:
+            found, remedy = _absence(subject, library), ""
+        yield Evidence(library.user.source, found + host_hint(library.file), remedy, library.facts, severity)
+
+
+def _absent_package(subject: Subject, name: str) -> str:
+    """Return the SDK package that has a library and is absent from a closed set of packages; empty if there is none."""
+    folder = find_sdk_library(name)
+    package = folder.distribution if folder else ""
+    given = (owner.name for owner in subject.tree.distributions)
+    return "" if any(name == package or is_family_variant(name, package) for name in given) else package
+
+
+def _package_of_newer_rocm(subject: Subject, name: str) -> str:
+    """Return the SDK package that has a library in a later version than the known layout; empty if that is at hand."""
+    older = (find_sdk_library(other) for other in other_versions(name)) if is_newer_than_layout(name) else ()
+    package = next((folder.distribution for folder in older if folder), "")
+    given = (owner.name for owner in subject.tree.distributions)
+    is_complete = subject.settings.closed or any(one == package or is_family_variant(one, package) for one in given)
+    return "" if is_complete else package
+
+
+def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
+    if folders := [file.folder for file in subject.tree.libraries.get(library.name, ())]:
+        return f"{library.words}, but only newer processors find it, in {', '.join(folders)}"
+    found = f"{library.words}, but {_NOT_PROVIDED}"
+    others = subject.other_versions(library.name)
+    return f"{found}; the packages and the SDK have other versions: {', '.join(others)}" if others else found
+
+
+def _where_else(subject: Subject, library: UnresolvedLibrary) -> WhereElse | None:
+    """Return where a library may be, unless it is at hand in a way that shows that no other package has it."""
+    is_there = library.name in subject.tree.libraries or subject.other_versions(library.name)
+    return None if is_there else where_else(subject, library.file)
+
+
+def _unreachable(subject: Subject) -> Iterator[Evidence]:
+    for library in find_unresolved(subject, _UNREACHABLE):
+        folders = folders_with(subject, library.name)
+        if not library.stop and is_left_to_driver(subject, library):
+            continue
+        if library.stop:
+            yield Evidence(library.user.source, _stop(library, library.stop), _CLEAR, library.facts)
+        elif folders and (library.file.path, library.name) not in subject.inherited | subject.loaded_before:
+            yield _out_of_reach(subject, library, folders)
+
+
+def _stop(library: UnresolvedLibrary, stop: LoaderStop) -> str:
+    place = posixpath.relpath(stop.path, SITE) if stop.path.startswith(SITE) else stop.path
+    return f"{library.words}, but the loader stops its search at {place}: {stop.reason}"
+
+
+def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[str]) -> Evidence:
+    places = ", ".join(folder or "the top folder" for folder in folders)
+    hint = host_hint(library.file) or ": only LD_LIBRARY_PATH or an earlier load would help"
+    found = f"{library.words}, which is in {places}, but its run path doesn't lead there{hint}"
+    whose = "its run path" if library.file is library.user else f"the run path of {library.file.name}"
+    tool = "have rocwheel build set it" if subject.tree.is_prefix else f"run {_repair(subject, library.file, folders)}"
+    owner = subject.tree.owners.get(library.file.distribution)
+    entry = (owner.layout if owner else subject.tree.layout).spell(folders[0], library.file.folder)
+    if entry is None:
+        found = f"{library.words}, which is in {places}, but {_NO_WAY}"
+        return Evidence(library.user.source, found, _MOVE, library.facts)
+    remedy = f"Add {entry} to {whose} when linking, or {tool}."
+    if package := _unrequired(subject, library, folders[0]):
+        remedy = f"Require {package}, and add {entry} to {whose} when linking. rocwheel repair does both."
+    return Evidence(library.user.source, found, remedy, library.facts)
+
+
+def _repair(subject: Subject, file: InstalledFile, folders: Collection[str]) -> str:
+    """Return the command of the repair that leads a file to one of the folders which have a library."""
+    owner = subject.tree.owners.get(file.distribution)
+    is_sdk_s = owner is not None and subject.sdk_folders.issuperset(folders)
+    return subject.toolkit_of(owner).repair_command if owner and is_sdk_s else "rocwheel repair"
+
+
+def _unrequired(subject: Subject, library: UnresolvedLibrary, folder: str) -> str:
+    """Return the package outside the SDK, neither at hand nor required, that is known to have a library in a folder."""
+    known = subject.assumed.get(f"{folder}/{library.name}")
+    return "" if known is None or is_sdk_package(known.distribution) else known.distribution
+
+
+def _inherited(subject: Subject) -> Iterator[Evidence]:
+    for process in subject.processes:
+        for search in process.missed:
+            pair = process.file.path, search.name
+            if pair in subject.inherited | subject.loaded_before:
+                how = "by the RPATH of a file that loads it"
+                if pair not in subject.inherited:
+                    how = "because each extension module that loads it has loaded that before"
+                found = f"finds {search.name} only {how}"
+                remedy = _link(_repair(subject, process.file, folders_with(subject, search.name)))
+                yield Evidence(process.file.source, found, remedy, (search.name,))
+
+
+def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
+    for process in subject.processes:
+        missing = {search.name for search in process.missed}
+        for name in subject.settings.opened_by(process.file.path):
+            if name in missing and (folders := folders_with(subject, name)):
+                found = f"opens {name} at run time, but its run path doesn't lead there"
+                yield Evidence(process.file.source, found, _link(_repair(subject, process.file, folders)), (name,))
+            elif name in missing and not driver_of_library(name):
+                yield _unprovided(subject, process.file, name)
+
+
+def _unprovided(subject: Subject, file: InstalledFile, name: str) -> Evidence:
+    if elsewhere := where_else(subject, file):
+        found = f"opens {name} at run time, {elsewhere.words}"
+        return Evidence(file.source, found, elsewhere.remedy, (name,), Severity.WARNING)
+    return Evidence(file.source, f"opens {name} at run time, but {_NOT_PROVIDED}", _SHIP, (name,))
+
+
+_NO_WAY = "no run path leads there from the folder of programs: the name of site-packages depends on the Python"
+_MOVE = "Install the program in the package, and start it by a script of Python, or build a wheel for each Python."
+_CLEAR = "Remove that file, or put the folder of the library first in the run path."
+
+
+def _link(repair: str) -> str:
+    return f"Link with a run path that leads there ('rocwheel runpath for' prints it), or run {repair}."
+
+
+_LINK = _link("rocwheel repair")
+
+RULES = (
+    Rule(
+        _UNRESOLVED,
+        Severity.ERROR,
+        "Every NEEDED library is in the packages, in the SDK, or one that every system has.",
+        _SHIP,
+        _missing,
+    ),
+    Rule(
+        _UNREACHABLE,
+        Severity.ERROR,
+        "The run path alone leads to every NEEDED library.",
+        _LINK,
+        _unreachable,
+    ),
+    Rule(
+        "inherited-run-path",
+        Severity.WARNING,
+        "A library finds what it needs by its own run path.",
+        _LINK,
+        _inherited,
+    ),
+    Rule(
+        "unresolved-dlopen",
+        Severity.ERROR,
+        "The run path leads to every library that the settings say is opened by name.",
+        _LINK,
+        _unresolved_dlopen,
+    ),
+)
