@@ -16,9 +16,10 @@ from packaging.utils import parse_wheel_filename
 
 from rocwheel.core.errors import WorkError
 from rocwheel.wheels.content import BytesContent
+from rocwheel.wheels.file_names import normalized_file_part
 from rocwheel.wheels.metadata import CoreMetadata, render_entry_point_groups, render_metadata, render_wheel_file
 from rocwheel.wheels.packing import Packer
-from rocwheel.wheels.writing import WheelName, WheelWriter, normalized_file_part
+from rocwheel.wheels.writing import WheelName, WheelWriter
 from rocwheel.wheels.zip_writer import ZipTime
 from tests.wheels.doubles import ZeroContent
 

@@ -24,7 +24,7 @@ from rocwheel.wheels.build_manifest import BUILT_FOLDER
 from rocwheel.wheels.file_names import is_wheel_file_name, split_wheel_file_name
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata, parse_entry_points
 from rocwheel.wheels.record import parse_record
-from rocwheel.wheels.tar import read_sdist
+from rocwheel.wheels.sdist import read_sdist
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_content, read_member
 

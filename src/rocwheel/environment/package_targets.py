@@ -36,7 +36,7 @@ from rocwheel.targets.target_set import GPU_FIELD, id_sort_key
 from rocwheel.wheels.binaries import installed_place
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.requirements import read_requirement
-from rocwheel.wheels.tar import read_sdist_file
+from rocwheel.wheels.sdist import read_sdist_file
 from rocwheel.wheels.zip_directory import find_metadata, read_directory
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
 

@@ -31,7 +31,7 @@ from rocwheel.wheels.requirements import (
     parse_requires_txt,
     read_specifier,
 )
-from rocwheel.wheels.tar import read_sdist_file
+from rocwheel.wheels.sdist import read_sdist_file
 from rocwheel.wheels.variants import load_draft, read_wheel_text, render_metadata
 from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, outside_reason, read_archive, read_directory
 from rocwheel.wheels.zip_reader import check_member, read_member

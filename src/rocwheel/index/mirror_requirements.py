@@ -36,7 +36,7 @@ from rocwheel.wheels.requirements import (
     read_build_requires,
     to_requires_dist,
 )
-from rocwheel.wheels.tar import read_sdist_file
+from rocwheel.wheels.sdist import read_sdist_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -59,16 +59,13 @@ if TYPE_CHECKING:
     from rocwheel.stores.store import LoadedFile, Store, StoredFile
 
 
-class Pages:
-    """The pages of one index; ``stored`` is what the store lists of it, and ``noted`` what was noted before that."""
+class Pages(PageReader):
+    """Reads and changes the pages of one index."""
 
     def __init__(
         self, store: Store, layout: Layout, stored: Mapping[str, StoredFile], noted: Mapping[str, Noted]
     ) -> None:
-        self._store = store
-        self._layout = layout
-        self._noted = noted
-        self._reader = PageReader(store, layout, stored, noted)
+        super().__init__(store, layout, stored, noted)
         self._seen: dict[str, ReadPages] = {}
         self.times = UploadTimes(sys.maxsize)
         """By the clock of the store, where it is known: dates of its future are wrong."""
@@ -79,17 +76,13 @@ class Pages:
 
     def read(self, project: str) -> Published:
         """Return what a project's page lists; raise `InputError` for a page that somebody else made or has broken."""
-        found = self._reader.find(project) or self._reader.load(project)
+        found = self.find(project) or self.load(project)
         self._keep(project, found)
         return found.published
 
     def read_again(self, project: str) -> Noted | None:
         """Return what there is to note of a project's pages at this moment."""
-        return self._reader.load(project).note(project)
-
-    def is_noted(self, project: str) -> bool:
-        """Return whether the pages are what was noted of them, so that they need not be read."""
-        return self._reader.is_noted(project)
+        return self.load(project).note(project)
 
     def stand(self, project: str, entries: Sequence[IndexEntry]) -> bool:
         """Return whether the pages that were read list these files already, and are the same in both forms."""
@@ -107,19 +100,19 @@ class Pages:
         """
         files = make_variants_files({project: entries}, ()).get(project, [])
         listed = [*entries, *(until_done(partial(self._add_variants, one)) for one in files)]
-        place = self._reader.place(project, "json")
+        place = self.place(project, "json")
         return self.change(project, lambda published: merge(place, published.correct(self.times), listed, bases))
 
     def change(self, project: str, make: Callable[[Published], Published]) -> bool:
         """Change what the page of a project lists, and return whether it has changed in either form."""
         first = First(self._seen.pop(project, None))
-        load = partial(self._reader.load, project)
+        load = partial(self.load, project)
         before, after = until_done(lambda: self._swap_json(project, make, first.take(load)))
         second = First(after)
         html, done = until_done(lambda: self._follow_html(project, second.take(load)))
         has_changed = {"json": after.json is not before.json, "html": done.html is not html}
         left = {"json": self._has_left_json(project, before), "html": self._has_left_html(project, before, html)}
-        self.edited += [self._reader.place(project, form) for form in left if has_changed[form] and not left[form]]
+        self.edited += [self.place(project, form) for form in left if has_changed[form] and not left[form]]
         self._keep(project, done)
         return any(has_changed.values())
 
@@ -160,7 +153,7 @@ class Pages:
         if read.json is NOTHING or (noted and noted.has_left(json)):
             return True
         try:
-            listed = parse_project(self._reader.place(project, "json"), project, json, b"")
+            listed = parse_project(self.place(project, "json"), project, json, b"")
         except InputError:
             return False
         return bool(listed.entries) and listed.render(project).json == json

@@ -22,7 +22,7 @@ from rocwheel.core.workers import serialized
 from rocwheel.wheels.file_names import check_identity, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.record import find_record_gaps, parse_record, unhashed_paths
-from rocwheel.wheels.tar import read_sdist_file, read_sdist_names
+from rocwheel.wheels.sdist import read_sdist_file, read_sdist_names
 from rocwheel.wheels.zip_directory import find_dist_info, outside_reason, read_archive
 from rocwheel.wheels.zip_reader import iter_member, read_member
 

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from packaging.metadata import RawMetadata
 
 
+def normalized_file_part(distribution: str) -> str:
+    """Return a distribution name as file names spell it: lower case, runs of ``-_.`` become one ``_``."""
+    return canonicalize_name(distribution).replace("-", "_")
+
+
 _LABEL_PARTS = 5
 """Those of a name without build number and label."""
 _PYTHON = re.compile(r"[a-z]+\d\w*(\.\w+)*", re.ASCII | re.IGNORECASE)

@@ -19,8 +19,8 @@ from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
 from rocwheel.wheels.file_names import without_label
+from rocwheel.wheels.sdist import read_sdist_file
 from rocwheel.wheels.tags import parse_platforms
-from rocwheel.wheels.tar import read_sdist_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

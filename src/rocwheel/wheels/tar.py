@@ -1,4 +1,4 @@
-"""Reads tars and sdists of strangers within bounds of memory and to their very end.
+"""Reads tars of strangers within bounds of memory and to their very end.
 
 The library mistakes a damaged header for the end of the tar, goes round in circles at a negative size, calls itself for
 every header that extends another, and reads names, records and maps of sparse files of any size into memory.
@@ -6,22 +6,14 @@ every header that extends another, and reads names, records and maps of sparse f
 
 from __future__ import annotations
 
-import gzip
-import os
-import posixpath
 import tarfile
-import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, cast
 
-from rocwheel.core.compression import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked
-from rocwheel.core.errors import InputError
-from rocwheel.core.messages import count, quoted
-from rocwheel.core.reading import open_regular
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 MAX_NAME = 4096
@@ -279,120 +271,3 @@ def tar_members(tar: BoundedTar) -> Iterator[tarfile.TarInfo]:
         if any(data):
             msg = "a block of zeros is between its members"
             raise tarfile.ReadError(msg)
-
-
-_LIMIT = 16 << 20
-_MOST_TOGETHER = 64 << 20
-_AGAIN = "Build or fetch it again."
-_ERRORS = (*TAR_ERRORS, gzip.BadGzipFile, zlib.error)
-
-
-def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | None:
-    """Return the content of the first file ``TOP/name`` of an sdist, whose one top folder is ``TOP``; none without it.
-
-    With ``to_end``, everything is read, its checksum compared, and a second such member refused. Raises `InputError`
-    for what is damaged or beyond bounds, and `OSError` when the file can't be read.
-    """
-    with _opened(path) as tar:
-        return _find(path, tar, name, to_end=to_end)
-
-
-def read_sdist_names(path: Path) -> tuple[str, ...]:
-    """Return the names of all files of an sdist, top folder included, in their order; everything is read to its end.
-
-    Raises as `read_sdist_file` does.
-    """
-    with _opened(path) as tar:
-        return tuple(info.name for info in tar_members(tar) if not info.isdir())
-
-
-def read_sdist(path: Path) -> dict[str, bytes]:
-    """Return all files of an sdist by their paths below its one top folder.
-
-    Raises `InputError` for one that is damaged, has anything but files and folders in one folder, or more than 64 MiB
-    of them; `OSError` when the file can't be read.
-    """
-    files: dict[str, bytes] = {}
-    size, tops = 0, set()
-    with _opened(path) as tar:
-        for info, _ in _placed(path, tar):
-            top, _, name = info.name.partition("/")
-            tops.add(top)
-            if info.isdir():
-                continue
-            size += info.size
-            if not (info.isfile() and name) or name in files or len(tops) > 1:
-                raise InputError(path, f"{info.name} has no place in it", expected="files in one folder, each once")
-            if size > _MOST_TOGETHER:
-                raise InputError(path, "its files are of more than 64 MiB", expected="the sdist of rocm")
-            content = tar.extractfile(info)
-            files[name] = content.read() if content else b""
-    return files
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BoundedTar]:
-    try:
-        with open_regular(path) as file, open_tar_stream(_unpacked(file)) as tar:
-            yield tar
-    except ExpansionError as e:
-        raise InputError(path, str(e), expected=BOUND, remedy=CAUTION) from e
-    except _ERRORS as e:
-        raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy=_AGAIN) from e
-
-
-def _find(path: Path, tar: BoundedTar, name: str, *, to_end: bool) -> bytes | None:
-    found: bytes | None = None
-    before: str | None = None
-    for info, place in _placed(path, tar):
-        top, _, rest = place.partition("/")
-        if rest != name:
-            continue
-        if before is not None:
-            raise _second(path, name, before, top)
-        before = top
-        found = _content(path, tar, info) if info.isfile() else None
-        if found is not None and not to_end:
-            break
-    return found
-
-
-def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:
-    """Yield members with their places; raise `InputError` for one that may be written to another place.
-
-    That is one behind a link, and one whose name climbs: ``a/l/../b`` is elsewhere where ``a/l`` is a link.
-    """
-    links = MemberLinks()
-    for info in tar_members(tar):
-        if ".." in info.name.split("/"):
-            found = f"has {quoted(info.name)}, which climbs with '..'"
-            raise InputError(path, found, expected="paths that lead down", remedy=_AGAIN)
-        place = posixpath.normpath(info.name.lstrip("/"))  # where installers unpack it
-        is_link = info.issym() or info.islnk()
-        link = links.above(place) or (place if not is_link and links.at(place) else None)
-        if link is not None:
-            found = f"has {quoted(place)}, which is written through the link {quoted(link)}"
-            raise InputError(path, found, expected="nothing behind a link", remedy=_AGAIN)
-        if is_link:
-            links.add(place)
-        yield info, place
-
-
-def _second(path: Path, name: str, before: str, top: str) -> InputError:
-    """Return the error for a second file of a name: whoever unpacks it keeps the last, or can't tell which counts."""
-    if top == before:
-        return InputError(path, f"has {top}/{name} twice", expected="each file once", remedy=_AGAIN)
-    found = f"has {name} in two folders, {quoted(before)} and {quoted(top)}"
-    return InputError(path, found, expected="one top folder", remedy=_AGAIN)
-
-
-def _content(path: Path, tar: BoundedTar, info: tarfile.TarInfo) -> bytes:
-    if info.size > _LIMIT:
-        raise InputError(path, f"{info.name} is {count(info.size, 'byte')} long", expected="at most 16 MiB")
-    content = tar.extractfile(info)
-    return content.read() if content else b""
-
-
-def _unpacked(file: IO[bytes]) -> IO[bytes]:
-    size = os.fstat(file.fileno()).st_size
-    return cast("IO[bytes]", BoundedStream(cast("IO[bytes]", gzip.open(file)), most_unpacked(size)))

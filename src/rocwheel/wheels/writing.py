@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.hashing import FollowingHash, Seal, SealedPart, seal
@@ -18,7 +17,7 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileStamp
 from rocwheel.core.writing import AtomicFile
 from rocwheel.wheels.content import BytesContent
-from rocwheel.wheels.file_names import with_label
+from rocwheel.wheels.file_names import normalized_file_part, with_label
 from rocwheel.wheels.member_compression import STORED, pack_whole
 from rocwheel.wheels.packing import PackedCount, Packer, Sink
 from rocwheel.wheels.record import RecordRow, render_record
@@ -61,11 +60,6 @@ class WheelName(msgspec.Struct, frozen=True):
     def dist_info(self) -> str:
         """The name of the metadata folder inside the wheel."""
         return f"{self.stem}.dist-info"
-
-
-def normalized_file_part(distribution: str) -> str:
-    """Return a distribution name as file names spell it: lower case, runs of ``-_.`` become one ``_``."""
-    return canonicalize_name(distribution).replace("-", "_")
 
 
 class WheelWriter:

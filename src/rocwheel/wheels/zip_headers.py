@@ -33,13 +33,16 @@ UNICODE_PATH: Final = 0x7075
 _HEAD = struct.Struct("<2H")
 
 
-def iter_extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield kind and data of each field; data that the last one lacks are left out."""
+def iter_extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield kind, promised length and data of each field; data that the last one lacks are left out.
+
+    Fewer bytes than a field's head are padding.
+    """
     at = 0
     while at + _HEAD.size <= len(extra):
         kind, length = _HEAD.unpack_from(extra, at)
         at += _HEAD.size
-        yield kind, extra[at : at + length]
+        yield kind, length, extra[at : at + length]
         at += length
 
 
@@ -78,7 +81,7 @@ class LocalHeader(msgspec.Struct, frozen=True):
     @property
     def is_zip64(self) -> bool:
         """Return whether a descriptor has sizes of 64 bits, however small (APPNOTE.TXT 4.3.9.2)."""
-        return any(kind == ZIP64 for kind, _ in iter_extra_fields(self.extra))
+        return any(kind == ZIP64 for kind, *_ in iter_extra_fields(self.extra))
 
     def agrees_with(self, method: int, crc32: int, packed_size: int, size: int) -> bool:
         """Return whether the directory may say this of the same member.
@@ -107,7 +110,7 @@ def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
 
 def _find_zip64(extra: bytes) -> Iterator[int]:
     """Yield the large sizes of a member: the unpacked one first, each only where the header has no room for it."""
-    data = next((data for kind, data in iter_extra_fields(extra) if kind == ZIP64), b"")
+    data = next((data for kind, _, data in iter_extra_fields(extra) if kind == ZIP64), b"")
     return (value for (value,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]))
 
 
@@ -164,7 +167,7 @@ def _name_problem(info: zipfile.ZipInfo) -> tuple[str, str] | None:
 def require_one_name(source: str, own: bytes, *extras: bytes) -> None:
     """Raise `InputError` for a member that extra fields give a name in place of its own (APPNOTE.TXT 4.6.9)."""
     for extra in extras:
-        for kind, data in iter_extra_fields(extra):
+        for kind, _, data in iter_extra_fields(extra):
             if kind == UNICODE_PATH and data[_UNICODE_PATH_HEAD:] != own:
                 found = f"also calls itself {quoted(data[_UNICODE_PATH_HEAD:])}"
                 raise InputError(source, found, expected="one name", remedy=AGAIN)

@@ -15,7 +15,7 @@ import msgspec
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
 from rocwheel.wheels.member_compression import DEFLATED, STORED
-from rocwheel.wheels.zip_headers import ZIP64
+from rocwheel.wheels.zip_headers import ZIP64, iter_extra_fields
 
 if TYPE_CHECKING:
     import zipfile
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rocwheel.wheels.zip_headers import LocalHeader
 
 _ENTRY: Final = struct.Struct("<4s6H3I5H2I")
-_FIELD: Final = struct.Struct("<2H")
 _UNICODE_COMMENT: Final = 0x6375
 _UNICODE_HEAD: Final = 5
 _FLAGS: Final = {0: "encrypted", 5: "a patch", 6: "strongly encrypted"}
@@ -125,7 +124,7 @@ def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]
 def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple[str, str]]:
     """Find extra fields that are cut off, repeated, or of a wrong length."""
     seen: set[int] = set()
-    for kind, length, data in _fields(said.extra):
+    for kind, length, data in iter_extra_fields(said.extra):
         if len(data) < length:
             yield f"has an extra field {kind:#06x} of {count(len(data), 'byte')}", f"the {length} that it promises"
         elif kind in seen:
@@ -148,16 +147,6 @@ def _zip64_faults(narrow: tuple[int, ...], disk: int, data: bytes) -> Iterator[t
     if len(data) not in lengths and not is_excused:
         expected = f"{needed}, by its sizes" if needed else "none, since its sizes have room"
         yield f"has a ZIP64 field of {count(len(data), 'byte')}", expected
-
-
-def _fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield kind, promised length and data of each extra field; fewer bytes than a field's head are padding."""
-    at = 0
-    while at + _FIELD.size <= len(extra):
-        kind, length = _FIELD.unpack_from(extra, at)
-        at += _FIELD.size
-        yield kind, length, extra[at : at + length]
-        at += length
 
 
 def _folder_faults(info: zipfile.ZipInfo, header: LocalHeader) -> Iterator[tuple[str, str]]:

@@ -9,8 +9,7 @@ import msgspec
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.planning.selector import requires_txt
 from rocwheel.build.sdk_source import render_literals
-from rocwheel.wheels.sdist import sdist_name, sdist_stem, write_sdist
-from rocwheel.wheels.tar import read_sdist
+from rocwheel.wheels.sdist import read_sdist, sdist_name, sdist_stem, write_sdist
 from tests.build.selectors import literals, plan
 
 if TYPE_CHECKING:

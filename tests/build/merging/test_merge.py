@@ -22,8 +22,7 @@ from rocwheel.build.promoting.candidates import VersionChange
 from rocwheel.build.promoting.promote import KeptTargets
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.wheels.sdist import write_sdist
-from rocwheel.wheels.tar import read_sdist
+from rocwheel.wheels.sdist import read_sdist, write_sdist
 from tests.build.merging.selectors import BUILD_INFO, facts_of, windows, write_selector
 from tests.build.selectors import literals
 from tests.support.example_counts import examples

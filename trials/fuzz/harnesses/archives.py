@@ -22,7 +22,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.scratch import open_temporary
 from rocwheel.device.trim_static import plan_archive_trim, require_trimmable_archive
 from rocwheel.environment.package_targets import read_deb_facts
-from rocwheel.wheels.tar import read_sdist, read_sdist_file
+from rocwheel.wheels.sdist import read_sdist, read_sdist_file
 from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_reader import iter_member
 from trials.fuzz.beside.ar_members import compare_members

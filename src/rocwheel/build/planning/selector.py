@@ -22,11 +22,12 @@ from rocwheel.targets.catalog import is_family, is_target, load_catalog, owned_t
 from rocwheel.targets.compatibility import Fit, choose
 from rocwheel.targets.kernel_files import is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.target_set import target_of_product
+from rocwheel.wheels.file_names import normalized_file_part
 from rocwheel.wheels.metadata import CoreMetadata, render_metadata
 from rocwheel.wheels.platform_floor import host_machines
 from rocwheel.wheels.requirements import platforms_of_tag, refusing_requirement
 from rocwheel.wheels.tags import parse_platforms
-from rocwheel.wheels.writing import WheelName, normalized_file_part
+from rocwheel.wheels.writing import WheelName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

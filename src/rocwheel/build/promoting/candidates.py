@@ -26,7 +26,7 @@ from rocwheel.wheels.file_names import FileName, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, edit_requirements, parse_core_metadata, set_version
 from rocwheel.wheels.requirements import is_refusing, readable_requirements
 from rocwheel.wheels.sbom import SBOM_NAME, promoted_bill
-from rocwheel.wheels.tar import read_sdist
+from rocwheel.wheels.sdist import read_sdist
 from rocwheel.wheels.zip_directory import find_metadata, read_directory, refuse_outside
 from rocwheel.wheels.zip_reader import ZipMember, read_member
 
