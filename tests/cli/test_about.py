@@ -1,4 +1,4 @@
-"""``rocwheel about``: the facts of a bug report, for people and as JSON."""
+"""``rocwheel about`` and ``version``."""
 
 from __future__ import annotations
 
@@ -67,3 +67,11 @@ def test_the_gpus_of_the_machine_are_listed(tmp_path: Path) -> None:
     found = read_about({}, root=tmp_path)
     assert (found.gpus, found.problems) == (("gfx906",), ())
     assert "GPUs         gfx906" in list(text_lines(found))
+
+
+def test_version_prints_what_the_option_prints(run: Run) -> None:
+    assert run("version") == run("--version") == (0, f"rocwheel {__version__}\n", "")
+
+
+def test_version_as_json(run: Run) -> None:
+    assert json.loads(run("version", "--json").stdout) == {"schema": "rocwheel.version/1", "version": __version__}

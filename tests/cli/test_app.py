@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
 import pytest
-
-from rocwheel.cli.parameters import Value
-from tests.support.commands import COMMANDS
 
 if TYPE_CHECKING:
     from tests.support.command_line import Run
@@ -62,32 +58,3 @@ TOOLS = (
 )
 def test_a_wrong_command_line_is_one_plain_message(run: Run, words: str, message: str) -> None:
     assert run(*words.split()) == (2, "", f"error: {message}\n")
-
-
-def restricted_options() -> list[tuple[str, Any]]:
-    return [
-        (words, option)
-        for words, command in COMMANDS.items()
-        for option in command.params
-        if isinstance(option, click.Option) and isinstance(option.type, Value)
-        if option.type.choices or option.type.range
-    ]
-
-
-@pytest.mark.parametrize(
-    ("words", "option"), [pytest.param(w, o, id=f"{w} {o.opts[0]}") for w, o in restricted_options()]
-)
-def test_a_value_out_of_a_list_or_range_names_the_option_and_what_it_takes(run: Run, words: str, option: Any) -> None:
-    name = max(option.opts, key=len)
-    # Required arguments are looked at in any order, so that they are given.
-    given = [
-        word for other in COMMANDS[words].params if other.required and other is not option for word in needed(other)
-    ]
-    finished = run(*words.split(), *given, name, "surely-wrong")
-    assert (finished.status, finished.stdout) == (2, "")
-    assert finished.stderr.startswith(f"error: {name}: is 'surely-wrong'; expected ")
-
-
-def needed(parameter: Any) -> list[str]:
-    value = next(iter(getattr(parameter.type, "choices", ())), "x")
-    return [value] if parameter.param_type_name == "argument" else [max(parameter.opts, key=len), value]

@@ -1,154 +1,162 @@
-"""Which commands say how far they are: all that can take longer than two seconds."""
+"""How far long work is, in a log and on a terminal."""
 
 from __future__ import annotations
 
-import re
-import shutil
-from pathlib import Path
+import os
+import pty
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-import rocwheel.cli
-from rocwheel.cli import progress
-from rocwheel.demo import SAMPLE_SDK
-from rocwheel.index.write_index import write_index
-from tests.support.commands import COMMANDS
-from tests.support.places import ROOT
-from tests.support.two_versions import make_two_versions
+from rocwheel.cli import progress as module
+from rocwheel.cli.progress import make_progress
+from rocwheel.core.progress import SILENT
 
 if TYPE_CHECKING:
-    from tests.support.command_line import Run
+    import io
 
-pytestmark = pytest.mark.slow
-
-PROGRESS = {
-    "artifacts archive": "artifacts.py",
-    "artifacts extract": "artifacts.py",
-    "artifacts fetch": "artifacts_make.py",
-    "artifacts from-deb": "artifacts_make.py",
-    "artifacts from-prefix": "artifacts_make.py",
-    "artifacts list": "artifacts.py",
-    "artifacts merge": "artifacts_make.py",
-    "attest": "attest.py",
-    "audit": "audit.py",
-    "build": "build.py",
-    "cache verify": "cache.py",
-    "demo": "demo.py",
-    "device bundle": "device_read.py",
-    "device compress": "device.py",
-    "device extract": "device_read.py",
-    "device join": "device_join.py",
-    "device list": "device_read.py",
-    "device prune": "device.py",
-    "device retarget": "device_edit.py",
-    "device split": "device_split.py",
-    "diff": "diff.py",
-    "index": "index.py",
-    "index mirror": "index_mirror.py",
-    "index unyank": "index_yank.py",
-    "index yank": "index_yank.py",
-    "inspect": "inspect.py",
-    "jax wheel": "wheel.py",
-    "jax wheel-binary": "wheel.py",
-    "lock": "lock.py",
-    "plan": "plan.py",
-    "promote": "promote.py",
-    "publish": "publish.py",
-    "repair": "repair.py",
-    "report": "report.py",
-    "runpath for": "runpath.py",
-    "runpath set": "runpath.py",
-    "runpath show": "runpath.py",
-    "targets coherent": "targets_code.py",
-    "targets runs-on": "targets_code.py",
-    "verify": "verify.py",
-    "wheel": "wheel.py",
-}
-"""Commands that may take longer than two seconds, and the module that hands their progress to the work."""
-LINES = {
-    "artifacts list SAMPLE": ["reading artifacts"],
-    "audit DIST": ["reading rocm_sdk_core-"],
-    "build --artifact-dir SAMPLE --dest-dir OUT": ["reading artifacts", "building"],
-    "cache verify": ["reading the cache"],
-    "device bundle CODE --output OUT": ["bundling"],
-    "device extract WHEEL --dest-dir OUT": ["extracting"],
-    "device list DIST": ["reading device code"],
-    "device list --kernels DIST": ["reading"],
-    "diff OLDER NEWER": ["comparing"],
-    "index mirror INDEX --project rocm* --dest-dir OUT": ["reading the index", "fetching"],
-    "inspect --deep DIST": ["inspecting"],
-    "plan --artifact-dir SAMPLE": ["reading artifacts"],
-    "promote DIST --to 7.0.1 --dest-dir OUT": ["promoting"],
-    "repair DIST --dest-dir OUT": ["reading rocm_sdk_core-"],
-    "runpath for PROGRAM --at site-packages/demo/ --with rocm-sdk-core": ["reading packages"],
-    "runpath set $ORIGIN PROGRAM --dest-dir OUT": ["writing"],
-    "runpath show DIST": ["reading"],
-    "targets coherent DIST": ["reading"],
-    "targets runs-on gfx906 DIST": ["reading device code"],
-}
-"""Command lines, and some of the steps that they show."""
-QUICK = {
-    "about",
-    "cache info",
-    "cache prune",
-    "help",
-    "jax bazelrc",
-    "jax commands",
-    "jax migrate",
-    "jax starlark",
-    "jax translate",
-    "jax wheel-targets",
-    "selector merge",
-    "targets check",
-    "targets detect",
-    "targets expand",
-    "targets flags",
-    "targets list",
-    "torch init",
-    "torch requirements",
-    "torch runpath",
-    "version",
-}
-"""Those that read no more than metadata, tables, sources or the machine."""
+    from rocwheel.core.progress import Progress
 
 
-def test_every_command_has_progress_or_is_quick() -> None:
-    assert sorted([*PROGRESS, *QUICK]) == sorted(COMMANDS)
+@pytest.fixture
+def progress(messages: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> Progress:
+    """Return what a log gets, at once."""
+    monkeypatch.setattr(module, "_LINES_AFTER", 0.0)
+    return make_progress(quiet=False)
 
 
-def test_the_modules_hand_progress_to_the_work() -> None:
-    modules = {name: (Path(rocwheel.cli.__path__[0]) / name).read_text() for name in PROGRESS.values()}
-    given = ("make_progress(", "printing.progress", "rewriting.progress", "self.progress", "how.progress")
-    assert [name for name, text in modules.items() if not any(words in text for words in given)] == []
+def begin(progress: Progress, messages: io.StringIO, label: str, total: int) -> None:
+    """Begin a step and wait until it is shown."""
+    progress.begin(label, total)
+    for _ in range(500):
+        if f"{label} ..." in messages.getvalue():
+            return
+        time.sleep(0.01)
+    pytest.fail(f"{label} is not shown")
 
 
-@pytest.fixture(scope="module")
-def places(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return what stands for the words in capitals."""
-    folder = tmp_path_factory.mktemp("progress")
-    older, newer = make_two_versions(folder)
-    shutil.copytree(sample_dist, folder / "dist")
-    write_index(folder / "dist", folder / "simple")
-    elf = ROOT / "tests/fixtures/elf"
-    found: dict[str, object] = {"SAMPLE": SAMPLE_SDK, "DIST": sample_dist, "OLDER": older, "NEWER": newer}
-    found |= {"PROGRAM": elf / "program-lld", "CODE": elf / "gfx906.co", "INDEX": (folder / "simple").as_uri()}
-    found |= {"WHEEL": next(sample_dist.glob("rocm_sdk_device_gfx906-*.whl"))}
-    return {name: str(path) for name, path in found.items()}
+def test_quiet_work_reports_no_progress() -> None:
+    assert make_progress(quiet=True) is SILENT
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_a_command_tells_its_steps_to_people_who_wait(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, places: dict[str, str], line: str
+def test_a_log_gets_a_line_for_each_step_and_each_quarter(progress: Progress, messages: io.StringIO) -> None:
+    begin(progress, messages, "building [rocm]", 1000)
+    for _ in range(100):
+        progress.advance(10)
+    progress.end()
+    assert messages.getvalue().splitlines() == [
+        "building [rocm] ...", "building [rocm] 25 %", "building [rocm] 50 %", "building [rocm] 75 %",
+        "building [rocm] 100 %",
+    ]  # fmt: skip
+
+
+def test_a_step_of_unknown_length_gets_one_line(progress: Progress, messages: io.StringIO) -> None:
+    begin(progress, messages, "installing", 0)
+    progress.advance(10)
+    progress.end()
+    assert messages.getvalue() == "installing ...\n"
+
+
+def test_a_jump_over_several_quarters_is_reported_once(progress: Progress, messages: io.StringIO) -> None:
+    begin(progress, messages, "building", 100)
+    progress.advance(60)
+    progress.advance(40)
+    progress.end()
+    assert messages.getvalue().splitlines() == ["building ...", "building 50 %", "building 100 %"]
+
+
+def test_a_log_gets_nothing_of_what_is_over_soon(messages: io.StringIO) -> None:
+    progress = make_progress(quiet=False)
+    for label in ("reading", "building"):
+        progress.begin(label, 100)
+        progress.advance(100)
+    progress.end()
+    progress.end()
+    assert messages.getvalue() == ""
+
+
+def test_a_step_after_which_another_has_begun_is_not_shown(
+    messages: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "quiet").mkdir()
-    begun: list[str] = []
-    monkeypatch.setattr(progress._Delayed, "begin", lambda _, label, __: begun.append(label))
-    named = places | {"OUT": str(tmp_path / "out")}
-    words = [re.sub("[A-Z]{3,}", lambda found: named.get(found[0], found[0]), word) for word in line.split()]
-    finished = run(*words)
-    assert finished.status in {0, 1}, finished.stderr
-    assert [label for label in LINES[line] if not any(one.startswith(label) for one in begun)] == [], begun
-    begun.clear()
-    run(*(word.replace(str(tmp_path), f"{tmp_path}/quiet") for word in words), "--quiet")
-    assert begun == []
+    monkeypatch.setattr(module, "_LINES_AFTER", 2.0)
+    progress = make_progress(quiet=False)
+    progress.advance(5)
+    progress.begin("reading", 100)
+    progress.begin("building", 100)
+    time.sleep(2.5)
+    progress.end()
+    assert messages.getvalue() == "building ...\n"
+
+
+_WORK = """
+import sys, time
+from rocwheel.cli.output import results
+from rocwheel.cli.progress import end_progress, make_progress
+progress = make_progress(quiet=False)
+progress.begin("reading [x]", 100)
+progress.advance(50)
+time.sleep(SECONDS)
+results.print("a result", markup=False)
+if len(sys.argv) > 1:
+    end_progress()
+    sys.exit(3)
+progress.end()
+print("the end", file=sys.stderr)
+"""
+
+
+def run_in_terminal(seconds: float, *words: str) -> tuple[str, str]:
+    """Return what work of some seconds shows on a terminal as standard error, and what it prints to a pipe."""
+    ours, theirs = pty.openpty()
+    code = _WORK.replace("SECONDS", str(seconds))
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": os.environ.get("WIDTH", "80")}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=theirs, text=True, env=environ
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while data := _read(ours):
+            shown += data
+        assert process.stdout
+        printed = process.stdout.read()
+    os.close(ours)
+    return shown.decode(), printed
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # which Linux says when the other end is closed
+        return b""
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_a_bar_and_clears_it() -> None:
+    shown, printed = run_in_terminal(2)
+    assert "reading [x]" in shown
+    assert "50/100 bytes" in shown
+    assert shown.endswith("\x1b[2Kthe end\r\n")
+    assert printed == "a result\n"
+
+
+@pytest.mark.slow
+def test_a_bar_is_cleared_when_the_work_fails() -> None:
+    shown, _ = run_in_terminal(2, "fail")
+    assert "50/100 bytes" in shown
+    assert shown.endswith("\x1b[2K")
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_no_bar_of_what_is_over_soon() -> None:
+    assert run_in_terminal(0) == ("the end\r\n", "a result\n")
+
+
+@pytest.mark.slow
+def test_a_narrow_terminal_shows_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIDTH", "40")
+    shown, _ = run_in_terminal(2)
+    assert " 50%" in shown
+    assert "reading [x]" in shown

@@ -1,0 +1,179 @@
+"""``rocwheel jax bazelrc``, ``starlark`` and ``commands``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.command_line import rocwheel, run_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+SETTINGS = 'schema = 1\ncompiler = "/usr/bin/gcc"\ntargets = ["gfx90a"]\npython-versions = ["3.12"]\n'
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a folder with settings of a build of JAX."""
+    (tmp_path / "rocm.toml").write_text(SETTINGS)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_check_fails_on_a_change_and_writes_nothing(project: Path) -> None:
+    for command in (["bazelrc", "-o", "rocm.bazelrc"], ["starlark", "rules"]):
+        assert rocwheel("jax", *command, cwd=project).returncode == 0
+        assert rocwheel("jax", *command, "--check", cwd=project).returncode == 0
+    for file in ("rocm.bazelrc", "rules/run_path.bzl"):
+        (project / file).write_text("mine\n")
+    bazelrc = rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", "--check", cwd=project)
+    assert (bazelrc.returncode, "-mine\n" in bazelrc.stdout) == (1, True)
+    starlark = rocwheel("jax", "starlark", "rules", "--check", cwd=project)
+    assert (starlark.returncode, "-mine\n" in starlark.stderr) == (1, True)
+    assert {(project / file).read_text() for file in ("rocm.bazelrc", "rules/run_path.bzl")} == {"mine\n"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "schema", "keys"),
+    [
+        (["jax", "bazelrc"], "rocwheel.jax.bazelrc/1", {"text", "diff"}),
+        (["jax", "commands", "--version", "1.0"], "rocwheel.jax.commands/1", {"form", "text"}),
+        (["jax", "wheel-targets"], "rocwheel.jax.wheel_targets/1", {"text"}),
+        (["jax", "starlark", "x", "-q"], "rocwheel.jax.starlark/1", {"files", "declaration", "diff"}),
+        (
+            ["jax", "translate", "--", "build.py", "build", "--wheels=jax-rocm-pjrt"],
+            "rocwheel.jax.translate/1",
+            {"settings", "commands", "kept", "assumed", "dropped", "wrong"},
+        ),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
+)
+def test_every_command_speaks_json(project: Path, arguments: list[str], schema: str, keys: set[str]) -> None:
+    value = run_json(*arguments, cwd=project)
+    assert value.pop("schema") == schema
+    assert set(value) == keys
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--rules", "--library"])
+def test_labels_of_rocwheel_are_refused_beside_jax_own_programs(project: Path, option: str) -> None:
+    made = rocwheel("jax", "wheel-targets", "--tool", "jax", option, "//x:y", cwd=project)
+    assert (made.returncode, made.stdout) == (2, "")
+    said = f"{option}: is '//x:y', but --tool jax doesn't use rocwheel. Leave it out, or give --tool rocwheel."
+    assert said in " ".join(made.stderr.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate", "wheel-targets", "wheel-binary"])
+def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
+    assert "Example: " in rocwheel("jax", command, "--help", cwd=tmp_path).stdout
+
+
+@pytest.mark.slow
+def test_bazelrc_prints_the_fragment(project: Path) -> None:
+    first, second = (rocwheel("jax", "bazelrc", cwd=project, environ={"PYTHONHASHSEED": seed}) for seed in "12")
+    assert first.returncode == 0
+    assert first.stdout.startswith("# Made by rocwheel jax bazelrc from rocm.toml; sha256 of what follows: ")
+    assert "build:rocm_build --repo_env=CC=/usr/bin/gcc\n" in first.stdout
+    assert first.stdout == second.stdout
+
+
+@pytest.mark.slow
+def test_bazelrc_prints_what_changes_in_its_file(project: Path) -> None:
+    assert rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", cwd=project).returncode == 0
+    assert rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", cwd=project).stdout == ""
+    settings = project / "rocm.toml"
+    settings.write_text(settings.read_text().replace("3.12", "3.13"))
+    changed = rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", cwd=project).stdout.splitlines()
+    assert "-build:python312 --repo_env=HERMETIC_PYTHON_VERSION=3.12" in changed
+    assert "+build:python313 --repo_env=HERMETIC_PYTHON_VERSION=3.13" in changed
+
+
+@pytest.mark.slow
+def test_bazelrc_leaves_an_edited_file_alone_unless_forced(project: Path) -> None:
+    (project / "rocm.bazelrc").write_text("build --jobs=1\n")
+    refused = rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", cwd=project)
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "error: rocm.bazelrc: was edited by hand, or made by something else. Put the changes elsewhere, or give "
+        "--force to lose them.\n"
+    )
+    assert (project / "rocm.bazelrc").read_text() == "build --jobs=1\n"
+    forced = rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", "--force", cwd=project)
+    assert (forced.returncode, "-build --jobs=1" in forced.stdout) == (0, True)
+
+
+@pytest.mark.slow
+def test_check_needs_a_file_to_compare_with(project: Path) -> None:
+    failed = rocwheel("jax", "bazelrc", "--check", cwd=project)
+    assert failed.returncode == 2
+    assert "--check compares with a file: name it with --output" in failed.stderr
+
+
+@pytest.mark.slow
+def test_unknown_targets_are_named(project: Path) -> None:
+    settings = project / "rocm.toml"
+    settings.write_text(settings.read_text().replace("gfx90a", "gfx90b"))
+    failed = rocwheel("jax", "bazelrc", cwd=project)
+    assert failed.returncode == 2
+    assert "rocm.toml: targets" in failed.stderr
+    assert "gfx90b" in failed.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", [(), ("--force",), ("--check",)], ids=["plain", "force", "check"])
+def test_bazelrc_never_writes_over_its_settings(project: Path, option: tuple[str, ...]) -> None:
+    before = (project / "rocm.toml").read_text()
+    (project / "link").symlink_to("rocm.toml")
+    for output in ("rocm.toml", "link"):
+        done = rocwheel("jax", "bazelrc", "--output", output, *option, cwd=project)
+        expected = f"error: {output}: is the file with the settings; expected another file to write to\n"
+        assert (done.returncode, done.stderr) == (2, expected)
+    assert (project / "rocm.toml").read_text() == before
+
+
+@pytest.mark.slow
+def test_starlark_writes_a_package_and_prints_its_declaration(project: Path) -> None:
+    made = rocwheel("jax", "starlark", "rocm_wheel", "--quiet", cwd=project)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.startswith('load("//rocm_wheel:rocm_wheel_repository.bzl"')
+    assert (project / "rocm_wheel/BUILD.bazel").is_file()
+
+
+@pytest.mark.slow
+def test_missing_settings_are_bad_usage(tmp_path: Path) -> None:
+    failed = rocwheel("jax", "commands", "--version", "1.0", cwd=tmp_path)
+    assert (failed.returncode, failed.stderr) == (
+        2,
+        "error: rocm.toml: can't be read (No such file or directory). Check --settings.\n",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("form", "start"), [("shell", "#!/bin/sh\n"), ("makefile", "# make, or make wheels:"), ("ci", "- name: ")]
+)
+def test_commands_have_three_forms(project: Path, form: str, start: str) -> None:
+    made = rocwheel("jax", "commands", "--version", "0.12.0", "--form", form, cwd=project)
+    assert made.returncode == 0
+    assert made.stdout.startswith(start)
+
+
+@pytest.mark.slow
+def test_commands_build_remotely_where_the_settings_say_how(project: Path) -> None:
+    refused = rocwheel("jax", "commands", "--version", "1.0", "--remote", cwd=project)
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "error: rocm.toml: has no remote-execution; expected a file that defines the config rocm_rbe\n",
+    )
+    with (project / "rocm.toml").open("a") as settings:
+        settings.write('remote-execution = "rbe.bazelrc"\n')
+    made = rocwheel("jax", "commands", "--version", "1.0", "--remote", cwd=project)
+    assert made.stdout.count("\nbazel build --config=rocm_build_remote --config=python312 //") == 2

@@ -1,0 +1,154 @@
+"""Which commands say how far they are: all that can take longer than two seconds."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rocwheel.cli
+from rocwheel.cli import progress
+from rocwheel.demo import SAMPLE_SDK
+from rocwheel.index.write_index import write_index
+from tests.support.commands import COMMANDS
+from tests.support.places import ROOT
+from tests.support.two_versions import make_two_versions
+
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
+
+pytestmark = pytest.mark.slow
+
+PROGRESS = {
+    "artifacts archive": "artifacts.py",
+    "artifacts extract": "artifacts.py",
+    "artifacts fetch": "artifacts_make.py",
+    "artifacts from-deb": "artifacts_make.py",
+    "artifacts from-prefix": "artifacts_make.py",
+    "artifacts list": "artifacts.py",
+    "artifacts merge": "artifacts_make.py",
+    "attest": "attest.py",
+    "audit": "audit.py",
+    "build": "build.py",
+    "cache verify": "cache.py",
+    "demo": "demo.py",
+    "device bundle": "device_read.py",
+    "device compress": "device.py",
+    "device extract": "device_read.py",
+    "device join": "device_join.py",
+    "device list": "device_read.py",
+    "device prune": "device.py",
+    "device retarget": "device_edit.py",
+    "device split": "device_split.py",
+    "diff": "diff.py",
+    "index": "index.py",
+    "index mirror": "index_mirror.py",
+    "index unyank": "index_yank.py",
+    "index yank": "index_yank.py",
+    "inspect": "inspect.py",
+    "jax wheel": "wheel.py",
+    "jax wheel-binary": "wheel.py",
+    "lock": "lock.py",
+    "plan": "plan.py",
+    "promote": "promote.py",
+    "publish": "publish.py",
+    "repair": "repair.py",
+    "report": "report.py",
+    "runpath for": "runpath.py",
+    "runpath set": "runpath.py",
+    "runpath show": "runpath.py",
+    "targets coherent": "targets_code.py",
+    "targets runs-on": "targets_code.py",
+    "verify": "verify.py",
+    "wheel": "wheel.py",
+}
+"""Commands that may take longer than two seconds, and the module that hands their progress to the work."""
+LINES = {
+    "artifacts list SAMPLE": ["reading artifacts"],
+    "audit DIST": ["reading rocm_sdk_core-"],
+    "build --artifact-dir SAMPLE --dest-dir OUT": ["reading artifacts", "building"],
+    "cache verify": ["reading the cache"],
+    "device bundle CODE --output OUT": ["bundling"],
+    "device extract WHEEL --dest-dir OUT": ["extracting"],
+    "device list DIST": ["reading device code"],
+    "device list --kernels DIST": ["reading"],
+    "diff OLDER NEWER": ["comparing"],
+    "index mirror INDEX --project rocm* --dest-dir OUT": ["reading the index", "fetching"],
+    "inspect --deep DIST": ["inspecting"],
+    "plan --artifact-dir SAMPLE": ["reading artifacts"],
+    "promote DIST --to 7.0.1 --dest-dir OUT": ["promoting"],
+    "repair DIST --dest-dir OUT": ["reading rocm_sdk_core-"],
+    "runpath for PROGRAM --at site-packages/demo/ --with rocm-sdk-core": ["reading packages"],
+    "runpath set $ORIGIN PROGRAM --dest-dir OUT": ["writing"],
+    "runpath show DIST": ["reading"],
+    "targets coherent DIST": ["reading"],
+    "targets runs-on gfx906 DIST": ["reading device code"],
+}
+"""Command lines, and some of the steps that they show."""
+QUICK = {
+    "about",
+    "cache info",
+    "cache prune",
+    "help",
+    "jax bazelrc",
+    "jax commands",
+    "jax migrate",
+    "jax starlark",
+    "jax translate",
+    "jax wheel-targets",
+    "selector merge",
+    "targets check",
+    "targets detect",
+    "targets expand",
+    "targets flags",
+    "targets list",
+    "torch init",
+    "torch requirements",
+    "torch runpath",
+    "version",
+}
+"""Those that read no more than metadata, tables, sources or the machine."""
+
+
+def test_every_command_has_progress_or_is_quick() -> None:
+    assert sorted([*PROGRESS, *QUICK]) == sorted(COMMANDS)
+
+
+def test_the_modules_hand_progress_to_the_work() -> None:
+    modules = {name: (Path(rocwheel.cli.__path__[0]) / name).read_text() for name in PROGRESS.values()}
+    given = ("make_progress(", "printing.progress", "rewriting.progress", "self.progress", "how.progress")
+    assert [name for name, text in modules.items() if not any(words in text for words in given)] == []
+
+
+@pytest.fixture(scope="module")
+def places(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return what stands for the words in capitals."""
+    folder = tmp_path_factory.mktemp("progress")
+    older, newer = make_two_versions(folder)
+    shutil.copytree(sample_dist, folder / "dist")
+    write_index(folder / "dist", folder / "simple")
+    elf = ROOT / "tests/fixtures/elf"
+    found: dict[str, object] = {"SAMPLE": SAMPLE_SDK, "DIST": sample_dist, "OLDER": older, "NEWER": newer}
+    found |= {"PROGRAM": elf / "program-lld", "CODE": elf / "gfx906.co", "INDEX": (folder / "simple").as_uri()}
+    found |= {"WHEEL": next(sample_dist.glob("rocm_sdk_device_gfx906-*.whl"))}
+    return {name: str(path) for name, path in found.items()}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_tells_its_steps_to_people_who_wait(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, places: dict[str, str], line: str
+) -> None:
+    (tmp_path / "quiet").mkdir()
+    begun: list[str] = []
+    monkeypatch.setattr(progress._Delayed, "begin", lambda _, label, __: begun.append(label))
+    named = places | {"OUT": str(tmp_path / "out")}
+    words = [re.sub("[A-Z]{3,}", lambda found: named.get(found[0], found[0]), word) for word in line.split()]
+    finished = run(*words)
+    assert finished.status in {0, 1}, finished.stderr
+    assert [label for label in LINES[line] if not any(one.startswith(label) for one in begun)] == [], begun
+    begun.clear()
+    run(*(word.replace(str(tmp_path), f"{tmp_path}/quiet") for word in words), "--quiet")
+    assert begun == []

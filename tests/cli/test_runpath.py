@@ -1,0 +1,282 @@
+"""``rocwheel runpath show``, ``set`` and ``for``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.elf.facts import read_elf
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.places import ELF_FIXTURES as FIXTURES
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+
+@pytest.fixture
+def run(run: Run) -> Run:
+    """Return a function that runs ``rocwheel runpath``."""
+    return partial(run, "runpath")
+
+
+@pytest.mark.slow
+def test_show_lists_what_decides_the_search(run: Run) -> None:
+    finished = run("show", FIXTURES / "program-pie", FIXTURES / "librpath.so", FIXTURES / "static")
+    assert finished.status == 0
+    rows = [line.split() for line in finished.stdout.splitlines() if str(FIXTURES) in line]
+    assert [row[1:] for row in rows] == [
+        ["executable", "-", "RUNPATH", "/opt/answer", "libanswer.so.1"],
+        ["shared", "object", "libanswer.so.1", "RPATH", "/opt/rocm/lib", "-"],
+        ["executable", "-", "-", "-", "-"],
+    ]
+
+
+@pytest.mark.slow
+def test_show_tells_machines_the_same(run: Run) -> None:
+    path = FIXTURES / "program-pie"
+    assert json.loads(run("show", "--json", path).stdout) == {
+        "schema": "rocwheel.runpath.show/1",
+        "files": [
+            {
+                "file": str(path),
+                "kind": "executable",
+                "soname": None,
+                "tag": "runpath",
+                "run_path": "/opt/answer",
+                "needed": ["libanswer.so.1"],
+            }
+        ],
+    }
+
+
+@pytest.mark.slow
+def test_show_looks_into_wheels_and_folders(run: Run, tmp_path: Path) -> None:
+    files = {"demo/librpath.so": FIXTURES / "librpath.so", "demo/gfx906.co": FIXTURES / "gfx906.co"}
+    wheel = make_wheel(tmp_path / "dist", "demo", {**files, "demo/text.txt": b"text"})
+    name = f"{wheel}!demo/librpath.so"
+    for path in (wheel, wheel.parent):
+        [file] = json.loads(run("show", "--json", path).stdout)["files"]
+        assert (file["file"], file["run_path"]) == (name, "/opt/rocm/lib")
+
+
+@pytest.mark.slow
+def test_show_refuses_a_wheel_without_elf_files(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/text.txt": b"text"})
+    expected = f"error: {wheel}: no ELF file; expected ELF files, or wheels or folders of them\n"
+    assert run("show", wheel) == (2, "", expected)
+
+
+@pytest.fixture
+def run_set(run_set: Run) -> Run:
+    """Return a function that runs ``rocwheel runpath``."""
+    return partial(run_set, "runpath")
+
+
+@pytest.mark.slow
+def test_set_writes_changed_copies_and_leaves_the_files_alone(run_set: Run, tmp_path: Path) -> None:
+    source = tmp_path / "program-pie"
+    shutil.copy(FIXTURES / "program-pie", source)
+    source.chmod(0o750)
+    before = source.read_bytes()
+    target = tmp_path / "fixed/program-pie"
+    finished = run_set("set", "$ORIGIN/../lib", source, "--dest-dir", target.parent)
+    assert finished == (0, f"{target}: changed\n", "")
+    assert source.read_bytes() == before
+    assert read_elf(target.read_bytes(), name="copy").runpath == "$ORIGIN/../lib"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o750
+
+
+@pytest.mark.slow
+def test_a_run_path_that_is_not_text_is_written_and_shown(run_set: Run, tmp_path: Path) -> None:
+    assert run_set("set", "/opt/caf\udce9", FIXTURES / "libplain.so", "--dest-dir", tmp_path).status == 0
+    assert b"\0/opt/caf\xe9\0" in (tmp_path / "libplain.so").read_bytes()
+    shown = run_set("show", "--json", tmp_path / "libplain.so")
+    assert shown.status == 0
+    assert json.loads(shown.stdout)["files"][0]["run_path"] == "/opt/caf\udce9"
+
+
+@pytest.mark.slow
+def test_a_copy_is_not_setuid(run_set: Run, tmp_path: Path) -> None:
+    source = tmp_path / "program-pie"
+    shutil.copy(FIXTURES / "program-pie", source)
+    source.chmod(0o6755)
+    assert run_set("set", "/opt/new", source, "--dest-dir", tmp_path / "fixed").status == 0
+    assert stat.S_IMODE((tmp_path / "fixed/program-pie").stat().st_mode) == 0o755
+
+
+@pytest.mark.slow
+def test_set_can_write_the_old_rpath(run_set: Run, tmp_path: Path) -> None:
+    run_set("set", "/opt/new", FIXTURES / "program-pie", "--dest-dir", tmp_path, "--rpath", "--quiet")
+    elf = read_elf((tmp_path / "program-pie").read_bytes(), name="copy")
+    assert (elf.rpath, elf.runpath) == ("/opt/new", None)
+
+
+@pytest.mark.slow
+def test_set_copies_a_file_that_is_right_byte_for_byte(run_set: Run, tmp_path: Path) -> None:
+    source = FIXTURES / "program-pie"
+    finished = run_set("set", "/opt/answer", source, "--dest-dir", tmp_path)
+    assert finished.stdout == f"{tmp_path / 'program-pie'}: right already, copied as it is\n"
+    assert (tmp_path / "program-pie").read_bytes() == source.read_bytes()
+
+
+@pytest.mark.slow
+def test_an_empty_value_removes_the_run_path(run_set: Run, tmp_path: Path) -> None:
+    run_set("set", "", FIXTURES / "program-pie", "--dest-dir", tmp_path)
+    assert read_elf((tmp_path / "program-pie").read_bytes(), name="copy").runpath is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("/../lib", "has '/../lib': a shell or make has removed $ORIGIN"),
+        ("RIGIN/../lib", "has 'RIGIN/../lib': a shell or make has removed $ORIGIN"),
+        ("lib", "searches 'lib' relative to the folder in which the process was started"),
+        ("$$ORIGIN/..", "searches '$$ORIGIN/..' relative to the folder in which the process was started"),
+        ("\\$ORIGIN", r"searches '\\$ORIGIN' relative to the folder in which the process was started"),
+        ("@loader_path/..", "searches '@loader_path/..' relative to the folder in which the process was started"),
+        ("$ORIGIN:", "searches '' relative to the folder in which the process was started"),
+        ("$ORIGIN/\x01lib", r"has control characters in '$ORIGIN/\x01lib'"),
+        ("/home/me/lib", "searches '/home/me/lib', a folder of the machine that built it"),
+    ],
+)
+def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
+    run_set: Run, tmp_path: Path, value: str, found: str
+) -> None:
+    arguments = ("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path / "fixed")
+    refused = run_set(*arguments)
+    assert (refused.status, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"error: RUNPATH: {found}; expected $ORIGIN, $ORIGIN/FOLDER or an absolute folder")
+    assert refused.stderr.endswith("--force sets it all the same.\n")
+    assert not (tmp_path / "fixed").exists()
+    forced = run_set(*arguments, "--force")
+    assert (forced.status, forced.stderr) == (0, f"warning: the run path {found}\n")
+    assert read_elf((tmp_path / "fixed/libplain.so").read_bytes(), name="copy").runpath == value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", ["$ORIGIN", "${ORIGIN}/../lib", "$ORIGIN/../../_rocm_sdk_core/lib", ""])
+def test_a_run_path_that_is_right_is_set_without_a_word(run_set: Run, tmp_path: Path, value: str) -> None:
+    assert run_set("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path, "--quiet") == (0, "", "")
+    assert run_set("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path).stderr == ""
+
+
+@pytest.mark.slow
+def test_an_absolute_folder_is_set_with_a_warning(run_set: Run, tmp_path: Path) -> None:
+    done = run_set("set", "/opt/rocm/lib", FIXTURES / "libplain.so", "--dest-dir", tmp_path)
+    assert done.stderr == "warning: the run path searches '/opt/rocm/lib', absolute folders of the host\n"
+
+
+@pytest.mark.slow
+def test_set_tells_machines_what_was_written(run_set: Run, tmp_path: Path) -> None:
+    source = FIXTURES / "librpath.so"
+    finished = run_set("set", "/opt/rocm", source, "--dest-dir", tmp_path, "--json")
+    assert json.loads(finished.stdout) == {
+        "schema": "rocwheel.runpath.set/1",
+        "tag": "runpath",
+        "run_path": "/opt/rocm",
+        "files": [{"file": str(source), "written": str(tmp_path / "librpath.so"), "size": 13352, "is_changed": True}],
+    }
+
+
+@pytest.mark.slow
+def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run_set: Run, tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("no program\n")
+    good, static, missing = FIXTURES / "libplain.so", FIXTURES / "static", tmp_path / "missing"
+    finished = run_set("set", "/opt/rocm", good, text, static, missing, "--dest-dir", tmp_path / "fixed")
+    assert finished.status == 2
+    assert finished.stderr == (
+        "error: files that can't be used: 3 problems\n"
+        f"  {text}: not an ELF file (it begins with b'no p'); expected an ELF file, which begins with b'\\x7fELF'\n"
+        f"  {static}: no dynamic section, and so no place for a run path; expected a shared library or a dynamically "
+        "linked program. Static programs and object files search for no libraries: leave it as it is.\n"
+        f"  {missing}: can't be read (No such file or directory). Check that it exists and may be read.\n"
+    )
+    assert not (tmp_path / "fixed").exists()
+
+
+@pytest.mark.slow
+def test_two_files_for_one_copy_are_refused(run_set: Run, tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "libplain.so", tmp_path)
+    first, second = FIXTURES / "libplain.so", tmp_path / "libplain.so"
+    finished = run_set("set", "/opt/rocm", first, second, "--dest-dir", tmp_path / "fixed")
+    assert finished == (
+        2,
+        "",
+        f"error: {second}: the same name as {first}; expected a name of its own for each copy\n",
+    )
+
+
+@pytest.mark.slow
+def test_a_folder_that_cannot_be_written_ends_with_status_1(run_set: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    target = tmp_path / "file" / "libplain.so"
+    finished = run_set("set", "/opt/rocm", FIXTURES / "libplain.so", "--dest-dir", target.parent)
+    assert finished.status == 1
+    assert finished.stderr.startswith(f"error: {target}: can't be written (")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_runpath_for_prints_the_entries_and_what_they_are_for(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7", "libhipblas.so.3")))
+    options = ["--at", "site-packages/demo/", "--with", "rocm-sdk-core", "--with", "rocm-sdk-libraries"]
+    lines = [line.split() for line in run("runpath", "for", tree / "a.so", *options).stdout.splitlines()]
+    assert [line for line in lines if line and line[0].startswith("$ORIGIN")] == [
+        ["$ORIGIN/../_rocm_sdk_core/lib", "libamdhip64.so.7"],
+        ["$ORIGIN/../_rocm_sdk_libraries/lib", "libhipblas.so.3"],
+    ]
+    plain = run("runpath", "for", tree / "a.so", *options, "--spell", "plain").stdout
+    assert plain == "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_libraries/lib\n"
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_runpath_for_names_a_library_that_looks_like_markup(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("lib[/l].so",)))
+    finished = run("runpath", "for", tree / "a.so", "--at", "demo/")
+    assert (finished.status, finished.stderr) == (1, "lib[/l].so: neither in the packages nor on every system\n")
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libfoo.so.1",)))
+    finished = run("runpath", "for", tree / "a.so", "--at", "demo/", "--json")
+    assert finished.status == 1
+    assert json.loads(finished.stdout) == {
+        "schema": "rocwheel.runpath.for/1",
+        "entries": [],
+        "system": [],
+        "missing": ["libfoo.so.1"],
+        "spellings": {},
+    }
+    assert finished.stderr == "libfoo.so.1: neither in the packages nor on every system\n"
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_runpath_for_finds_what_a_processor_alone_finds(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",)), Lib("sdk/glibc-hwcaps/x86-64-v2/libb.so"))
+    command = ("runpath", "for", tree / "a.so", "--at", "demo/", "--with", tree / "sdk", "--spell", "plain")
+    assert run(*command).status == 1
+    assert run(*command, "--cpu-level", "x86-64-v2") == (0, "$ORIGIN/..\n", "")
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_runpath_for_names_packages_that_it_does_not_know(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so"))
+    finished = run("runpath", "for", tree / "a.so", "--at", "demo/", "--with", "rocm-sdk-cor")
+    expected = "a wheel, a folder, or one of rocm-sdk-core, rocm-sdk-libraries"
+    assert finished == (2, "", f"error: --with rocm-sdk-cor: does not exist; expected {expected}\n")

@@ -1,0 +1,365 @@
+"""``rocwheel targets``: the list, words for targets, and the GPUs of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.bundles import bundle_of
+from tests.support.examples import blocks
+from tests.support.machines import copied_machine
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
+
+
+@pytest.mark.slow
+def test_other_commands_take_names_of_products(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.co").write_bytes(bundle_of("gfx906"))
+    assert run_targets("runs-on", "Radeon VII", tmp_path / "a.co").status == 0
+    assert (
+        run_targets("flags", "Radeon VII", "--for", "cmake").stdout
+        == run_targets("flags", "gfx906", "--for", "cmake").stdout
+    )
+
+
+@pytest.mark.slow
+def test_arguments_of_a_compiler_can_be_pasted_everywhere(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
+    assert run_targets("flags", "--for", "file-name", "--offload-arch=gfx90a:xnack+").stdout == "gfx90a-xnack+\n"
+    assert run_targets("list", "--offload-arch=gfx906").stdout.splitlines()[1].startswith("gfx906 ")
+    assert run_targets("runs-on", "--offload-arch=gfx906", tmp_path).status == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["list", "expand", "flags", "detect", "check", "coherent", "runs-on"])
+def test_every_command_has_an_example_in_its_help(run_targets: Run, command: str) -> None:
+    assert f"Example: rocwheel targets {command}" in " ".join(run_targets(command, "--help").stdout.split())
+
+
+def _documented_commands() -> list[object]:
+    shown = [block for block in blocks((ROOT / "docs/targets.md").read_text()) if block.language == "console"]
+    examples = [
+        example
+        for block in shown
+        if not block.reason
+        for example in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+    ]
+    return [pytest.param(*example.split("\n", 1), id=example.partition("\n")[0]) for example in examples]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "output"), _documented_commands())
+def test_documented_commands_print_what_the_documentation_shows(run_targets: Run, command: str, output: str) -> None:
+    assert run_targets(*shlex.split(command)[2:]) == (0, output, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "name", "wanted"),
+    [
+        (("coherent",), "demo-1.0-py3-none-any.whl", "a file or a folder"),
+        (("runs-on", "gfx906"), "kernels.co", "a file or a folder"),
+    ],
+)
+def test_a_pipe_is_refused_rather_than_left_out(
+    arguments: tuple[str, ...], name: str, wanted: str, run_targets: Run, tmp_path: Path
+) -> None:
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    expected = f"error: {pipe}: is not a regular file; expected {wanted}\n"
+    assert run_targets(*arguments, pipe) == (2, "", expected)
+
+
+@pytest.mark.slow
+def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: Run) -> None:
+    assert run_targets("list", "--family", "gfx120X-all") == (
+        0,
+        (
+            "target   kind     features  generic        official ROCm  products\n"
+            "gfx1200  desktop            gfx12-generic  6.4.3 on       "
+            "Radeon RX 9060, Radeon RX 9060 XT, Radeon RX 9050, Radeon RX 9060 XT LP\n"
+            "gfx1201  desktop            gfx12-generic  6.4.3 on       "
+            "Radeon RX 9070, Radeon RX 9070 XT, Radeon RX 9070 GRE, Radeon AI PRO R9700, "
+            "Radeon AI PRO R9600, Radeon AI PRO R9600D, Radeon AI PRO R9700S\n"
+        ),
+        "",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param(["--kind", "data-centre", "--official", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"),
+        pytest.param(["--product", "vega 56"], ["gfx900"], id="product"),
+        pytest.param(["--family", "gfx90a:xnack-"], ["gfx90a"], id="target with a feature"),
+        pytest.param(["--product", "MI325X"], ["gfx942"], id="product of AMD's matrix"),
+        pytest.param(["--product", "strix halo"], ["gfx1151"], id="product of TheRock"),
+        pytest.param(["--product", "7700S"], ["gfx1102"], id="product beside LLVM's"),
+        pytest.param(["--product", "6750"], ["gfx1031"], id="product of libdrm"),
+        pytest.param(
+            ["--kind", "data-centre", "--product", "MI50"], ["gfx906"], id="data-centre card of a desktop GPU"
+        ),
+        pytest.param(["--kind", "desktop", "--product", "Radeon VII"], ["gfx906"], id="desktop card of the same"),
+        pytest.param(["--feature", "sramecc", "--family", "gfx906"], ["gfx906"], id="feature"),
+        pytest.param(["gfx11-generic", "gfx942"], ["gfx942", "gfx11-generic"], id="by name"),
+    ],
+)
+def test_filters_of_list(run_targets: Run, arguments: list[str], expected: list[str]) -> None:
+    rows = json.loads(run_targets("list", *arguments, "--json").stdout)["targets"]
+    assert [row["name"] for row in rows] == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("option", "value"), [("--kind", "laptop"), ("--feature", "wavefrontsize64")])
+def test_a_filter_that_can_never_match_is_wrong_usage(run_targets: Run, option: str, value: str) -> None:
+    finished = run_targets("list", option, value)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert f"{option}: is '{value}'; expected one of" in finished.stderr
+
+
+@pytest.mark.slow
+def test_list_tells_every_fact_with_its_sources_as_json(run_targets: Run) -> None:
+    assert json.loads(run_targets("list", "gfx1201", "--json").stdout) == {
+        "schema": "rocwheel.targets/1",
+        "targets": [
+            {
+                "name": "gfx1201",
+                "mach": 0x4E,
+                "kind": "desktop",
+                "features": [],
+                "generics": ["gfx12-generic"],
+                "members": [],
+                "families": ["gfx120X-all", "dgpu-all"],
+                "official": "6.4.3 on",
+                "packagers": [
+                    *("debian-forky", "debian-sid", "debian-experimental", "ubuntu-26.04", "ubuntu-26.10"),
+                    *("nix", "conda-forge", "jax", "spack"),
+                ],
+                "products": [
+                    *("Radeon RX 9070", "Radeon RX 9070 XT", "Radeon RX 9070 GRE", "Radeon AI PRO R9700"),
+                    *("Radeon AI PRO R9600", "Radeon AI PRO R9600D", "Radeon AI PRO R9700S"),
+                ],
+                "llvm": [18, 23],
+                "sources": ["llvm-doc", "llvm-mc", "llvm-list", "therock", "amd-matrix", "amd-gpus", "amd-notes"],
+            }
+        ],
+    }
+
+
+@pytest.mark.slow
+def test_verbose_list_adds_machine_numbers_and_sources(run_targets: Run) -> None:
+    assert "0x4e  18-23  gfx120X-all dgpu-all" in run_targets("list", "gfx1201", "-v").stdout
+
+
+@pytest.mark.slow
+def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:
+    note = "no target is all that was asked for; without options, `rocwheel targets list` prints every one"
+    assert run_targets("list", "--product", "zzz") == (0, "", f"warning: {note}\n")
+    assert run_targets("list", "--product", "zzz", "-q") == (0, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param(["gfx94X-dcgpu", "gfx906"], "gfx906\ngfx942\n", id="families to targets"),
+        pytest.param(["gfx1010,gfx1011,gfx1012", "--to", "families"], "gfx101X-all\n", id="targets to families"),
+        pytest.param(["official@6.4", "--to", "generics"], None, id="targets to generics"),
+        pytest.param(["--offload-arch=gfx942", "--offload-arch=gfx906"], "gfx906\ngfx942\n", id="pasted arguments"),
+        pytest.param(["-DGPU_TARGETS=gfx906;gfx942"], "gfx906\ngfx942\n", id="pasted setting"),
+    ],
+)
+def test_expand(run_targets: Run, arguments: list[str], expected: str | None) -> None:
+    generics = "gfx908\ngfx90a\ngfx9-4-generic\ngfx10-3-generic\ngfx11-generic\n"
+    assert run_targets("expand", *arguments) == (0, expected or generics, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["MI300X", "RX 7900 XTX"], ["rx", "7900", "xtx", "mi300x"], ["RX-7900-XTX;MI300"]])
+def test_expand_takes_names_of_products(run_targets: Run, words: list[str]) -> None:
+    assert run_targets("expand", *words) == (0, "gfx942\ngfx1100\n", "")
+
+
+@pytest.mark.slow
+def test_a_product_of_several_targets_is_refused_with_the_choices(run_targets: Run) -> None:
+    choices = "Radeon RX 5600M (gfx1010), Radeon Pro 5600M (gfx1011)"
+    message = f"error: TARGETS: '5600M' may be several products; expected one of {choices}\n"
+    assert run_targets("expand", "5600M") == (2, "", message)
+
+
+@pytest.mark.slow
+def test_expand_native_asks_the_machine(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036")
+    assert run_targets("expand", "native").stdout == "gfx1036\ngfx1100\n"
+
+
+@pytest.mark.slow
+def test_native_without_a_gpu_says_what_is_missing(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
+    message = (
+        "error: native: no AMD GPU was found on this machine. "
+        "Run `rocwheel targets check` to see why, or give the targets by name.\n"
+    )
+    assert run_targets("expand", "gfx906", "native") == (2, "", message)
+
+
+@pytest.mark.slow
+def test_expand_as_json(run_targets: Run) -> None:
+    assert json.loads(run_targets("expand", "gfx942", "--json").stdout) == {
+        "schema": "rocwheel.target-set/1",
+        "form": "targets",
+        "targets": ["gfx942"],
+    }
+
+
+@pytest.mark.slow
+def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run_targets: Run) -> None:
+    assert run_targets("expand", "gfx1109") == (
+        2,
+        "",
+        (
+            "error: TARGETS: 'gfx1109' is not a known GPU target, family, product or policy. "
+            "Nearest: gfx1103, gfx1102, gfx1101.\n"
+        ),
+    )
+
+
+@pytest.mark.slow
+def test_an_option_that_sets_no_targets_is_wrong_usage(run_targets: Run) -> None:
+    finished = run_targets("expand", "--no-offload-arch=gfx906")
+    assert finished.status == 2
+    assert "has no option --no-offload-arch" in finished.stderr
+
+
+@pytest.mark.slow
+def test_flags_are_ready_to_paste(run_targets: Run) -> None:
+    assert run_targets("flags", "--for", "hip", "gfx1100", "gfx90a:xnack+") == (
+        0,
+        "--offload-arch=gfx90a:xnack+ --offload-arch=gfx1100\n",
+        "",
+    )
+
+
+@pytest.mark.slow
+def test_flags_for_gentoo_take_optional_targets(run_targets: Run) -> None:
+    assert 'IUSE="+amdgpu_targets_gfx1100 amdgpu_targets_gfx1031"\n' in (
+        run_targets("flags", "--for", "gentoo", "gfx1100", "--optional", "gfx1031").stdout
+    )
+
+
+@pytest.mark.slow
+def test_optional_targets_are_refused_for_tools_that_know_none(run_targets: Run) -> None:
+    message = "error: --optional: cmake has no optional targets; expected --for gentoo or --for ebuild\n"
+    assert run_targets("flags", "--for", "cmake", "gfx1100", "--optional", "gfx1031") == (2, "", message)
+
+
+@pytest.mark.slow
+def test_targets_are_read_from_gentoos_file_of_flags(run_targets: Run, tmp_path: Path) -> None:
+    desc = tmp_path / "amdgpu_targets.desc"
+    desc.write_text("# Copyright\n\ngfx906 - Vega\ngfx1100 - RDNA3\n")
+    assert run_targets("expand", f"desc@{desc}", "gfx1030").stdout == "gfx906\ngfx1030\ngfx1100\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("gfx906\n", "has 'gfx906'; expected FLAG - DESCRIPTION"),
+        (None, "can't be read"),
+    ],
+    ids=["another form", "absent"],
+)
+def test_bad_file_of_flags_is_refused(run_targets: Run, tmp_path: Path, text: str | None, found: str) -> None:
+    desc = tmp_path / "amdgpu_targets.desc"
+    if text is not None:
+        desc.write_text(text)
+    finished = run_targets("expand", f"desc@{desc}")
+    assert (finished.status, finished.stdout) == (2, "")
+    assert found in finished.stderr
+
+
+@pytest.mark.slow
+def test_flags_for_debian_builds_are_read_back(run_targets: Run) -> None:
+    text = run_targets("flags", "--for", "debian-build", "gfx1100", "gfx90a:xnack+").stdout
+    assert text == 'export ROCM_TARGET_ARCH_FIXED="gfx90a:xnack+ gfx1100"\n'
+    assert run_targets("expand", text).stdout == "gfx90a:xnack+\ngfx1100\n"
+
+
+@pytest.mark.slow
+def test_detect_prints_a_line_for_each_gpu(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036,gfx1100")
+    assert run_targets("detect") == (0, "gfx1100  desktop\ngfx1036  integrated\ngfx1100  desktop\n", "")
+
+
+@pytest.mark.slow
+def test_detect_ends_with_1_when_a_required_gpu_is_absent(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
+    variable = "ROCM_BOOTSTRAP_DISABLE_DETECTION"
+    message = f"note: no AMD GPU was found\nnote: {variable}=1 replaces what the kernel shows\n  unset {variable}\n"
+    assert run_targets("detect") == (0, "", message)
+    assert run_targets("detect", "--require-gpu") == (1, "", message)
+    assert run_targets("detect", "--require-gpu", "--quiet") == (1, "", "")
+
+
+@pytest.mark.slow
+def test_a_variable_that_makes_no_sense_ends_with_2(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_TARGET_LST", "/nowhere")
+    assert run_targets("detect") == (
+        2,
+        "",
+        "error: ROCM_TARGET_LST=/nowhere: the file can't be read; correct the variable or unset it\n",
+    )
+
+
+@pytest.mark.slow
+def test_detect_looks_at_the_captured_files_of_another_machine(run_targets: Run, tmp_path: Path) -> None:
+    gpu = "simd_count 416\ngfx_target_version {}\ndrm_render_minor 128\n"
+    root = copied_machine(tmp_path, "simd_count 0\n", gpu.format(90402), gpu.format(100306))
+    output = "gfx942  node 1  data-centre  /dev/dri/renderD128\ngfx1036  node 2  integrated  /dev/dri/renderD128\n"
+    assert run_targets("detect", "--root", root, "-v") == (0, output, "")
+
+
+@pytest.mark.slow
+def test_detect_tells_of_a_node_that_makes_no_sense_and_goes_on(run_targets: Run, tmp_path: Path) -> None:
+    root = copied_machine(tmp_path, "", "simd_count 416\ngfx_target_version 90402\n")
+    found = run_targets("detect", "--root", root)
+    problem = (
+        "/sys/class/kfd/kfd/topology/nodes/0/properties: is empty; "
+        "expected properties, 'simd_count' and a number among them"
+    )
+    assert found == (2, "gfx942  data-centre\n", f"error: {problem}\n")
+    document = json.loads(run_targets("detect", "--root", root, "--json").stdout)
+    assert ([gpu["target"] for gpu in document["gpus"]], document["problems"]) == (["gfx942"], [problem])
+
+
+@pytest.mark.slow
+def test_check_looks_at_the_captured_files_of_another_machine(
+    run_targets: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("container", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    root = copied_machine(tmp_path, "simd_count 416\ngfx_target_version 90402\n")
+    remedy = "sudo modprobe amdgpu && sudo udevadm trigger"
+    assert run_targets("check", "--root", root) == (
+        1,
+        f"GPUs: gfx942\nerror: /dev/kfd does not exist\n  {remedy}\n",
+        "",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(Path("/dev/kfd").exists(), reason="this machine has a GPU")
+def test_check_without_a_gpu_says_so_and_is_fine_unless_one_is_required(run_targets: Run) -> None:
+    assert run_targets("check").status == 0
+    assert run_targets("check", "--require-gpu").status == 1
+    report = json.loads(run_targets("check", "--json").stdout)
+    assert (report["schema"], report["usable"], report["gpus"]) == ("rocwheel.gpu-access/1", True, [])
