@@ -10,6 +10,7 @@ import msgspec
 
 from trials.corpora.acceptance import ask_tools
 from trials.corpora.auditing import audit_wheels
+from trials.corpora.chains import edit_in_chains
 from trials.corpora.loading import compare_loaders
 from trials.corpora.misses import find_misses
 from trials.corpora.reading import compare_readers
@@ -56,6 +57,11 @@ CHECKS: Final = {
     "misses": Check(
         find_misses,
         "libraries that are absent when the loader opens those of the wheels, with what the audit says of each wheel",
+    ),
+    "chains": Check(
+        edit_in_chains,
+        "libraries with device code before and after each edit of a chain (prune, compress, trim, retarget, split and "
+        "join), in an order and at levels of zstd that its name settles: the code of each unit, what the loader says",
     ),
     "own-wheels": Check(
         ask_tools,

@@ -1,0 +1,62 @@
+"""Chains of edits, as ``make corpus`` does them with the libraries of published wheels."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.libraries import needs_compiler
+from tests.support.places import FIXTURES
+from trials.corpora import chains
+from trials.corpora.chains import STEPS, check_library, has_units, units_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.slow, needs_compiler]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """Return a library of two units, by clang 22."""
+    return shutil.copy(FIXTURES / "v22/libtwo.plain.so", tmp_path / "libtwo.so")
+
+
+def test_every_edit_is_done_once_and_the_library_stays_as_it_was(library: Path) -> None:
+    before = library.read_bytes()
+    done, wrong = check_library(library, "two!libtwo.so")
+    assert wrong == []
+    assert sorted(step.partition(" at level ")[0] for step in done) == sorted(STEPS)
+    assert library.read_bytes() == before
+
+
+def test_the_same_library_has_the_same_chain(library: Path) -> None:
+    assert check_library(library, "a!libtwo.so") == check_library(library, "a!libtwo.so")
+    assert check_library(library, "a!libtwo.so") != check_library(library, "b!libtwo.so")
+
+
+def test_changed_code_is_found(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ruin(_step: str, _level: int, source: Path, place: Path, before: object, _dice: object) -> tuple[Path, object]:
+        made = place / source.name
+        data = bytearray(source.read_bytes())
+        at = data.index(b"\x7fELF", 100)
+        data[at + 100] ^= 1
+        made.write_bytes(data)
+        return made, before
+
+    monkeypatch.setattr(chains, "_do", ruin)
+    _, wrong = check_library(library, "two!libtwo.so")
+    assert {one.fact for one in wrong} == {*STEPS}
+    assert all(one.text.startswith("code is the same: False") for one in wrong)
+
+
+def test_a_chain_that_is_ended_is_told(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "_do", lambda *_: chains.os._exit(9))
+    assert [(one.fact, one.text) for one in check_library(library, "two!libtwo.so")[1]] == [("ended", "9 after ")]
+
+
+def test_libraries_without_device_code_have_no_units(library: Path) -> None:
+    assert (has_units(library), len(units_of(library))) == (True, 2)
+    assert not has_units(FIXTURES / "v22/saxpy.hipfb")
