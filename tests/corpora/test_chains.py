@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ pytestmark = [pytest.mark.slow, needs_compiler]
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     """Return a library of two units, by clang 22."""
-    return shutil.copy(FIXTURES / "v22/libtwo.plain.so", tmp_path / "libtwo.so")
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", tmp_path / "libtwo.so")
+    return tmp_path / "libtwo.so"
 
 
 def test_every_edit_is_done_once_and_the_library_stays_as_it_was(library: Path) -> None:
@@ -53,7 +55,7 @@ def test_changed_code_is_found(library: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_chain_that_is_ended_is_told(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chains, "_do", lambda *_: chains.os._exit(9))
+    monkeypatch.setattr(chains, "_do", lambda *_: os._exit(9))
     assert [(one.fact, one.text) for one in check_library(library, "two!libtwo.so")[1]] == [("ended", "9 after ")]
 
 
