@@ -74,20 +74,14 @@ def test_show_refuses_a_wheel_without_elf_files(run: Run, tmp_path: Path) -> Non
     assert run("show", wheel) == (2, "", expected)
 
 
-@pytest.fixture
-def run_set(run_set: Run) -> Run:
-    """Return a function that runs ``rocwheel runpath``."""
-    return partial(run_set, "runpath")
-
-
 @pytest.mark.slow
-def test_set_writes_changed_copies_and_leaves_the_files_alone(run_set: Run, tmp_path: Path) -> None:
+def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "program-pie"
     shutil.copy(FIXTURES / "program-pie", source)
     source.chmod(0o750)
     before = source.read_bytes()
     target = tmp_path / "fixed/program-pie"
-    finished = run_set("set", "$ORIGIN/../lib", source, "--dest-dir", target.parent)
+    finished = run("set", "$ORIGIN/../lib", source, "--dest-dir", target.parent)
     assert finished == (0, f"{target}: changed\n", "")
     assert source.read_bytes() == before
     assert read_elf(target.read_bytes(), name="copy").runpath == "$ORIGIN/../lib"
@@ -95,41 +89,41 @@ def test_set_writes_changed_copies_and_leaves_the_files_alone(run_set: Run, tmp_
 
 
 @pytest.mark.slow
-def test_a_run_path_that_is_not_text_is_written_and_shown(run_set: Run, tmp_path: Path) -> None:
-    assert run_set("set", "/opt/caf\udce9", FIXTURES / "libplain.so", "--dest-dir", tmp_path).status == 0
+def test_a_run_path_that_is_not_text_is_written_and_shown(run: Run, tmp_path: Path) -> None:
+    assert run("set", "/opt/caf\udce9", FIXTURES / "libplain.so", "--dest-dir", tmp_path).status == 0
     assert b"\0/opt/caf\xe9\0" in (tmp_path / "libplain.so").read_bytes()
-    shown = run_set("show", "--json", tmp_path / "libplain.so")
+    shown = run("show", "--json", tmp_path / "libplain.so")
     assert shown.status == 0
     assert json.loads(shown.stdout)["files"][0]["run_path"] == "/opt/caf\udce9"
 
 
 @pytest.mark.slow
-def test_a_copy_is_not_setuid(run_set: Run, tmp_path: Path) -> None:
+def test_a_copy_is_not_setuid(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "program-pie"
     shutil.copy(FIXTURES / "program-pie", source)
     source.chmod(0o6755)
-    assert run_set("set", "/opt/new", source, "--dest-dir", tmp_path / "fixed").status == 0
+    assert run("set", "/opt/new", source, "--dest-dir", tmp_path / "fixed").status == 0
     assert stat.S_IMODE((tmp_path / "fixed/program-pie").stat().st_mode) == 0o755
 
 
 @pytest.mark.slow
-def test_set_can_write_the_old_rpath(run_set: Run, tmp_path: Path) -> None:
-    run_set("set", "/opt/new", FIXTURES / "program-pie", "--dest-dir", tmp_path, "--rpath", "--quiet")
+def test_set_can_write_the_old_rpath(run: Run, tmp_path: Path) -> None:
+    run("set", "/opt/new", FIXTURES / "program-pie", "--dest-dir", tmp_path, "--rpath", "--quiet")
     elf = read_elf((tmp_path / "program-pie").read_bytes(), name="copy")
     assert (elf.rpath, elf.runpath) == ("/opt/new", None)
 
 
 @pytest.mark.slow
-def test_set_copies_a_file_that_is_right_byte_for_byte(run_set: Run, tmp_path: Path) -> None:
+def test_set_copies_a_file_that_is_right_byte_for_byte(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "program-pie"
-    finished = run_set("set", "/opt/answer", source, "--dest-dir", tmp_path)
+    finished = run("set", "/opt/answer", source, "--dest-dir", tmp_path)
     assert finished.stdout == f"{tmp_path / 'program-pie'}: right already, copied as it is\n"
     assert (tmp_path / "program-pie").read_bytes() == source.read_bytes()
 
 
 @pytest.mark.slow
-def test_an_empty_value_removes_the_run_path(run_set: Run, tmp_path: Path) -> None:
-    run_set("set", "", FIXTURES / "program-pie", "--dest-dir", tmp_path)
+def test_an_empty_value_removes_the_run_path(run: Run, tmp_path: Path) -> None:
+    run("set", "", FIXTURES / "program-pie", "--dest-dir", tmp_path)
     assert read_elf((tmp_path / "program-pie").read_bytes(), name="copy").runpath is None
 
 
@@ -149,36 +143,36 @@ def test_an_empty_value_removes_the_run_path(run_set: Run, tmp_path: Path) -> No
     ],
 )
 def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
-    run_set: Run, tmp_path: Path, value: str, found: str
+    run: Run, tmp_path: Path, value: str, found: str
 ) -> None:
     arguments = ("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path / "fixed")
-    refused = run_set(*arguments)
+    refused = run(*arguments)
     assert (refused.status, refused.stdout) == (2, "")
     assert refused.stderr.startswith(f"error: RUNPATH: {found}; expected $ORIGIN, $ORIGIN/FOLDER or an absolute folder")
     assert refused.stderr.endswith("--force sets it all the same.\n")
     assert not (tmp_path / "fixed").exists()
-    forced = run_set(*arguments, "--force")
+    forced = run(*arguments, "--force")
     assert (forced.status, forced.stderr) == (0, f"warning: the run path {found}\n")
     assert read_elf((tmp_path / "fixed/libplain.so").read_bytes(), name="copy").runpath == value
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["$ORIGIN", "${ORIGIN}/../lib", "$ORIGIN/../../_rocm_sdk_core/lib", ""])
-def test_a_run_path_that_is_right_is_set_without_a_word(run_set: Run, tmp_path: Path, value: str) -> None:
-    assert run_set("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path, "--quiet") == (0, "", "")
-    assert run_set("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path).stderr == ""
+def test_a_run_path_that_is_right_is_set_without_a_word(run: Run, tmp_path: Path, value: str) -> None:
+    assert run("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path, "--quiet") == (0, "", "")
+    assert run("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path).stderr == ""
 
 
 @pytest.mark.slow
-def test_an_absolute_folder_is_set_with_a_warning(run_set: Run, tmp_path: Path) -> None:
-    done = run_set("set", "/opt/rocm/lib", FIXTURES / "libplain.so", "--dest-dir", tmp_path)
+def test_an_absolute_folder_is_set_with_a_warning(run: Run, tmp_path: Path) -> None:
+    done = run("set", "/opt/rocm/lib", FIXTURES / "libplain.so", "--dest-dir", tmp_path)
     assert done.stderr == "warning: the run path searches '/opt/rocm/lib', absolute folders of the host\n"
 
 
 @pytest.mark.slow
-def test_set_tells_machines_what_was_written(run_set: Run, tmp_path: Path) -> None:
+def test_set_tells_machines_what_was_written(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "librpath.so"
-    finished = run_set("set", "/opt/rocm", source, "--dest-dir", tmp_path, "--json")
+    finished = run("set", "/opt/rocm", source, "--dest-dir", tmp_path, "--json")
     assert json.loads(finished.stdout) == {
         "schema": "rocwheel.runpath.set/1",
         "tag": "runpath",
@@ -188,11 +182,11 @@ def test_set_tells_machines_what_was_written(run_set: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run_set: Run, tmp_path: Path) -> None:
+def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run, tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no program\n")
     good, static, missing = FIXTURES / "libplain.so", FIXTURES / "static", tmp_path / "missing"
-    finished = run_set("set", "/opt/rocm", good, text, static, missing, "--dest-dir", tmp_path / "fixed")
+    finished = run("set", "/opt/rocm", good, text, static, missing, "--dest-dir", tmp_path / "fixed")
     assert finished.status == 2
     assert finished.stderr == (
         "error: files that can't be used: 3 problems\n"
@@ -205,10 +199,10 @@ def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run_set:
 
 
 @pytest.mark.slow
-def test_two_files_for_one_copy_are_refused(run_set: Run, tmp_path: Path) -> None:
+def test_two_files_for_one_copy_are_refused(run: Run, tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "libplain.so", tmp_path)
     first, second = FIXTURES / "libplain.so", tmp_path / "libplain.so"
-    finished = run_set("set", "/opt/rocm", first, second, "--dest-dir", tmp_path / "fixed")
+    finished = run("set", "/opt/rocm", first, second, "--dest-dir", tmp_path / "fixed")
     assert finished == (
         2,
         "",
@@ -217,10 +211,10 @@ def test_two_files_for_one_copy_are_refused(run_set: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_folder_that_cannot_be_written_ends_with_status_1(run_set: Run, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_ends_with_status_1(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     target = tmp_path / "file" / "libplain.so"
-    finished = run_set("set", "/opt/rocm", FIXTURES / "libplain.so", "--dest-dir", target.parent)
+    finished = run("set", "/opt/rocm", FIXTURES / "libplain.so", "--dest-dir", target.parent)
     assert finished.status == 1
     assert finished.stderr.startswith(f"error: {target}: can't be written (")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
@@ -231,12 +225,12 @@ def test_a_folder_that_cannot_be_written_ends_with_status_1(run_set: Run, tmp_pa
 def test_runpath_for_prints_the_entries_and_what_they_are_for(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7", "libhipblas.so.3")))
     options = ["--at", "site-packages/demo/", "--with", "rocm-sdk-core", "--with", "rocm-sdk-libraries"]
-    lines = [line.split() for line in run("runpath", "for", tree / "a.so", *options).stdout.splitlines()]
+    lines = [line.split() for line in run("for", tree / "a.so", *options).stdout.splitlines()]
     assert [line for line in lines if line and line[0].startswith("$ORIGIN")] == [
         ["$ORIGIN/../_rocm_sdk_core/lib", "libamdhip64.so.7"],
         ["$ORIGIN/../_rocm_sdk_libraries/lib", "libhipblas.so.3"],
     ]
-    plain = run("runpath", "for", tree / "a.so", *options, "--spell", "plain").stdout
+    plain = run("for", tree / "a.so", *options, "--spell", "plain").stdout
     assert plain == "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_libraries/lib\n"
 
 
@@ -244,7 +238,7 @@ def test_runpath_for_prints_the_entries_and_what_they_are_for(run: Run, tmp_path
 @needs_compiler
 def test_runpath_for_names_a_library_that_looks_like_markup(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("lib[/l].so",)))
-    finished = run("runpath", "for", tree / "a.so", "--at", "demo/")
+    finished = run("for", tree / "a.so", "--at", "demo/")
     assert (finished.status, finished.stderr) == (1, "lib[/l].so: neither in the packages nor on every system\n")
 
 
@@ -252,7 +246,7 @@ def test_runpath_for_names_a_library_that_looks_like_markup(run: Run, tmp_path: 
 @needs_compiler
 def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libfoo.so.1",)))
-    finished = run("runpath", "for", tree / "a.so", "--at", "demo/", "--json")
+    finished = run("for", tree / "a.so", "--at", "demo/", "--json")
     assert finished.status == 1
     assert json.loads(finished.stdout) == {
         "schema": "rocwheel.runpath.for/1",
@@ -268,7 +262,7 @@ def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) 
 @needs_compiler
 def test_runpath_for_finds_what_a_processor_alone_finds(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",)), Lib("sdk/glibc-hwcaps/x86-64-v2/libb.so"))
-    command = ("runpath", "for", tree / "a.so", "--at", "demo/", "--with", tree / "sdk", "--spell", "plain")
+    command = ("for", tree / "a.so", "--at", "demo/", "--with", tree / "sdk", "--spell", "plain")
     assert run(*command).status == 1
     assert run(*command, "--cpu-level", "x86-64-v2") == (0, "$ORIGIN/..\n", "")
 
@@ -277,6 +271,6 @@ def test_runpath_for_finds_what_a_processor_alone_finds(run: Run, tmp_path: Path
 @needs_compiler
 def test_runpath_for_names_packages_that_it_does_not_know(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so"))
-    finished = run("runpath", "for", tree / "a.so", "--at", "demo/", "--with", "rocm-sdk-cor")
+    finished = run("for", tree / "a.so", "--at", "demo/", "--with", "rocm-sdk-cor")
     expected = "a wheel, a folder, or one of rocm-sdk-core, rocm-sdk-libraries"
     assert finished == (2, "", f"error: --with rocm-sdk-cor: does not exist; expected {expected}\n")
