@@ -69,6 +69,7 @@ def test_the_command_line_does_not_load_it(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.deep
 def test_types_hold_in_the_examples(tmp_path: Path) -> None:
     # Given the examples of the docstrings, of the documentation and of examples/, as programs
     for name in FUNCTIONS:

@@ -68,6 +68,7 @@ def test_its_steps_are_those_of_a_user(tmp_path: Path) -> None:
     assert f"{tmp_path}/dist/rocm-7.0.0.tar.gz" in [built.path for built in report.build.distributions]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "variable", ["PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_INDEX_URL", "LD_LIBRARY_PATH", "ROCM_PATH", "HIP_PATH"]
 )

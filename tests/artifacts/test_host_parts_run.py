@@ -71,6 +71,7 @@ def linked(folder: Path, words: str, size: int, value: int = 5) -> memoryview:
     return memoryview(path.read_bytes())
 
 
+@pytest.mark.deep
 @needs_compiler
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("linker", LINKERS)
@@ -80,6 +81,7 @@ def test_only_addresses_differ_where_sections_have_moved(tmp_path: Path, linker:
     assert compare_host_parts(other, one, name="library") is HostDifference.LAYOUT
 
 
+@pytest.mark.deep
 @needs_compiler
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("linker", LINKERS)

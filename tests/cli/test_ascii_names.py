@@ -42,6 +42,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -65,6 +66,7 @@ def test_names_beyond_ascii_change_nothing_of_what_is_read(place: Path, words: t
     assert done.stdout == elsewhere.stdout
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "words",
     [

@@ -243,6 +243,7 @@ def test_builds_at_the_same_time_share_the_cache(tmp_path: Path, sample_dist: Pa
         assert digests(tmp_path / str(number)) == digests(sample_dist.parent)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("entries", [1, 20, 60])
 def test_a_killed_build_leaves_a_cache_that_the_next_one_uses(tmp_path: Path, sample_dist: Path, entries: int) -> None:
     """The process is killed as soon as it has written so many entries."""

@@ -101,6 +101,7 @@ def test_sha256sum_takes_the_checksums(run: Run, tmp_path: Path, run_tool: RunTo
     assert done.stdout.count(b"\n") == len(outputs_of(tmp_path / "out"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "options",
     [[], ["--cache"], ["--variants"], ["--split-device"], ["--split-device=overlay"], ["--compression", "stored"]],

@@ -191,6 +191,7 @@ def test_a_folder_of_the_sdk_that_this_one_lacks_is_not_a_fault(
     assert Path(run_job("pjrt", outputs, tmp_path, sample_dist).path).is_file()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("entry", "rule"),
     [

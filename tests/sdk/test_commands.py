@@ -146,6 +146,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("words", "unbuffered"), [*((words, "") for words in COMMANDS), ("--help", "1")])
 def test_output_that_cannot_be_written_is_told(devel: Installed, words: str, unbuffered: str) -> None:
     def end(outputs: str) -> tuple[int, str, str]:

@@ -327,6 +327,7 @@ def test_environment_whose_path_has_blanks_works(make_set: MakeSet, make_environ
     environment.run("rocm-sdk", "test")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13", "3.14"])
 def test_packages_work_on_every_python(make_set: MakeSet, make_environment: MakeEnvironment, version: str) -> None:
     environment = make_environment(make_set(devel=".xz"), python=str(require_python(version)))

@@ -146,6 +146,7 @@ def test_console_script_that_is_gone_fails(environment: Installed) -> None:
     assert "the console script rocminfo is not there, or is none of core" in fail(environment)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 @pytest.mark.parametrize(("option", "site"), [("--target", ""), ("--prefix", "lib/python3*/site-packages")])
 def test_installation_in_a_folder_of_its_own_passes(

@@ -155,6 +155,7 @@ OBJECT = "expected an object with 'version' and 'links'"
 INSIDE = "expected paths relative to the tree, which stay inside it"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("manifest", "found"),
     [
