@@ -108,7 +108,6 @@ def check(root: Path) -> None:
     assert complaint(path) == refusal(root)
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("name", EDITS)
 def test_headers_are_judged_as_the_loader_judges_them(tmp_path: Path, name: str) -> None:
     root = tree_with(tmp_path, None)
