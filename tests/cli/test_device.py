@@ -249,7 +249,6 @@ def inputs(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["file", "folder", "wheel", "archive"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_takes_it_or_says_what_to_do(

@@ -141,6 +141,7 @@ def test_a_cluster_makes_the_same_packages_for_windows_too(dask_cluster: DaskClu
     assert "rocm_sdk_core-7.0.0-py3-none-win_amd64.whl" in found
 
 
+@pytest.mark.deep
 def test_a_cluster_makes_the_bytes_of_a_local_build(
     sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_cluster_makes_the_bytes_of_a_local_build(
     assert [path.name for path in (tmp_path / "dist").iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.deep
 def test_a_worker_killed_in_the_middle_changes_no_byte(
     tree: Path, local: dict[str, str], dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_worker_killed_in_the_middle_changes_no_byte(
     assert (process.returncode, digests(tmp_path / "dist")) == (0, local), told
 
 
+@pytest.mark.deep
 def test_a_killed_build_leaves_nothing_that_the_next_does_not_remove(
     tree: Path, local: dict[str, str], dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
@@ -175,6 +178,7 @@ def test_a_killed_build_leaves_nothing_that_the_next_does_not_remove(
     assert list(tmp_path.glob("dist/.*.rocwheel")) == []
 
 
+@pytest.mark.deep
 def test_a_store_is_all_that_machines_have_to_share(
     tree: Path, local: dict[str, str], s3: S3Server, tmp_path: Path
 ) -> None:
@@ -227,6 +231,7 @@ def most_resident(pid: int) -> int:
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:")), 0)
 
 
+@pytest.mark.deep
 def test_the_bytes_of_a_build_do_not_pass_this_machine(dask_cluster: DaskCluster, tmp_path: Path) -> None:
     tree = heavy_tree(tmp_path / "in", 300 * MIB)
     assert measured_build(tree, tmp_path / "out", dask_cluster.address) < 150 * MIB
@@ -258,6 +263,7 @@ def odd_cluster(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield cluster
 
 
+@pytest.mark.deep
 def test_a_worker_without_an_input_is_named_before_anything_is_built(
     tree: Path, odd_cluster: DaskCluster, tmp_path: Path
 ) -> None:
@@ -270,6 +276,7 @@ def test_a_worker_without_an_input_is_named_before_anything_is_built(
     assert list((tmp_path / "dist").iterdir()) == []
 
 
+@pytest.mark.deep
 def test_an_input_that_ends_every_worker_is_named(odd_cluster: DaskCluster, tmp_path: Path) -> None:
     files = {"share/base.txt": b"base", "share/poison.txt": b"poison", "share/other.txt": b"other"}
     artifact(tmp_path / "in", "base_lib_generic", files)
@@ -281,6 +288,7 @@ def test_an_input_that_ends_every_worker_is_named(odd_cluster: DaskCluster, tmp_
     assert list((tmp_path / "out/dist").glob("*core*")) == []
 
 
+@pytest.mark.deep
 def test_workers_of_another_version_are_refused(tmp_path: Path) -> None:
     other = worker_environ(tmp_path / "other", "import rocwheel\nrocwheel.__version__ = '0.0.9'\n")
     with started_cluster(tmp_path / "cluster", [other]) as cluster:
@@ -290,6 +298,7 @@ def test_workers_of_another_version_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.deep
 def test_a_worker_lost_while_versions_are_compared_ends_no_build(tmp_path: Path) -> None:
     mark = tmp_path / "died"
     dying = worker_environ(tmp_path / "dying", DYING.format(mark=str(mark)))
@@ -300,6 +309,7 @@ def test_a_worker_lost_while_versions_are_compared_ends_no_build(tmp_path: Path)
     assert len(list(tmp_path.glob("out/dist/*.whl"))) > 5
 
 
+@pytest.mark.deep
 def test_a_scheduler_lost_in_the_middle_is_told_in_one_line(tree: Path, tmp_path: Path) -> None:
     with started_cluster(tmp_path / "cluster", [{}]) as cluster:
         process = build(tree, tmp_path, cluster.address)
@@ -340,6 +350,7 @@ main()
 """The command, which else tries for ten seconds."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://", "just-a-name"])
 def test_a_scheduler_that_cannot_be_reached_is_an_error(address: str, tmp_path: Path) -> None:
     words = ["build", "--artifact-dir", str(SAMPLE_SDK), "--dest-dir", str(tmp_path), "--scheduler", address]
