@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 from rocwheel import cli
@@ -17,5 +18,9 @@ def options(command: Any, name: str) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    cli.load_commands()
-    print(json.dumps(options(cli.app, "rocwheel")))
+    # Earlier versions have an application of Typer, and the earliest of them register all commands when they are imported.
+    getattr(cli, "load_commands", lambda: None)()
+    app: Any = cli.app
+    if not hasattr(app, "commands"):
+        app = import_module("typer.main").get_command(app)
+    print(json.dumps(options(app, "rocwheel")))
