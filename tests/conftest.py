@@ -107,7 +107,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep some cases of what `make test-deep` runs whole, unless cases are named one by one.
 
-    These are files by their names, and functions with the marker ``deep``: the first case of each, and each eleventh.
+    These are slow tests of files by their names, and functions with the marker ``deep``: the first case of each, and
+    each eleventh.
     Marked functions of one case count together, as those of a file do.
     """
     if config.getoption("--deep") or any("::" in one for one in config.args):
@@ -116,7 +117,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        is_file = _DEEP.search(item.path.relative_to(Path(__file__).parent).as_posix())
+        path = item.path.relative_to(Path(__file__).parent).as_posix()
+        is_file = item.get_closest_marker("slow") and _DEEP.search(path)
         is_deep = is_file or item.get_closest_marker("deep")
         function, _, case = item.name.partition("[")
         whole = (item.path, "") if is_file else (item.path, function) if case else (Path(), "")
