@@ -18,7 +18,7 @@ def options(command: Any, name: str) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    # Earlier versions have an application of Typer, and the earliest of them register all commands when they are imported.
+    # Earlier versions have an application of Typer; the earliest register all commands when they are imported.
     getattr(cli, "load_commands", lambda: None)()
     app: Any = cli.app
     if not hasattr(app, "commands"):
