@@ -17,6 +17,7 @@ import pytest
 
 from rocwheel.device.inspection import FileFacts, inspect_paths
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
+from tests.support.debs import write_deb
 from tests.support.kpack_files import split_two
 from tests.support.libraries import needs_compiler
 from tests.support.places import FIXTURES
@@ -297,6 +298,14 @@ def test_control_characters_of_names_do_not_reach_the_terminal(run: Run, tmp_pat
     assert out.startswith(f"{tmp_path}/\\x1b]0;sound\\x07.so: ")
     assert err.startswith(f"error: {tmp_path}/\\x1b[31mdamaged.so: ")
     assert "\x1b" not in out + err
+
+
+def test_debian_packages_are_refused_one_by_one_also_in_a_folder(run: Run, tmp_path: Path) -> None:
+    path = write_deb(tmp_path, "librocsparse0", {})
+    error = f"{path}: a Debian package, which 'dpkg-deb --extract' unpacks; expected an ELF or PE file, "
+    for given in (path, tmp_path):
+        status, out, err = run(given)
+        assert (status, out, err.startswith(f"error: {error}")) == (2, "", True)
 
 
 def test_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT
 from rocwheel.binary.elf.facts import ElfKind, read_elf
-from rocwheel.binary.kind import is_binary, is_coff_object, is_elf, is_pe, is_thin_archive
+from rocwheel.binary.kind import is_binary, is_coff_object, is_elf, is_pe, unread_archive
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import PeBytes, bits_of_pe, machine_name
 from rocwheel.binary.pe.object_file import read_object_file
@@ -254,9 +254,10 @@ def _tell(binary: Binary) -> ReadContext:
 def _inspect(look: Look, archives: GivenArchives, binary: Binary) -> FileFacts:
     try:
         with binary.view(limit=look.limit) as data:
-            if is_binary(data):
+            unread = unread_archive(data)
+            if is_binary(data) and not unread:
                 return _read_facts(data, binary, look, archives)
-            found = "a thin archive" if is_thin_archive(data) else "not a binary"
+            found = unread or "not a binary"
             expected = "an ELF or PE file, an archive, a bundle, a kpack archive, a folder or a wheel"
             return FileFacts(binary.name, binary.size, error=InputError(binary.name, found, expected=expected))
     except InputError as e:
