@@ -99,6 +99,21 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
 
 
 @needs_setpriv
+@pytest.mark.parametrize(
+    "command", ["list", "compress -o o.so", "prune --keep gfx906 -o o.so", "extract -d o", "split -d o"]
+)
+def test_a_library_that_may_not_be_read_is_an_unusable_input_of_every_command_on_device_code(
+    tmp_path: Path, command: str
+) -> None:
+    closed = tmp_path / "closed.so"
+    closed.touch(0)
+    name, *options = command.split()
+    done = rocwheel("device", name, closed, *options, cwd=tmp_path, before=as_user())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {closed}: can't be read (Permission denied). Check that it exists and may be read.\n"
+
+
+@needs_setpriv
 @pytest.mark.parametrize("command", [("device", "list"), ("targets", "runs-on", "gfx906"), ("inspect",)], ids=" ".join)
 def test_one_file_that_may_not_be_read_does_not_keep_from_the_others(tmp_path: Path, command: tuple[str, ...]) -> None:
     for name in ("closed.hipfb", "open.hipfb"):

@@ -82,12 +82,9 @@ class Binary(msgspec.Struct, frozen=True):
 def is_wheel(path: Path) -> bool:
     """Return whether a file is a ZIP archive, as wheels are, rather than a binary with an archive behind it.
 
-    Raises `OSError` when it can't be read.
+    Raises `InputError` when it can't be read.
     """
-    if not path.is_file():
-        return False
-    with open_regular(path) as file:
-        return not is_binary(file.read(HEAD_SIZE)) and zipfile.is_zipfile(file)
+    return _head_of_archive(path)[1]
 
 
 def inner_wheel_warnings(paths: Iterable[Path]) -> Iterator[str]:
@@ -100,18 +97,27 @@ def inner_wheel_warnings(paths: Iterable[Path]) -> Iterator[str]:
 def is_given_wheel(path: Path) -> bool:
     """Return whether a file that was itself given is a wheel, as `is_wheel` does.
 
-    Raises `InputError` for one that is named as a wheel or begins as an archive and is none, `OSError` for one that
-    can't be read.
+    Raises `InputError` for one that is named as a wheel or begins as an archive and is none, or that can't be read.
     """
     if not path.is_file():
         return False
-    with open_regular(path) as file:
-        head = file.read(HEAD_SIZE)
-        is_archive = not is_binary(head) and zipfile.is_zipfile(file)
+    head, is_archive = _head_of_archive(path)
     if not is_archive and not is_binary(head) and (head.startswith(_ZIP_MAGIC) or path.suffix == ".whl"):
         expected = "a whole wheel, with its directory at the end"
         raise InputError(path, "a truncated or damaged archive", expected=expected)
     return is_archive
+
+
+def _head_of_archive(path: Path) -> tuple[bytes, bool]:
+    """Return the first bytes of a file, and whether it is a ZIP archive; neither of what is no file."""
+    if not path.is_file():
+        return b"", False
+    try:
+        with open_regular(path) as file:
+            head = file.read(HEAD_SIZE)
+            return head, not is_binary(head) and zipfile.is_zipfile(file)
+    except OSError as e:
+        raise read_error(path, e) from e
 
 
 def read_binaries(
@@ -205,8 +211,6 @@ def find_binaries(path: Path) -> Iterator[Binary | InputError]:
 def _find_given(path: Path) -> Iterator[Binary | InputError]:
     try:
         is_archive = is_given_wheel(path)
-    except OSError as e:
-        yield read_error(path, e)
     except InputError as e:
         yield e
     else:
