@@ -254,6 +254,11 @@ def test_good_values_and_a_body_with_any_line_ends_are_copied(wheel: FinishedWhe
     check_copied(msgspec.structs.replace(wheel, metadata=METADATA_METADATA + b"a\rb"))
 
 
+def test_headers_that_end_in_cr_and_lf_before_a_description_are_copied(wheel: FinishedWheel) -> None:
+    metadata = METADATA_METADATA.rstrip(b"\n") + b"\n\nThe description.\n"
+    check_copied(msgspec.structs.replace(wheel, metadata=metadata.replace(b"\n", b"\r\n")))
+
+
 def test_a_version_with_blanks_behind_it_is_the_version(wheel: FinishedWheel) -> None:
     folded = msgspec.structs.replace(wheel, fields={**wheel.fields, "version": "2.9\n "})
     assert b"Requires-Dist: Torch==2.9\n" in device_metadata(folded, NAMES, "gfx1100")

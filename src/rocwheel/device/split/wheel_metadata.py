@@ -411,7 +411,7 @@ def check_copied(wheel: FinishedWheel) -> None:
     standard doesn't allow.
     """
     place = f"{wheel.source}: METADATA"
-    if _CR_ALONE.search(re.split(rb"\n\r?\n", wheel.metadata, maxsplit=1)[0]):
+    if _CR_ALONE.search(re.split(rb"(?<=\n)\r?\n", wheel.metadata, maxsplit=1)[0]):
         raise InputError(place, "has a line that ends in CR alone", expected="lines that end in LF, or in CR and LF")
     raise_all(
         wheel.source,
