@@ -21,10 +21,13 @@ from rocwheel.core.errors import InputError, ProblemsError, WorkError
 from rocwheel.index.families import write_indexes
 from rocwheel.index.folder_notes import KNOWN_NAME
 from rocwheel.index.placing import FilePlacement
+from rocwheel.index.publish import publish
 from rocwheel.index.write_index import IndexOptions, locked_index, write_index
+from rocwheel.stores.folder import FolderStore
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.index.conftest import AddWheel, MakeSdist
 
@@ -547,3 +550,27 @@ def test_what_is_used_up_is_named(
     )
     with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda folder: write_index(folder, folder.parent / "simple"),
+        lambda folder: publish(folder.parent, FolderStore(folder.parent / "store")),
+    ],
+    ids=["index", "publish"],
+)
+def test_a_folder_to_which_no_address_leads_is_refused_before_anything_is_written(
+    tmp_path: Path, run: Callable[[Path], object]
+) -> None:
+    folder = tmp_path / "packages" / os.fsdecode(b"bad\xff")
+    make_wheel(folder, "alpha", {"a.py": b""}, tag="py3-none-any", is_purelib=True)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError) as caught:
+        run(folder)
+    assert (caught.value.source, caught.value.found, caught.value.remedy) == (
+        str(folder),
+        "has a name that is not in UTF-8, which no address of an index can have",
+        "Rename it.",
+    )
+    assert sorted(tmp_path.rglob("*")) == before

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_problem
-from rocwheel.core.names import is_utf8
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import raise_all
 from rocwheel.index.extra_files import Extras, no_extras, remove_stale_extras
-from rocwheel.index.folder import find_families, folder_names, list_names
+from rocwheel.index.folder import find_families, folder_names, list_names, require_addresses
 from rocwheel.index.folder_notes import KNOWN_NAME, NOTES, read_families, read_known, remove_notes, write_families
 from rocwheel.index.pages import FRONT_PAGE, PAGES, is_root_page
 from rocwheel.index.placing import FilePlacement, read_previous, remove_stale
@@ -46,9 +45,7 @@ def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path
         for name in find_families(folder, output):
             if (folder / name).resolve() not in given:
                 found.setdefault(name, []).append(folder / name)
-    why, remedy = "has a name that is not in UTF-8, which no address of an index can have", "Rename it."
-    unnamed = [folders[0] for name, folders in found.items() if not is_utf8(name)]
-    raise_all(folder_names(dist_dirs), [InputError(folder, why, remedy=remedy) for folder in unnamed])
+    require_addresses(folder_names(dist_dirs), {folders[0]: name for name, folders in found.items()})
     return {"": tuple(dist_dirs), **{name: (*dist_dirs, *folders) for name, folders in found.items()}}
 
 

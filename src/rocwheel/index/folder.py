@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, is_fault, read_error
+from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
-from rocwheel.core.workers import ReadContext, Readers, open_workers
+from rocwheel.core.workers import ReadContext, Readers, open_workers, raise_all
 from rocwheel.index.entry import read_entry
 from rocwheel.index.folder_notes import NOTES, Found, KnownFile
 from rocwheel.index.pages import FRONT_PAGE, PAGES
@@ -125,6 +126,13 @@ def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
         return ()
     folders = [name for name in names if _is_subfolder(dist_dir / name, output)]
     return tuple(name for name in folders if list_names(dist_dir / name))
+
+
+def require_addresses(source: str, folders: Mapping[Path, str]) -> None:
+    """Raise `InputError`, or `ProblemsError` for several, for folders to which what leads there can be no address."""
+    why, remedy = "has a name that is not in UTF-8, which no address of an index can have", "Rename it."
+    unnamed = [folder for folder, path in folders.items() if not is_utf8(path)]
+    raise_all(source, [InputError(folder, why, remedy=remedy) for folder in unnamed])
 
 
 def list_names(folder: Path) -> list[str]:

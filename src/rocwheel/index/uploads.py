@@ -16,7 +16,7 @@ from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import ChangedFileError, FileStamp
 from rocwheel.core.workers import open_workers, raise_all, serialized
 from rocwheel.index.entry import IndexEntry, read_metadata
-from rocwheel.index.folder import Listing, Source, find_families, list_folder, read_folders, unite
+from rocwheel.index.folder import Listing, Source, find_families, list_folder, read_folders, require_addresses, unite
 from rocwheel.index.folder_notes import PUBLISHED_NAME, KnownIndex, read_known, write_known
 from rocwheel.index.placing import FilePlacement, Placer
 from rocwheel.index.store_notes import NotesFile
@@ -184,6 +184,7 @@ def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
 def _list_folders(dist_dir: Path) -> dict[str, Listing]:
     """Return what is in the folder itself, under an empty name, and in its folders for families."""
     families = find_families(dist_dir, dist_dir.parent)
+    require_addresses(str(dist_dir), {dist_dir / name: name for name in families})
     listings = {"": list_folder(dist_dir, dist_dir, may_be_empty=bool(families))}
     return listings | {name: list_folder(dist_dir / name, dist_dir / name) for name in families}
 

@@ -39,7 +39,7 @@ from rocwheel.index.extra_files import (
     remove_stale_extras,
     write_extras,
 )
-from rocwheel.index.folder import Listed, Source, folder_names, list_folder, read_folders, unite
+from rocwheel.index.folder import Listed, Source, folder_names, list_folder, read_folders, require_addresses, unite
 from rocwheel.index.folder_notes import (
     NOTES,
     Found,
@@ -588,7 +588,9 @@ def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) 
         # Behind it, as no server serves a folder that is not there.
         check_output(output, folder, options.served, holds_files=places.holds_files)
         listing = listing.without(options.left_out)
-        sources.append(Source(places, listing, f"{relpath(folder.resolve(), output.resolve())}/"))
+        prefix = f"{relpath(folder.resolve(), output.resolve())}/"
+        require_addresses(str(folder), {folder: prefix})
+        sources.append(Source(places, listing, prefix))
     if len({source.prefix for source in sources}) < len(sources):
         raise InputError(folder_names(folders), "one folder is given twice", remedy="Give each once.")
     return tuple(sources)
