@@ -568,7 +568,7 @@ def test_a_folder_to_which_no_address_leads_is_refused_before_anything_is_writte
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError) as caught:
         run(folder)
-    assert (caught.value.source, caught.value.found, caught.value.remedy) == (
+    assert (str(caught.value.source), caught.value.found, caught.value.remedy) == (
         str(folder),
         "has a name that is not in UTF-8, which no address of an index can have",
         "Rename it.",
