@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,13 +41,13 @@ def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Itera
     `ProblemsError` for workers that differ, and `WorkError` without Dask.
     """
     try:
-        module = import_module("rocwheel.build.cluster.dask_cluster")
+        from rocwheel.build.cluster.dask_cluster import opened
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] not in _DASK:
             raise
         found = f"needs the library distributed, which is not installed ({e})"
         raise WorkError(scheduler, found, remedy="Install it: pip install 'rocwheel[dask]'.") from e
-    with module.opened(scheduler) as cluster:
+    with opened(scheduler) as cluster:
         answers = cluster.ask(worker_facts)
         check_workers(answers)
         if are_all_here(answers):

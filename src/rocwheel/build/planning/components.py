@@ -5,7 +5,6 @@ What they were made of is named by package URLs (purl-spec).
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
@@ -176,13 +175,12 @@ def add_sboms(plan: Plan, digests: Mapping[str, ArtifactDigest], source_date: So
 
     A wheel variant that holds nothing but requirements has none.
     """
-    # Loading what writes them takes long, and other commands load this module, too.
-    render = import_module("rocwheel.wheels.sbom").render_bill
+    from rocwheel.wheels.sbom import render_bill  # it takes long to load, and other commands load this module, too
 
     def with_bill(wheel: PlannedWheel) -> PlannedWheel:
         if not wheel.components:
             return wheel
-        bill = render(_make_bill(wheel, digests, source_date.seconds))
+        bill = render_bill(_make_bill(wheel, digests, source_date.seconds))
         return msgspec.structs.replace(wheel, info_texts=wheel.info_texts | {SBOM_NAME: bill.decode()})
 
     return msgspec.structs.replace(plan, wheels=tuple(map(with_bill, plan.wheels)))
