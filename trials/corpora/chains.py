@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 STEPS: Final = ("prune", "compress", "trim", "retarget", "split and join", "split and join compressed")
 _CPU_SECONDS: Final = 120
 _LARGE: Final = 30_000_000
-_PAIRS: Final = {"gfx1030": "gfx1031", "gfx1100": "gfx1101", "gfx1010": "gfx1012", "gfx900": "gfx902"}
+_PAIRS: Final = {"gfx1030": "gfx1031", "gfx1010": "gfx1012", "gfx900": "gfx902"}
 _ABSENT = re.compile(r"(\S+): cannot open shared object file")
 _LOAD = "import ctypes, sys; ctypes.CDLL(sys.argv[1], 257); ctypes.CDLL(sys.argv[2], 1); ctypes.CDLL(None).fflush(None)"
 
