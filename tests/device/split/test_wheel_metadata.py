@@ -86,7 +86,10 @@ def test_metadata_of_something_else_than_the_file_name_says_is_refused(
     assert str(raised.value) == f"{path}: {found} as in the file name"
 
 
-@pytest.mark.parametrize("name", ["demo-1.0", "demo-1.0-py3-none", "demo-latest-py3-none-any", "d mo-1.0-py3-none-any"])
+@pytest.mark.parametrize(
+    "name",
+    ["demo-1.0", "demo-1.0-py3-none", "demo-latest-py3-none-any", "d mo-1.0-py3-none-any", "demo-1.0-py3-none-any (1)"],
+)
 def test_file_names_that_no_wheel_can_have_are_refused(tmp_path: Path, name: str) -> None:
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / f"{name}.whl")
     with pytest.raises(InputError, match="is not named as a wheel is"):

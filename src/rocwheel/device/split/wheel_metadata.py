@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.metadata import ExceptionGroup, Metadata, RawMetadata
-from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import InvalidName, canonicalize_name
 
 import rocwheel
 from rocwheel.binary.kpack.markers import PLACEHOLDER
@@ -22,6 +22,7 @@ from rocwheel.targets.kernel_files import find_family
 from rocwheel.wheels.file_names import (
     check_identity,
     is_distribution_name,
+    parse_path,
     split_label,
     split_wheel_file_name,
     without_label,
@@ -277,12 +278,11 @@ def _refuse_variant(source: str, label: str) -> InputError:
 
 def _parse_name(path: Path, source: str) -> tuple[str, Version]:
     """Return project, normalized, and version, as the file name has them."""
-    try:
-        project, version, _, _ = parse_wheel_filename(path.name)
-    except InvalidWheelFilename as e:
+    if path.suffix != ".whl" or not is_distribution_name(path.name):
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
-        raise InputError(source, "is not named as a wheel is", expected=expected) from e
-    return str(project), version
+        raise InputError(source, "is not named as a wheel is", expected=expected)
+    named = parse_path(path)
+    return named.project, named.version
 
 
 def _read_texts(source: str, dist_info: str, members: tuple[ZipMember, ...]) -> dict[str, bytes]:
