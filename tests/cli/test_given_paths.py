@@ -124,3 +124,14 @@ def test_one_file_that_may_not_be_read_does_not_keep_from_the_others(tmp_path: P
     assert done.returncode == (1 if command == ("device", "list") else 2)
     assert f"{paths[0]}: can't be read (Permission denied)" in done.stderr
     assert str(paths[1]) in done.stdout
+
+
+@needs_setpriv
+@pytest.mark.parametrize("command", ["repair --check", "targets coherent", "verify", "diff good"])
+def test_a_folder_that_may_not_be_listed_is_not_taken_for_an_empty_one(tmp_path: Path, command: str) -> None:
+    (tmp_path / "closed").mkdir(0)
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good/a.txt").write_text("text")
+    done = rocwheel(*command.split(), "closed", cwd=tmp_path, before=as_user())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: closed: can't be read (Permission denied). Check that it exists and may be read.\n"

@@ -155,6 +155,14 @@ def read_if_readable(path: Path) -> bytes:
         return b""
 
 
+def require_listable(folder: Path) -> None:
+    """Raise `InputError` for a folder that can't be listed: patterns find nothing in it, as if it were empty."""
+    try:
+        os.scandir(folder).close()
+    except OSError as e:
+        raise read_error(folder, e) from e
+
+
 def read_small(path: Path, most: int, *, expected: str) -> bytes:
     """Return all of a file of a stranger, of which ``most`` bytes, whole MiB, are read at most.
 

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.core.errors import InputError, read_error
-from rocwheel.core.reading import FileRange
+from rocwheel.core.reading import FileRange, require_listable
 from rocwheel.core.workers import attempt_all, map_collecting, raise_all
 from rocwheel.environment.dist_info import installed_path, read_distribution
 from rocwheel.environment.read_tree import find_prefix, find_site_packages, is_artifact_folder
@@ -324,6 +324,7 @@ def _read_file(path: Path) -> Package:
 
 
 def _read_folder(folder: Path, reader: _SideReader) -> list[Package]:
+    require_listable(folder)
     if (site := find_site_packages(folder)) is not None:
         return _read_environment(site, reader)
     if found := find_distributions(folder / BUILT_FOLDER) or find_distributions(folder):

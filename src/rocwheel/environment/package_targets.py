@@ -19,7 +19,7 @@ from rocwheel.core.decoding import parse_python
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import shortened
 from rocwheel.core.progress import SILENT, Progress, tracked
-from rocwheel.core.reading import FileRange
+from rocwheel.core.reading import FileRange, require_listable
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import map_collecting, map_skipping, raise_all
 from rocwheel.environment.coherence import (
@@ -429,5 +429,6 @@ def _expand_folders(paths: Sequence[Path], pattern: str) -> list[Path]:
     others = [path for path in paths if not (path.is_file() or path.is_dir())]
     expected = "a file or a folder"
     raise_all("paths", [InputError(path, "is not a regular file", expected=expected) for path in others])
+    map_collecting("paths", require_listable, [path for path in paths if path.is_dir()])
     found = [[path] if path.is_file() else sorted(path.rglob(pattern)) for path in paths]
     return [path for group in found for path in group if path.is_file()]

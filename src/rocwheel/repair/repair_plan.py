@@ -13,6 +13,7 @@ from rocwheel.audit.wheel_toolkits import OpenedNames, choose_toolkit
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, find_below
 from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import require_listable
 from rocwheel.core.workers import map_skipping
 from rocwheel.environment.platform_tags import misplaced_code, repaired_platforms
 from rocwheel.environment.read_tree import WheelReading, read_environments
@@ -356,6 +357,7 @@ def _reading(unpacked: UnpackedMembers | None) -> WheelReading:
 def _check(path: Path) -> None:
     """Raise `InputError` for a path that is neither a wheel nor a folder of wheels."""
     if path.is_dir():
+        require_listable(path)
         if not any(path.glob("*.whl")):
             below = find_below(path, lambda found: found.suffix == ".whl")
             remedy = f"There are wheels in {below}." if below else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import require_listable
 from rocwheel.environment.read_tree import find_all_site_packages
 from rocwheel.index.entry import find_distributions
 from rocwheel.index.source import indexes_below, is_local_index, is_project_folder
@@ -58,6 +59,7 @@ def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Itera
 
 
 def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+    require_listable(folder)
     try:
         if (folder / MANIFEST_NAME).is_file():
             yield verify_build(folder / MANIFEST_NAME, executor, progress)
