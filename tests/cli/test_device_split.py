@@ -570,6 +570,16 @@ def test_the_folder_of_an_unpacked_wheel_becomes_such_folders(run: Run, tmp_path
 
 
 @pytest.mark.slow
+def test_the_folder_of_an_unpacked_wheel_may_keep_the_name_of_the_wheel(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked" / wheel.name)
+    done = run("device", "split", tmp_path / "unpacked" / wheel.name, "-d", tmp_path / "out", "-t", "gfx906", "-q")
+    assert (done.status, done.stdout, done.stderr) == (0, "", "")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["demo-1.0", "demo_device_gfx906-1.0"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "named"), [("-gfx90a", " (gfx90a)"), ("", "")], ids=["label", "plain name"])
 def test_a_wheel_variant_is_refused_with_what_to_do(run: Run, tmp_path: Path, suffix: str, named: str) -> None:
     texts = {"demo-1.0.dist-info/variant.json": json.dumps(variant_document("gfx90a", ["gfx90a"])).encode()}

@@ -254,7 +254,7 @@ def split(
         quiet=out.quiet,
         verbose=out.verbose,
     )
-    if all(path.suffix == ".whl" or is_wheel(path) for path in paths):
+    if all((path.suffix == ".whl" and not path.is_dir()) or is_wheel(path) for path in paths):
         if choice.archives != ARCHIVE_FOLDER:
             raise InputError(paths[0], "is a wheel", expected="a file or folder for --archives")
         split_wheels(paths, wheel_options, how, mend=mend)
