@@ -309,3 +309,14 @@ def test_code_of_a_damaged_file_is_written_whole_or_not_at_all(content: bytes) -
         assert not found or found.startswith(str(source))
         assert not list(taken.iterdir() if found and taken.exists() else ())
         assert not list(Path(folder).rglob(".*"))
+
+
+def test_where_no_bundle_has_the_code_there_is_nothing_to_extract_though_it_may_be_missing(tmp_path: Path) -> None:
+    source = FIXTURES / "v22/libtwo.plain.so"
+    with pytest.raises(InputError) as caught:
+        extract(source, tmp_path / "out", "gfx1100", allow_missing=True)
+    assert str(caught.value) == (
+        f"{source}: nothing to extract: no bundle has code for gfx1100 by the rule 'exact'. "
+        "rocwheel device list prints the targets that there are."
+    )
+    assert not (tmp_path / "out").exists()

@@ -280,6 +280,10 @@ def extract_code(
             raise_all(str(source), writer.unfollowed)
             raise _no_code(source)
         if not any(codes):
+            if allow_missing and choosing.passed_over:
+                found = f"nothing to extract: no bundle has code for {', '.join(map(str, targets))} by the rule "
+                remedy = "rocwheel device list prints the targets that there are."
+                raise InputError(source, f"{found}'{rule.value}'", remedy=remedy)
             raise_all(str(source), choosing.passed_over)
         return placed([code for group in codes for code in group], folder, dest_dir)
 
