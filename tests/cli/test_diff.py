@@ -178,6 +178,15 @@ def test_a_folder_of_nothing_but_damaged_wheels_is_not_compared(run: Run, tmp_pa
     assert done.stderr.startswith(f"error: {new}: ")
 
 
+def test_debian_packages_that_are_not_opened_are_told_of(run: Run, tmp_path: Path) -> None:
+    for side in ("old", "new"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "librocfft0.deb").write_bytes(f"!<arch>\ndebian-binary{side}".encode())
+    done = run("diff", tmp_path / "old", tmp_path / "new")
+    warning = "Debian packages are not opened, and compared by their bytes alone: librocfft0.deb"
+    assert (done.status, done.stderr) == (0, f"warning: {warning}\n")
+
+
 def test_a_wheel_against_a_folder_is_told_of(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"a.txt": b"1"})
     (tmp_path / "tree").mkdir()

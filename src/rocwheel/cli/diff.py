@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rocwheel.core.errors import RocwheelError
     from rocwheel.diff.breaking import Finding
     from rocwheel.diff.changes import Comparison, FileChange, PackageChange
+    from rocwheel.diff.sides import Side
 
 
 _COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
@@ -186,6 +187,8 @@ def diff(
     findings = find_breaks(comparison, patterns)
     if comparison.as_files and not out.quiet and before.has_distributions != after.has_distributions:
         report_warning("files alone are compared: one side is no package")
+    if not out.quiet and (packages := sorted({*_debian_packages(before), *_debian_packages(after)})):
+        report_warning(f"Debian packages are not opened, and compared by their bytes alone: {first_of(packages)}")
     if out.json:
         print_json("diff", 1, _document(comparison, findings))
     else:
@@ -193,6 +196,10 @@ def diff(
     raise_all(_UNREAD, unread)
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+def _debian_packages(side: Side) -> Iterator[str]:
+    return (item.name for package in side.packages for item in package.items if item.name.endswith(".deb"))
 
 
 def _document(comparison: Comparison, findings: tuple[Finding, ...]) -> dict[str, object]:
