@@ -291,6 +291,19 @@ def new_folder(dest: Path, *sources: Path) -> Iterator[Path]:
         raise _error(e, dest, sources) from e
 
 
+@contextmanager
+def no_folder_left(folder: Path) -> Iterator[None]:
+    """Let the block make a folder: where the block fails, none is left that is empty and wasn't there."""
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        yield
+    except BaseException:
+        for created in made:
+            with suppress(OSError):
+                created.rmdir()
+        raise
+
+
 def require_free(dest: Path, *sources: Path) -> None:
     """Raise `InputError` when a new folder can't become ``dest``, before everything is written."""
     for source in sources:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.reading import FileRange, iter_pieces, load
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import attempt_all, map_collecting, raise_all
-from rocwheel.core.writing import atomic_file
+from rocwheel.core.writing import atomic_file, no_folder_left
 from rocwheel.device.kpack_code import GivenArchives, each_once, is_named_archive, open_kpack_code
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling import file_name_spelling
@@ -81,21 +81,13 @@ def staging(dest_dir: Path, name: str) -> Iterator[Path]:
 
     An error leaves no folder that wasn't there.
     """
-    made = [folder for folder in (dest_dir, *dest_dir.parents) if not folder.exists()]
-    stack = ExitStack()
-    try:
-        dest_dir.mkdir(parents=True, exist_ok=True)
-        folder = stack.enter_context(scratch_folder(dest_dir / name))
-    except OSError as e:
-        raise write_error(dest_dir, e) from e
-    try:
-        with stack:
-            yield folder
-    except BaseException:
-        with suppress(OSError):
-            for created in made:
-                created.rmdir()
-        raise
+    with no_folder_left(dest_dir), ExitStack() as stack:
+        try:
+            dest_dir.mkdir(parents=True, exist_ok=True)
+            folder = stack.enter_context(scratch_folder(dest_dir / name))
+        except OSError as e:
+            raise write_error(dest_dir, e) from e
+        yield folder
 
 
 def placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tuple[ExtractedCode, ...]:

@@ -19,7 +19,7 @@ from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
-from rocwheel.core.writing import safe_mode
+from rocwheel.core.writing import no_folder_left, safe_mode
 from rocwheel.device.split.joining import checked_files
 from rocwheel.device.split.splitting import LackingCode, NamedFile, StayingCode, Workers, plan_split, write_archives
 from rocwheel.device.split.wheel_metadata import (
@@ -309,6 +309,7 @@ class SplitWheels:
         order.progress.begin(f"splitting {Path(self.wheel.path).name}", sum(m.size for m in self.wheel.members))
         try:
             with (
+                no_folder_left(self._dest_dir),
                 open_workers(order.jobs) as executor,
                 write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
             ):
