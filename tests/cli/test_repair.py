@@ -61,6 +61,13 @@ def test_json_names_what_was_written(run: Run, plugin_wheel: Path, sdk_wheel: Pa
     assert (document["schema"], document["written"]) == ("rocwheel.repair/1", [str(repaired_plugin(tmp_path / "out"))])
 
 
+def test_options_for_both_kinds_of_run_paths_are_refused_together(run: Run, plugin_wheel: Path) -> None:
+    for options in (("--rpath", "--runpath"), ("--runpath", "--rpath")):
+        done = run("repair", plugin_wheel, *options)
+        assert (done.status, done.stdout) == (2, "")
+        assert done.stderr == "error: --runpath: is given with --rpath. Leave out one of them.\n"
+
+
 def test_a_pin_that_has_nothing_to_pin_is_reported(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
     done = run("repair", wheel, "--check", "--pin", "minor")

@@ -19,7 +19,7 @@ from rocwheel.cli.options import Output, shared, takes
 from rocwheel.cli.output import messages, print_json, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
-from rocwheel.core.errors import RocwheelError
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, in_one_line
 from rocwheel.core.workers import raise_all
 from rocwheel.repair.options import Mismatch, RepairOptions
@@ -45,10 +45,8 @@ KeepOption = Annotated[
     bool, option("--keep", help="Keep every folder in run paths that may have libraries on some machine.")
 ]
 InitOption = Annotated[bool, option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
-TagOption = Annotated[
-    bool | None,
-    option("--rpath/--runpath", help="Set all run paths under this tag; by default they stay under theirs."),
-]
+RpathOption = Annotated[bool, shared("--rpath", "Make RPATHs of all run paths; by default each stays of its kind.")]
+RunpathOption = Annotated[bool, option("--runpath", help="Make RUNPATHs of all run paths.")]
 
 
 def read_repair_options(
@@ -61,10 +59,14 @@ def read_repair_options(
         Mismatch, shared("--mismatch", "With --init: fail or warn at run time when ROCm has another version.")
     ] = "fail",
     config: Annotated[Path | None, shared("--config")] = None,
-    rpath: TagOption = None,
+    rpath: RpathOption = False,
+    runpath: RunpathOption = False,
 ) -> RepairOptions:
     """Return what the options say, with the audit's settings."""
-    tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
+    if rpath and runpath:
+        option_name, found = "--runpath", "is given with --rpath"
+        raise InputError(option_name, found, remedy="Leave out one of them.")
+    tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH if runpath else None
     settings, _ = find_settings(config)
     return RepairOptions(
         tag=tag,
