@@ -260,9 +260,9 @@ def test_the_code_of_a_library_is_summed_up_for_each_target(run: Run) -> None:
     assert [line.split() for line in out.splitlines()] == [
         ["fat", "binary,", "2", "bundles,", "33.8", "kB"],
         ["target", "size", "in", "the", "file", "kernels", "bundles", "missing", "from"],
-        ["gfx1030", "7.3", "kB", "7.3", "kB", "2", "2"],
         ["gfx906", "7.1", "kB", "7.1", "kB", "2", "2"],
         ["gfx90a:xnack+", "9.2", "kB", "9.2", "kB", "2", "2"],
+        ["gfx1030", "7.3", "kB", "7.3", "kB", "2", "2"],
     ]
 
 

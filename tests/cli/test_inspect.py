@@ -62,9 +62,9 @@ def test_fat_binary_is_described(run: Run) -> None:
         "  shared object",
         "  fat binary, 2 bundles, 33.8 kB",
         "target             size    in the file    kernels    bundles    missing from",
-        "gfx1030          7.3 kB         7.3 kB          2          2",
         "gfx906           7.1 kB         7.1 kB          2          2",
         "gfx90a:xnack+    9.2 kB         9.2 kB          2          2",
+        "gfx1030          7.3 kB         7.3 kB          2          2",
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_dll_is_described_for_programs(run: Run) -> None:
         "is_signed": False,
     }
     assert (api["elf"], api["device"]) == (None, None)
-    assert two["device"]["targets_in_all_bundles"] == ["gfx1030", "gfx906", "gfx90a:xnack+"]
+    assert two["device"]["targets_in_all_bundles"] == ["gfx906", "gfx90a:xnack+", "gfx1030"]
 
 
 def test_a_truncated_dll_is_named(run: Run, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_targets_in_all_bundles_and_those_missing_from_some_are_reported(run: Ru
     both.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes() + (FIXTURES / "v22/saxpy.hipfb").read_bytes())
     _, out, _ = run(both, "--json")
     device = json.loads(out)["files"][0]["device"]
-    assert device["targets_in_all_bundles"] == ["gfx1030", "gfx1100", "gfx906", "gfx90a:xnack+", "gfx90a:xnack-"]
+    assert device["targets_in_all_bundles"] == ["gfx906", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1030", "gfx1100"]
     assert {target["target"]: target["missing"] for target in device["targets"] if target["missing"]} == {"gfx942": 1}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.diff.breaking import find_breaks
 from rocwheel.diff.changes import Comparison, FieldChange, FileChange, Status
-from rocwheel.diff.compare import compare_sides
+from rocwheel.diff.compare import compare_sides, lost_targets
 from rocwheel.diff.sides import open_side
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import make_kpack, split_two
@@ -365,3 +365,8 @@ def test_dlls_lose_functions_and_go_like_other_libraries(tmp_path: Path) -> None
     assert library.fields == (FieldChange("Import", ("b.dll",), ("c.dll",)),)
     breaks = {(one.rule, one.file) for one in find_breaks(compared) if one.severity.value == "error"}
     assert breaks == {("symbol-gone", "demo/a.dll"), ("library-gone", "demo/b.dll")}
+
+
+def test_targets_that_went_come_by_the_numbers_of_their_processors() -> None:
+    went, replaced = lost_targets(["gfx1030", "gfx90a:xnack-", "gfx906", "gfx90a:xnack+", "gfx803"], [])
+    assert (went, replaced) == (("gfx803", "gfx906", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1030"), ())

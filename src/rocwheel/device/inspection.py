@@ -19,6 +19,7 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import ReadContext, Readers
 from rocwheel.device.device_facts import DeviceFacts, Look, read_device_facts
 from rocwheel.device.kpack_code import GivenArchives
+from rocwheel.targets.target_set import text_sort_key
 from rocwheel.wheels.binaries import Binary, find_all_binaries, read_found, tracked_binaries
 
 if TYPE_CHECKING:
@@ -41,17 +42,17 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
-    """Return the sum of the code for each target, sorted by name; targets with code in all bundles miss none."""
+    """Return the sum of the code for each target, in canonical order; targets with code in all bundles miss none."""
     groups = facts.groups
     by_target: dict[str, list[tuple[int, EntryFacts]]] = defaultdict(list)
     for number, entries in enumerate(groups):
         for entry in entries:
             by_target[entry.target].append((number, entry))
-    return tuple(_sum_up(target, found, len(groups)) for target, found in sorted(by_target.items()))
+    return tuple(_sum_up(target, by_target[target], len(groups)) for target in sorted(by_target, key=text_sort_key))
 
 
 def add_up_targets(files: Iterable[DeviceFacts]) -> tuple[TargetFacts, ...]:
-    """Return the sum of the code for each target over files, sorted by name, as `summarize_targets` does for one.
+    """Return the sum of the code for each target over files, in canonical order, as `summarize_targets` does for one.
 
     Nothing is missing from a file, as each may be for one target.
     """
@@ -68,7 +69,8 @@ def add_up_targets(files: Iterable[DeviceFacts]) -> tuple[TargetFacts, ...]:
             stored_size=_sum_known(one.stored_size for one in found),
             kernels=_sum_known(one.kernels for one in found),
         )
-        for target, found in sorted(by_target.items())
+        for target in sorted(by_target, key=text_sort_key)
+        for found in (by_target[target],)
     )
 
 

@@ -29,6 +29,7 @@ from rocwheel.diff.pairs import pair_items, pair_packages, plain_path, with_move
 from rocwheel.diff.sides import Item, Package, Side
 from rocwheel.targets.compatibility import covers
 from rocwheel.targets.kernel_files import kernel_targets, library_of
+from rocwheel.targets.target_set import text_sort_key
 from rocwheel.wheels.tags import split_tags
 from rocwheel.wheels.zip_reader import ZipMember
 
@@ -96,7 +97,7 @@ def compare_field(field: str, old: Iterable[str], new: Iterable[str]) -> list[Fi
 def lost_targets(old: Iterable[str], new: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the targets that nothing serves any more, and those that other code serves, such as generic code."""
     after = frozenset(new)
-    lost = sorted(frozenset(old) - after)
+    lost = sorted(frozenset(old) - after, key=text_sort_key)
     offered = [target for text in sorted(after) if (target := _parse(text))]
     replaced = {text for text in lost if (target := _parse(text)) and covers(offered, target)}
     return tuple(text for text in lost if text not in replaced), tuple(text for text in lost if text in replaced)
@@ -131,7 +132,7 @@ def _compare_facts(old: BinaryFacts, new: BinaryFacts) -> LibraryChange | None:
         symbols_came=len(came) if old.elf or old.pe else 0,
         targets_went=targets_went,
         targets_replaced=replaced,
-        targets_came=tuple(sorted(new.targets - old.targets)),
+        targets_came=tuple(sorted(new.targets - old.targets, key=text_sort_key)),
     )
 
 
@@ -383,4 +384,4 @@ def _package_targets(
     changed = {id(new) for _, new in unequal}
     shared = facts.targets(new for _, new in pairs.both if id(new) not in changed)
     went, replaced = lost_targets(before, after | shared)
-    return went, replaced, tuple(sorted(after - before - shared))
+    return went, replaced, tuple(sorted(after - before - shared, key=text_sort_key))

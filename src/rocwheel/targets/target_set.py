@@ -301,6 +301,11 @@ def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
     return sort_key(target.processor), str(target)
 
 
+def text_sort_key(target: str) -> tuple[tuple[int, int, int, str], str]:
+    """Return the key that orders the texts of target ids as `id_sort_key` does the ids; other texts come among them."""
+    return sort_key(target.partition(":")[0]), target
+
+
 def parse_known_target(text: str, *, source: str = "GPU target") -> TargetId:
     """Parse a target id whose processor the catalog knows (or SPIR-V's) and has each named feature.
 

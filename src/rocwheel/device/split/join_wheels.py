@@ -33,6 +33,7 @@ from rocwheel.device.split.wheel_metadata import (
     split_device_name,
 )
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.targets.target_set import text_sort_key
 from rocwheel.wheels.content import PatchedContent
 from rocwheel.wheels.metadata import parse_core_metadata
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
@@ -137,8 +138,8 @@ def _report(output: Path, found: Joins) -> WheelJoin:
         path=str(output),
         size=output.stat().st_size,
         libraries=tuple(found.joins),
-        targets=tuple(sorted({target for plan in plans for target in plan.targets})),
-        missing=tuple(sorted({target for plan in plans for target in plan.missing})),
+        targets=tuple(sorted({target for plan in plans for target in plan.targets}, key=text_sort_key)),
+        missing=tuple(sorted({target for plan in plans for target in plan.missing}, key=text_sort_key)),
         left_out=tuple(sorted(found.used)),
         warnings=found.warnings,
     )

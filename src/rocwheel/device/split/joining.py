@@ -32,6 +32,7 @@ from rocwheel.device.split.host_layout import NoRoomForCodeError
 from rocwheel.device.split.splitting import NamedFile
 from rocwheel.device.split.units import code_keys, named_features
 from rocwheel.targets.kernel_files import check_kernel_file, classify_path
+from rocwheel.targets.target_set import text_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -230,12 +231,12 @@ class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
         """The targets that the library gets code for, as bundles name them, each once."""
         spellings = {code.spelling for unit in self.units for code in unit.entries if code.entry}
         found = {str(BundleEntryId.parse(spelling).target) for spelling in spellings}
-        return tuple(sorted(found))
+        return tuple(sorted(found, key=text_sort_key))
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The targets that some unit had code for, and no archive brings."""
-        return tuple(sorted({target for unit in self.units for target in unit.missing}))
+        return tuple(sorted({target for unit in self.units for target in unit.missing}, key=text_sort_key))
 
     @property
     def code_size(self) -> int:
