@@ -205,11 +205,6 @@ def test_an_interrupted_command_leaves_nothing(tmp_path: Path, command: str) -> 
     assert hidden(tmp_path) == []
 
 
-def test_an_interrupted_split_of_a_wheel_leaves_no_empty_folder(tmp_path: Path) -> None:
-    assert end(signal.SIGINT, *arguments("split wheel", tmp_path)).returncode == 130
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
-
-
 def limited(limit: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
     return rocwheel(*words, "--quiet", before=["sh", "-c", f'ulimit {limit} && exec "$@"', "sh"])
 

@@ -11,7 +11,7 @@ import pytest
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.core.errors import RocwheelError
 from rocwheel.device.split.join_wheels import join_wheels, resplit_wheels
-from rocwheel.device.split.split_wheel import split_wheel
+from rocwheel.device.split.split_wheel import SplitWheels, split_wheel
 from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.wheels.sdist import SourceDate
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rocwheel.device.split.split_wheel import WheelSplit
+    from rocwheel.wheels.writing import WheelPacker
 
 
 LIBRARY = FIXTURES / "v22/libtwo.plain.so"
@@ -110,6 +111,20 @@ def test_wheels_that_no_host_wheel_asks_for_stay(wheel: Path, tmp_path: Path) ->
         report = split(wheel, out, *targets)
         assert str(foreign) not in (*report.removed, *report.replaced)
     assert foreign.read_bytes() == before
+
+
+def test_a_split_that_is_interrupted_while_it_packs_leaves_no_empty_folder(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: SplitWheels, __: object, packer: WheelPacker, *___: object) -> None:
+        packer.drain()
+        assert (tmp_path / "new/out").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SplitWheels, "_add_archives", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        split(wheel, tmp_path / "new/out")
+    assert not (tmp_path / "new").exists()
 
 
 def test_another_wheel_of_the_name_is_not_overwritten(wheel: Path, tmp_path: Path) -> None:
