@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.environment.tree import split_environments
-from rocwheel.repair.comparison import Found
 from rocwheel.repair.options import Pin, RepairOptions
+from rocwheel.repair.regressions import Found
 from rocwheel.repair.repair_plan import RepairPlanner
 from tests.repair.plans import SDK, Part, plan, run_paths
 from tests.support.trees import library, package, tree

@@ -19,8 +19,8 @@ from rocwheel.environment.run_path_entries import expand_entry, leads_nowhere, s
 from rocwheel.environment.run_paths import SetRunpath
 from rocwheel.environment.sdk_layout import find_sdk_library
 from rocwheel.environment.tree import split_environments
-from rocwheel.repair.comparison import find_regressions, is_own_folder
 from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.regressions import find_regressions, is_own_folder
 from rocwheel.repair.repair_plan import RepairPlanner
 from tests.support.example_counts import examples
 from tests.support.trees import data, library, package, tree, with_run_paths
@@ -235,7 +235,7 @@ def test_the_property_notices_a_rule_that_is_not_asked(
     made = tree((package(), [first, user, *copies, data("demo/__init__.py", size=9)]))
     edits = {"demo/m.so": SetRunpath("$ORIGIN/w:$ORIGIN/v:$ORIGIN", RunpathTag.RUNPATH)}
     _require_told(made, edits)
-    monkeypatch.setattr(f"rocwheel.repair.comparison.{rule}", lambda *_: iter(()))
+    monkeypatch.setattr(f"rocwheel.repair.regressions.{rule}", lambda *_: iter(()))
     with pytest.raises(AssertionError):
         _require_told(made, edits)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.reading import join_data
-from rocwheel.device.split.fat_file import plan_fat_file
 from rocwheel.device.split.host_file import UnitLink, plan_host_file
+from rocwheel.device.split.joined_file import plan_fat_file
 from tests.support.hip_runtime import build_runtime, registered, runtime_source
 from tests.support.places import FIXTURES
 

@@ -9,8 +9,8 @@ from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.kind import is_elf
 from rocwheel.binary.kpack.markers import Marker, read_split_library
 from rocwheel.device.edit_bundles import device_patch
-from rocwheel.device.split.fat_file import plan_fat_file
 from rocwheel.device.split.host_file import UnitLink, has_code_to_split, plan_host_file
+from rocwheel.device.split.joined_file import plan_fat_file
 from rocwheel.device.trim import require_trimmable
 from tests.support.bundles import bundle_of
 from trials.fuzz.harness import require

@@ -15,7 +15,7 @@ from rocwheel.build.building import BuildResult, build, find_leftovers, remove_u
 from rocwheel.build.estimate import Estimate, estimate
 from rocwheel.build.file_facts import check_one_platform, read_facts, with_plain_bin
 from rocwheel.build.manifest import BuildInputs, Rebuild, make_manifest
-from rocwheel.build.planning.components import add_sboms
+from rocwheel.build.planning.licensed_components import add_sboms
 from rocwheel.build.planning.make_plan import make_plan
 from rocwheel.build.planning.options import PlanOptions, check_options
 from rocwheel.build.prepare import prepared_catalog

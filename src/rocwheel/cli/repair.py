@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.repair.changes import Change
-    from rocwheel.repair.comparison import Found
+    from rocwheel.repair.regressions import Found
     from rocwheel.repair.repair_plan import RepairPlan
 
 

@@ -16,7 +16,7 @@ from rocwheel.environment.dist_info import path_in_package
 from rocwheel.environment.known_libraries import is_cuda_library, is_toolkit_folder
 from rocwheel.environment.sdk_layout import is_newer_than_layout, is_rocm_library
 from rocwheel.environment.tree import Tree
-from rocwheel.repair.comparison import Found, resolve_libraries, resolve_library
+from rocwheel.repair.regressions import Found, resolve_libraries, resolve_library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

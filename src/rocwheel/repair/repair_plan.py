@@ -32,7 +32,6 @@ from rocwheel.repair.changes import (
     sdk_version_to_match,
     signature_changes,
 )
-from rocwheel.repair.comparison import Found, GivenUp
 from rocwheel.repair.initializer import VersionCheck, initializer_member, preload_names
 from rocwheel.repair.notes import (
     assumed_version_note,
@@ -44,6 +43,7 @@ from rocwheel.repair.notes import (
     windows_note,
 )
 from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.regressions import Found, GivenUp
 from rocwheel.repair.run_path_edits import (
     OpenedByFile,
     SafeEdits,

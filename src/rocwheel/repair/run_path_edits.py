@@ -37,8 +37,8 @@ from rocwheel.environment.run_path_advice import (
 from rocwheel.environment.run_path_entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
 from rocwheel.environment.sdk_layout import sdk_folders
-from rocwheel.repair.comparison import GivenUp, find_regressions
 from rocwheel.repair.outcome import RepairedTree
+from rocwheel.repair.regressions import GivenUp, find_regressions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

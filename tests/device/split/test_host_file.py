@@ -23,9 +23,9 @@ from rocwheel.binary.pe.rewrite import FixedFileError, SignedFileError
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.patch import FilePatch, write_patch
 from rocwheel.core.reading import join_data
-from rocwheel.device.split.fat_file import plan_fat_file
 from rocwheel.device.split.host_file import UnitLink, has_code_to_split, plan_host_file
 from rocwheel.device.split.host_layout import NotJoinableError, NotSplittableError
+from rocwheel.device.split.joined_file import plan_fat_file
 from tests.support.damage import damaged, unless_refused
 from tests.support.host_files import MARKERS, units_of
 from tests.support.host_files import bundles_of as bundles_in

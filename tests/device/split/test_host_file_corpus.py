@@ -14,8 +14,8 @@ import pytest
 from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.core.patch import FilePatch, write_patch
 from rocwheel.core.reading import FileRange, iter_pieces
-from rocwheel.device.split.fat_file import plan_fat_file
 from rocwheel.device.split.host_file import UnitLink, plan_host_file
+from rocwheel.device.split.joined_file import plan_fat_file
 from tests.support.host_files import MARKERS, RUNTIME, parse_units
 from tests.support.places import CACHE
 

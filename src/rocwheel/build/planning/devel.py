@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.build.placement import PrefixEntries
     from rocwheel.build.plan import Member, PlannedWheel
-    from rocwheel.build.planning.components import LicensedFiles
+    from rocwheel.build.planning.licensed_components import LicensedFiles
     from rocwheel.build.planning.packages import MemberMaker, PackageGroup, PlacedPackage
 
 

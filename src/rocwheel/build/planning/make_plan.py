@@ -12,8 +12,8 @@ from rocwheel.binary.code_objects import parse_target_id, processor_of
 from rocwheel.build.placement import Prefixes, canonical_order, leave_out, merge_prefixes, take_entries
 from rocwheel.build.plan import Dropped, Plan, PlannedSdist, PlannedWheel
 from rocwheel.build.planning.checks import check_complete, check_names, review_plan
-from rocwheel.build.planning.components import license_files
 from rocwheel.build.planning.devel import plan_devel_wheel
+from rocwheel.build.planning.licensed_components import license_files
 from rocwheel.build.planning.options import PlanOptions, check_options, checked_version, compress_for, expected_targets
 from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis, place_packages
 from rocwheel.build.planning.selector import make_selector_facts, plan_selector_sdist, plan_selector_wheel

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from rocwheel.build.file_facts import Facts
     from rocwheel.build.plan import Member
-    from rocwheel.build.planning.components import LicensedFiles
+    from rocwheel.build.planning.licensed_components import LicensedFiles
     from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis
     from rocwheel.build.recipe import ConsoleScript, Recipe, RelayRule
 

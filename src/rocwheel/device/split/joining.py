@@ -27,8 +27,8 @@ from rocwheel.core.scratch import no_room, open_temporary, path_of
 from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all
 from rocwheel.device.edit_file import require_sound_image
 from rocwheel.device.kpack_code import NamedArchive, UnitFault, find_unit_faults
-from rocwheel.device.split.fat_file import plan_fat_file
 from rocwheel.device.split.host_layout import NoRoomForCodeError
+from rocwheel.device.split.joined_file import plan_fat_file
 from rocwheel.device.split.splitting import NamedFile
 from rocwheel.device.split.units import code_keys, named_features
 from rocwheel.targets.kernel_files import check_kernel_file, classify_path

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.repair.comparison`."""
+"""Tests of `rocwheel.repair.regressions`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.environment.loader import SITE
 from rocwheel.environment.run_paths import SetRunpath
-from rocwheel.repair.comparison import Found, Regression, find_regressions, has_nothing_to_open, is_own_folder
+from rocwheel.repair.regressions import Found, Regression, find_regressions, has_nothing_to_open, is_own_folder
 from tests.repair.plans import SDK, plan
 from tests.support.trees import data, library, package, tree, with_run_paths
 

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.build.planning.components`."""
+"""Tests of `rocwheel.build.planning.licensed_components`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from packageurl import PackageURL
 from rocwheel.artifacts.sdk_files import SdkManifest, SourcePackage, Submodule
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.plan import PlannedComponent
-from rocwheel.build.planning.components import Component, component_of, license_files, upstream_of, vendor_of
+from rocwheel.build.planning.licensed_components import Component, component_of, license_files, upstream_of, vendor_of
 from rocwheel.build.recipe import load_recipe
 from rocwheel.demo import SAMPLE_SDK
 from tests.build.trees import file_entry
