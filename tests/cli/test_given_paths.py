@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,6 +88,22 @@ def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_mat
     (tmp_path / "in/a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
     assert run("device", "prune", tmp_path / "in", "--keep", "gfx906", "--output", f"{tmp_path}/out/").status == 0
     assert (tmp_path / "out/a.hipfb").is_file()
+
+
+def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_code(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
+    os.mkfifo(tmp_path / "pipe")
+    for output, error in (
+        ("-", "--output: is -, and nothing is written to standard output. Name a file."),
+        ("pipe", "pipe: not a regular file; expected a file to write to. Change --output."),
+    ):
+        assert run("device", "prune", "a.hipfb", "--keep", "gfx906", "-o", output) == (2, "", f"error: {error}\n")
+    error = "-: can't be read (No such file or directory). Standard input is not read; name a file."
+    assert run("inspect", "-") == (2, "", f"error: {error}\n")
+    assert not (tmp_path / "-").exists()
 
 
 @needs_setpriv

@@ -21,6 +21,7 @@ from rocwheel.core.compression import DEVICE_CODE_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
+from rocwheel.core.writing import check_place
 from rocwheel.device.edit_bundles import BundleEdit, Prune
 from rocwheel.device.edit_file import RewriteOrder, RewriteReport, rewrite_device_code
 from rocwheel.device.edit_tree import edit_tree
@@ -252,7 +253,17 @@ LimitOption = Annotated[
 ForceOption = Annotated[bool, shared("--force")]
 GIB = 1 << 30
 """The unit of ``--limit``, in bytes."""
-OutputOption = Annotated[Path, shared("--output", "Write the result to this file or folder.", metavar="OUTPUT")]
+
+
+def _place_to_write(output: Path) -> Path:
+    check_place(output)
+    return output
+
+
+OutputOption = Annotated[
+    Path,
+    shared("--output", "Write the result to this file or folder.", metavar="OUTPUT", check=_place_to_write),
+]
 RocmOption = Annotated[
     str,
     shared("--rocm"),

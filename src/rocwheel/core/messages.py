@@ -54,11 +54,13 @@ _MOST_FOLDERS = 100
 
 
 def absent_remedy(place: Path | str) -> str:
-    """Return what helps where ``place`` is not there: a pattern, a URL without its scheme, a GPU; empty for others.
+    """Return what helps where ``place`` is not there: a pattern, a URL without its scheme, a GPU, ``-``; else empty.
 
     >>> absent_remedy("dist/*.whl")
     'No file fits this pattern.'
     """
+    if str(place) == "-":
+        return "Standard input is not read; name a file."
     if looks_like_host(place):
         return "A URL begins with https:// or s3://."
     if _GPU.match(str(place)):

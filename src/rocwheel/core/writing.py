@@ -54,18 +54,27 @@ def check_destination(dest_dir: Path, *, option: str = "--dest-dir") -> None:
 def check_output(output: Path, *, option: str = "--output") -> None:
     """Raise `InputError` where the file ``output`` can't go: a folder or device stands there, or a file above it.
 
-    A link that leads nowhere is no fault: the file takes its place. ``-``, standard output elsewhere, is one.
+    A link that leads nowhere is no fault: the file takes its place.
+    """
+    check_place(output, option=option)
+    check_destination(output.parent, option=option)
+    if output.is_dir():
+        raise InputError(output, "a folder", expected="a file to write to", remedy=f"Change {option}.")
+
+
+def check_place(output: Path, *, option: str = "--output") -> None:
+    """Raise `InputError` where neither a file nor a folder ``output`` can go: a device or pipe stands there.
+
+    ``-``, standard output elsewhere, is a fault, too.
     """
     if str(output) == "-":
         raise InputError(option, "is -, and nothing is written to standard output", remedy="Name a file.")
-    check_destination(output.parent, option=option)
     try:
-        is_other = output.exists() and not output.is_file()
+        is_other = output.exists() and not output.is_file() and not output.is_dir()
     except OSError as e:
         raise read_error(output, e) from e
     if is_other:
-        found = "a folder" if output.is_dir() else "not a regular file"
-        raise InputError(output, found, expected="a file to write to", remedy=f"Change {option}.")
+        raise InputError(output, "not a regular file", expected="a file to write to", remedy=f"Change {option}.")
 
 
 def check_other(output: Path, given: Path | None, what: str) -> None:
