@@ -61,6 +61,16 @@ def test_json_names_what_was_written(run: Run, plugin_wheel: Path, sdk_wheel: Pa
     assert (document["schema"], document["written"]) == ("rocwheel.repair/1", [str(repaired_plugin(tmp_path / "out"))])
 
 
+def test_the_changes_are_printed_even_when_quiet_where_nothing_is_written(
+    run: Run, plugin_wheel: Path, tmp_path: Path
+) -> None:
+    line = "plugin-1.0-py3-none-linux_x86_64.whl -> plugin-1.0-py3-none-manylinux_2_5_x86_64.whl: 4 changes"
+    for option in ("--dry-run", "--check"):
+        done = run("repair", plugin_wheel, option, "--quiet")
+        assert done.stdout.splitlines()[0] == line
+    assert run("repair", plugin_wheel, "--dest-dir", tmp_path / "out", "--quiet").stdout == ""
+
+
 def test_options_for_both_kinds_of_run_paths_are_refused_together(run: Run, plugin_wheel: Path) -> None:
     for options in (("--rpath", "--runpath"), ("--runpath", "--rpath")):
         done = run("repair", plugin_wheel, *options)

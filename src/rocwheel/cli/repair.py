@@ -86,13 +86,14 @@ _FOLDERS = 8
 _WHERE = {"wheel": "in the wheel", "package": "in {}", "kept": "if the system or another package has it in {}"}
 
 
-def show_plans(plans: Iterable[RepairPlan], *, quiet: bool, verbose: bool = False) -> None:
+def show_plans(plans: Iterable[RepairPlan], *, quiet: bool, is_result: bool, verbose: bool = False) -> None:
     """Print the changes to each wheel, what its files find then, what they give up, and what no repair corrects.
 
+    With ``quiet``, changes are printed only where they are the result, as nothing is written.
     With ``verbose``, every folder that is given up has its line; otherwise the first ones.
     """
     for plan in plans:
-        if not quiet:
+        if is_result or not quiet:
             _show_changes(plan)
             _show_given_up(plan.given_up, None if verbose else _FOLDERS)
         _show_messages(plan, quiet=quiet)
@@ -247,7 +248,7 @@ def repair(
     if out.json:
         print_json("repair", 1, result)
     else:
-        show_plans(plans, quiet=out.quiet, verbose=out.verbose)
+        show_plans(plans, quiet=out.quiet, is_result=target is None, verbose=out.verbose)
     raise_all("wheels", problems)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
         sys.exit(1)
