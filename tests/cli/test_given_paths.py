@@ -90,6 +90,12 @@ def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_mat
     assert (tmp_path / "out/a.hipfb").is_file()
 
 
+@pytest.mark.parametrize("command", ["prune", "compress", "retarget"])
+def test_the_help_says_that_a_file_in_the_place_of_the_output_is_replaced(run: Run, command: str) -> None:
+    text = " ".join(run("device", command, "--help").stdout.split())
+    assert "Write the result to this file, which is replaced, or to this folder." in text
+
+
 def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_code(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

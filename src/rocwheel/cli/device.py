@@ -262,7 +262,12 @@ def _place_to_write(output: Path) -> Path:
 
 OutputOption = Annotated[
     Path,
-    shared("--output", "Write the result to this file or folder.", metavar="OUTPUT", check=_place_to_write),
+    shared(
+        "--output",
+        "Write the result to this file, which is replaced, or to this folder.",
+        metavar="OUTPUT",
+        check=_place_to_write,
+    ),
 ]
 RocmOption = Annotated[
     str,
