@@ -133,3 +133,9 @@ def test_the_page_on_json_names_every_key_of_a_file(command: str, fields: type[m
     [row] = [line for line in lines if line.startswith(f"| `{command}` |")]
     named = re.findall(r"`(\w+)`", row.partition("`files`:")[2])
     assert named == [field.encode_name for field in msgspec.structs.fields(fields)]
+
+
+@pytest.mark.parametrize(("page", "folder"), [("device-code.md", "site-packages"), ("verify.md", "artifacts")])
+def test_a_page_says_what_the_folder_of_its_first_command_is(page: str, folder: str) -> None:
+    before_first_command = (DOCS / page).read_text().partition("```console")[0]
+    assert f"`{folder}`" in before_first_command
