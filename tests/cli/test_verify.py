@@ -89,6 +89,14 @@ def test_what_can_t_be_verified_is_named_after_all_others(run: Run, build: Path,
         assert f"{tmp_path / name}: {found}" in done.stderr
 
 
+def test_a_file_that_is_none_of_what_can_be_verified_is_told_what_could_be(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.deb"
+    path.write_bytes(b"!<arch>\ndebian-binary   \xff")
+    expected = "a rocwheel-build.json, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
+    error = f"error: {path}: is nothing that can be verified; expected {expected}\n"
+    assert run("verify", path) == (2, "", error)
+
+
 def test_control_characters_of_names_do_not_reach_the_terminal(run: Run, build: Path) -> None:
     (build / "dist/\x1b[31mred\n.whl").touch()
     done = run("verify", build, "-q")

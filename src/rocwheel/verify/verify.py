@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.reading import require_listable
+from rocwheel.core.reading import open_regular, require_listable
 from rocwheel.environment.read_tree import find_all_site_packages
 from rocwheel.index.entry import find_distributions
 from rocwheel.index.source import indexes_below, is_local_index, is_project_folder
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _INDEX = "simple"
 """What mirrors and stores call the index, which lies beside the folder of the files."""
 _EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
+
+
+_HEAD = 64
 
 
 def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Iterator[Verified]:
@@ -54,8 +57,19 @@ def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Itera
         raise InputError(path, "has no list of its files with hashes", expected=_EXPECTED)
     elif path.name in CHECKSUM_FILES:
         yield verify_checksums(path, executor, progress)
+    elif path.is_file() and path.suffix != ".json" and not _begins_as_object(path):
+        raise InputError(path, "is nothing that can be verified", expected=_EXPECTED)
     else:
         yield verify_build(path, executor, progress)
+
+
+def _begins_as_object(path: Path) -> bool:
+    """Return whether a file begins as an object of JSON does, as manifests do, whatever they are called."""
+    try:
+        with open_regular(path) as file:
+            return file.read(_HEAD).lstrip().startswith(b"{")
+    except OSError as e:
+        raise read_error(path, e, expected=_EXPECTED) from e
 
 
 def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
