@@ -17,6 +17,7 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.from_prefix import Sign, import_prefixes, library_signs, stated_signs
 from rocwheel.artifacts.import_table import load_import_table
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.progress import Silent
 from rocwheel.device.split.split_tree import SplitOrder, split_tree
 from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.targets.kernel_files import kernel_targets
@@ -134,6 +135,18 @@ def test_prefix_that_mixes_two_releases_is_refused(tmp_path: Path, files: dict[s
 def test_two_sonames_of_one_library_in_one_release_are_no_mixture(tmp_path: Path) -> None:
     twice = {"lib/librocprofiler64.so.1.0.60401": "", "lib/librocprofiler64.so.2.0.60401": ""}
     assert version_of(make_prefix(tmp_path / "rocm", **twice)) == "6.4.1"
+
+
+def test_the_look_through_a_prefix_is_told_before_anything_is_copied(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    class Steps(Silent):
+        def begin(self, label: str, total: int) -> None:  # noqa: ARG002
+            begun.append(label)
+
+    root = make_prefix(tmp_path / "rocm")
+    import_prefixes([root], tmp_path / "artifacts", ROCM, progress=Steps())
+    assert begun[:3] == [f"looking through {root}", f"looking for archives in {root}", f"copying {root}"]
 
 
 def test_pipe_as_version_file_is_refused_not_waited_for(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rocwheel.artifacts.importer import Importer, SourceMember, importing
 from rocwheel.artifacts.sdk_files import SdkManifest
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count, first_of, quoted
-from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.progress import SILENT, Progress, step
 from rocwheel.core.reading import open_unchanged, read_regular
 from rocwheel.core.workers import map_collecting, raise_all
 
@@ -177,15 +177,17 @@ def import_prefixes(
     Raises `InputError` when a prefix can't be read, has nothing of ROCm, holds whole prefixes or mixes releases;
     `ProblemsError` for symlinks that leave it, and for files of one path with different content.
     """
-    opened = map_collecting("the prefixes", lambda prefix: _open_prefix(prefix, dest, table), prefixes)
+    sources = ", ".join(str(prefix) for prefix in prefixes)
+    with step(progress, f"looking through {sources}"):
+        opened = map_collecting("the prefixes", lambda prefix: _open_prefix(prefix, dest, table), prefixes)
     version = _common_version(opened, table)
     entries = [(prefix.root, entry) for prefix in opened for entry in prefix.entries]
-    sources = ", ".join(str(prefix) for prefix in prefixes)
     raise_all(sources, [problem for prefix in opened for problem in _special_files(prefix)])
     with importing(table, dest, strict=strict) as importer:
         importer.version = version
         regular = {os.path.relpath(e.path, root): Path(e.path) for root, e in entries if not e.is_symlink()}
-        importer.archives = find_owned_archives(regular)
+        with step(progress, f"looking for archives in {sources}"):
+            importer.archives = find_owned_archives(regular)
         importer.kernels = dict(_windows_kernels(regular, targets_of))
         progress.begin(f"copying {sources}", sum(entry.stat(follow_symlinks=False).st_size for _, entry in entries))
         for root, entry in entries:
