@@ -92,7 +92,7 @@ def _same_interrupts() -> Iterator[None]:
 
 _DEEP = re.compile(
     r"kill|ended_commands|hostile|wine|browser|bazel|installers|^faults/|attacks|interrupts|uninstall"
-    r"|link_flags|loss_prop|chains"
+    r"|link_flags|regression_prop|chains"
 )
 """In names of test files: kills, hostile input, and tools that take long. `make test-deep` runs all of their cases."""
 _STRIDE = 11

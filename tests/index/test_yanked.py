@@ -55,6 +55,21 @@ def marks(output: Path) -> dict[str, str | bool]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("size", "848"), ("requires-python", 3), ("hashes", []), ("upload-time", 1), ("core-metadata", 1)],
+)
+def test_marks_count_in_a_page_with_another_value_that_is_not_of_its_type(
+    dist_dir: Path, output: Path, key: str, value: object
+) -> None:
+    write_index(dist_dir, output)
+    page = output / "a/index.json"
+    listed = json.loads(page.read_text())
+    listed["files"][0] |= {key: value, "yanked": "broken"}
+    page.write_text(json.dumps(listed))
+    assert read_yanked(output, ["a"]) == {listed["files"][0]["filename"]: "broken"}
+
+
 def test_a_yanked_file_is_marked_in_both_forms_and_stays_so(dist_dir: Path, output: Path) -> None:
     write_index(dist_dir, output)
     report = write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: REASON, NEW: ""})))

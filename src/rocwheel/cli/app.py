@@ -61,6 +61,7 @@ class Group(click.Group):
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(2)
+        ctx.meta[_WORDS] = tuple(args)
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -91,7 +92,11 @@ _INSTALLED = {
 """The script below the home folder, and what reads it: a line of a file there, or fish by itself."""
 
 
-def _complete(_: click.Context, parameter: click.Parameter, shell: str | None) -> None:
+_WORDS = f"{__name__}.words"
+"""Under which the words of the command line are in the context."""
+
+
+def _complete(ctx: click.Context, parameter: click.Parameter, shell: str | None) -> None:
     """Install or print the script of completion for a shell, and exit; raise `InputError` for one that has none."""
     if shell is None:
         return
@@ -99,6 +104,8 @@ def _complete(_: click.Context, parameter: click.Parameter, shell: str | None) -
     if shell not in _SHELLS:
         remedy = "Without a word it takes the shell that it is called from."
         raise InputError(spelled(parameter), f"is {shell!r}", expected=f"one of {', '.join(_SHELLS)}", remedy=remedy)
+    if behind := _words_behind(ctx.meta[_WORDS], spelled(parameter), shell):
+        raise InputError(spelled(parameter), f"is followed by {behind[0]!r}", expected=f"nothing behind {shell}")
     kind: Any = get_completion_class(shell)
     script = kind(app, {}, "rocwheel", _COMPLETION).source()
     if parameter.name == "show_completion":
@@ -118,11 +125,22 @@ def _complete(_: click.Context, parameter: click.Parameter, shell: str | None) -
     raise click.exceptions.Exit
 
 
+def _words_behind(words: Sequence[str], option: str, shell: str) -> Sequence[str]:
+    """Return the words behind an option and its shell, which may be left out."""
+    place = next(at for at, word in enumerate(words) if word.partition("=")[0] == option)
+    behind = words[place + 1 :]
+    return behind[1:] if words[place] == option and behind[:1] == (shell,) else behind
+
+
 def _shell_around() -> str:
     """Return the name of the nearest shell among the processes that this one was started by, or that of ``SHELL``."""
     process = os.getppid()
     while process > 1:
-        name, _, rest = Path(f"/proc/{process}/stat").read_text().partition("(")[2].rpartition(")")
+        try:
+            stat = Path(f"/proc/{process}/stat").read_text(errors="replace")
+        except OSError:  # ended meanwhile, or of another user whose processes are hidden
+            break
+        name, _, rest = stat.partition("(")[2].rpartition(")")
         if name in _SHELLS:
             return name
         process = int(rest.split()[1])

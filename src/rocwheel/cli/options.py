@@ -136,12 +136,13 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True).parameters
-        makers.update((name, read_output) for name, one in own.items() if one.annotation is Output)
-        groups = {name: inspect.signature(make, eval_str=True).parameters for name, make in makers.items()}
+        outputs = {name: read_output for name, one in own.items() if one.annotation is Output}
+        made_from = {**makers, **outputs}
+        groups = {name: inspect.signature(make, eval_str=True).parameters for name, make in made_from.items()}
         options = [option for name in own for option in groups.get(name, {name: own[name]}).values()]
 
         def make_all(given: dict[str, Any]) -> dict[str, Any]:
-            return {name: make(**{key: given.pop(key) for key in groups[name]}) for name, make in makers.items()}
+            return {name: make(**{key: given.pop(key) for key in groups[name]}) for name, make in made_from.items()}
 
         def run(**given: Any) -> None:
             made = make_all(given)

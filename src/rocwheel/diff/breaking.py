@@ -29,7 +29,7 @@ def _lost_entry_points(package: PackageChange) -> Iterator[tuple[str, str]]:
     """Yield the commands and other entry points that went."""
     for change in _changes(package, "Entry point"):
         if change.went:
-            yield "", _names("has no more the entry point", change.went)
+            yield "", _names("no longer has the entry point", change.went)
 
 
 def _lost_extras(package: PackageChange) -> Iterator[tuple[str, str]]:
@@ -37,7 +37,7 @@ def _lost_extras(package: PackageChange) -> Iterator[tuple[str, str]]:
     for change in _changes(package, "Provides-Extra"):
         came = {canonicalize_name(name) for name in change.came}
         if lost := [name for name in change.went if canonicalize_name(name) not in came]:
-            yield "", _names("has no more the extra", lost)
+            yield "", _names("no longer has the extra", lost)
 
 
 def _lost_pythons(package: PackageChange) -> Iterator[tuple[str, str]]:
@@ -50,7 +50,7 @@ def _lost_pythons(package: PackageChange) -> Iterator[tuple[str, str]]:
         for change in _changes(package, field):
             lost = [tag for tag in change.went if not tag.startswith(("py2", "cp2"))]
             if lost and not {"py3", "none", "abi3"} & {*change.came, *now}:
-                yield "", _names(f"has no more the {field}", lost)
+                yield "", _names(f"no longer has the {field}", lost)
 
 
 def _raised_glibc(package: PackageChange) -> Iterator[tuple[str, str]]:
@@ -73,7 +73,7 @@ def _lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
         ]
         kept = [text for text in lost if not _is_covered(text, package)]
         if kept:
-            yield "", _names("has no more the platform tag", kept)
+            yield "", _names("no longer has the platform tag", kept)
 
 
 def _new_requirements(package: PackageChange) -> Iterator[tuple[str, str]]:
@@ -280,7 +280,7 @@ def _lost_kernels(package: PackageChange) -> Iterator[tuple[str, str]]:
         if kernel_targets(file.old_path) and not any(pattern.search(file.old_path) for pattern in known)
     ]
     if lost:
-        yield "", _names("has no more", lost)
+        yield "", _names("no longer has", lost)
 
 
 def _lost_exec_bits(package: PackageChange) -> Iterator[tuple[str, str]]:

@@ -310,7 +310,7 @@ def _folder(family: str) -> str:
 
 
 _KINDS = {
-    "data-centre": "Data centre",
+    "data-centre": "Data center",
     "desktop": "Desktop and workstation",
     "integrated": "Integrated",
     "": "Others",

@@ -112,6 +112,28 @@ def decode_json_page(data: bytes) -> RawPage:
     return RawPage(files, projects, "", page.name, page.meta.api_version, has_files, has_projects)
 
 
+class _EditedDocument(msgspec.Struct):
+    files: tuple[dict[str, Any], ...] = ()
+
+
+def decode_edited_page(data: bytes) -> tuple[RawFile, ...]:
+    """Return the files that a page of this machine lists in JSON, though somebody may have edited it.
+
+    A value that is not of its type is as if it were absent: the rest of the file counts. Raises `msgspec.DecodeError`
+    for what is no such list.
+    """
+    return tuple(map(_edited_file, decode_json(data, _EditedDocument).files))
+
+
+def _edited_file(given: dict[str, Any]) -> RawFile:
+    right: dict[str, Any] = {"url": "", "filename": ""}
+    for field in msgspec.structs.fields(RawFile):
+        if field.encode_name in given:
+            with suppress(msgspec.ValidationError):
+                right[field.name] = msgspec.convert(given[field.encode_name], field.type)
+    return RawFile(**right)
+
+
 def decode_html_page(data: bytes) -> RawPage:
     """Return what a page in HTML lists: each link that has an address, as a file and, by its text, as a project.
 
@@ -197,7 +219,7 @@ def read_times(folder: Path) -> dict[tuple[str, str], int]:
     """Return the dates that the page of a project gives, by file name and sha256; none for a page that is damaged."""
     found: dict[tuple[str, str], int] = {}
     try:
-        files = decode_json_page(read_regular(folder / "index.json")).files
+        files = decode_edited_page(read_regular(folder / "index.json"))
     except (OSError, msgspec.DecodeError):
         return {}
     for file in files:

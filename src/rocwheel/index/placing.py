@@ -24,7 +24,15 @@ from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import atomic_file
 from rocwheel.index.entry import read_metadata
 from rocwheel.index.folder_notes import KNOWN_NAME, KnownProject, settled, write_changed
-from rocwheel.index.pages import PAGES, RawPage, decode_json_page, is_project_page, is_root_page, make_digest
+from rocwheel.index.pages import (
+    PAGES,
+    RawFile,
+    decode_edited_page,
+    decode_json_page,
+    is_project_page,
+    is_root_page,
+    make_digest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -220,7 +228,7 @@ def read_previous(
     out.
     """
     is_own = is_root_page(read_if_readable(output / "index.html"))
-    projects = {*noted, *(_decode(output / "index.json").projects if is_own else ())}
+    projects = {*noted, *(_listed_projects(output) if is_own else ())}
     kept = {name for name, names in noted.items() if name in wanted and wanted[name] >= set(names)}
     return {name: _written(output / name, noted.get(name, ())) for name in projects - kept if _is_own(output, name)}
 
@@ -234,16 +242,23 @@ def _is_own(output: Path, project: str) -> bool:
 
 
 def _written(folder: Path, noted: Iterable[str]) -> set[str]:
-    files = _decode(folder / "index.json").files
+    files = _decode(folder / "index.json")
     held = [file.filename for file in files if file.url == quote(file.filename) and is_file_name(file.filename)]
     return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(is_file_name, noted)}
 
 
-def _decode(path: Path) -> RawPage:
-    """Return what a page in JSON lists; nothing when it is damaged."""
+def _listed_projects(output: Path) -> tuple[str, ...]:
+    try:
+        return decode_json_page(read_if_readable(output / "index.json")).projects
+    except msgspec.DecodeError:
+        return ()
+
+
+def _decode(path: Path) -> tuple[RawFile, ...]:
+    """Return the files that a page in JSON lists; none when it is damaged."""
     with suppress(msgspec.DecodeError):
-        return decode_json_page(read_if_readable(path))
-    return RawPage()
+        return decode_edited_page(read_if_readable(path))
+    return ()
 
 
 def remove_stale(

@@ -11,7 +11,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import read_if_readable
 from rocwheel.core.workers import raise_all
-from rocwheel.index.pages import decode_html_page, decode_json_page, is_project_page
+from rocwheel.index.pages import decode_edited_page, decode_html_page, is_project_page
 from rocwheel.stores.urls import file_name_at
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def yanked_in_html(data: bytes) -> dict[str, str]:
 def yanked_in_json(data: bytes) -> dict[str, str]:
     """Return what `yanked_in_html` does, of the other form."""
     try:
-        return yanked_among(decode_json_page(data).files) if b'"yanked"' in data else {}
+        return yanked_among(decode_edited_page(data)) if b'"yanked"' in data else {}
     except msgspec.DecodeError:
         return {}
 
