@@ -35,7 +35,7 @@ NEW = "NEW"
 TABLES = {
     "plan --artifact-dir SAMPLE": "plan.py",
     "build --artifact-dir SAMPLE --dest-dir NEW": "plan.py",
-    "promote DIST --to 7.0.1 --dest-dir NEW": "promote.py",
+    "promote DIST --to 7.0.1 --dest-dir NEW": "release.py",
     "audit --rules": "audit.py",
     "audit SITE/broken": "audit.py",
     "inspect DIST": "inspect.py",
