@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import logging
 import os
 import re
 import shutil
@@ -88,6 +89,15 @@ def _same_interrupts() -> Iterator[None]:
     yield
     after = signal.signal(signal.SIGINT, before)
     assert after == before
+
+
+@pytest.fixture(autouse=True)
+def _same_log_level() -> Iterator[None]:
+    """Have no command that was run with ``--quiet`` keep later tests from seeing what is logged."""
+    root = logging.getLogger()
+    before = root.level
+    yield
+    root.setLevel(before)
 
 
 _DEEP = re.compile(
