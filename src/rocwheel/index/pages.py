@@ -125,6 +125,15 @@ def decode_edited_page(data: bytes) -> tuple[RawFile, ...]:
     return tuple(map(_edited_file, decode_json(data, _EditedDocument).files))
 
 
+class _EditedRoot(msgspec.Struct):
+    projects: tuple[_Named, ...] = ()
+
+
+def decode_edited_root(data: bytes) -> tuple[str, ...]:
+    """Return the projects that the page of all projects on this machine lists in JSON, as `decode_edited_page` does."""
+    return tuple(project.name for project in decode_json(data, _EditedRoot).projects)
+
+
 def _edited_file(given: dict[str, Any]) -> RawFile:
     right: dict[str, Any] = {"url": "", "filename": ""}
     for field in msgspec.structs.fields(RawFile):

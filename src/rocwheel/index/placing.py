@@ -28,7 +28,7 @@ from rocwheel.index.pages import (
     PAGES,
     RawFile,
     decode_edited_page,
-    decode_json_page,
+    decode_edited_root,
     is_project_page,
     is_root_page,
     make_digest,
@@ -249,7 +249,7 @@ def _written(folder: Path, noted: Iterable[str]) -> set[str]:
 
 def _listed_projects(output: Path) -> tuple[str, ...]:
     try:
-        return decode_json_page(read_if_readable(output / "index.json")).projects
+        return decode_edited_root(read_if_readable(output / "index.json"))
     except msgspec.DecodeError:
         return ()
 

@@ -144,8 +144,12 @@ def _projects(document: Any) -> set[str]:
 
 def _listed(document: Any) -> set[str]:
     """Return the names that a page lists as files beside it; none of what is no such page."""
-    rows = _rows(document, "files", ("filename", "url"))
-    return {name for name, url in rows if url == quote(name) and is_file_name(name)}
+    rows = document.get("files") if isinstance(document, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return set()
+    pairs = [(row.get("filename"), row.get("url")) for row in rows]
+    names = [name for name, url in pairs if isinstance(name, str) and isinstance(url, str) and url == quote(name)]
+    return set(filter(is_file_name, names))
 
 
 def _rows(document: Any, table: str, fields: tuple[str, ...]) -> list[tuple[str, ...]]:
