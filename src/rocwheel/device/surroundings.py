@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from rocwheel.artifacts.artifact import MANIFEST_NAME
 from rocwheel.artifacts.deb import DebError, open_deb
 from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.artifacts.from_prefix import stated_signs
@@ -38,7 +39,6 @@ _PIECE = 1 << 20
 
 _PREFIX_FILE = ".info/version"
 _SITES = ("", "lib*/python3*/site-packages", "Lib/site-packages")
-_ARTIFACT = "artifact_manifest.txt"
 
 _VERSION = re.compile(r"([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 _LOCAL_VERSION = re.compile(r"[^+]*\+rocm([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
@@ -202,7 +202,7 @@ def completeness_of(library: Binary, debs: Iterable[GivenDeb] = ()) -> Completen
     site = _find_installation(path)
     if site is not None:
         return Completeness(path.relative_to(site).parts[0] in _divided_folders(site), is_closed=True)
-    is_artifact = any((parent / _ARTIFACT).is_file() for parent in path.parents)
+    is_artifact = any((parent / MANIFEST_NAME).is_file() for parent in path.parents)
     return Completeness(is_artifact, is_closed=False, is_alone=not library.place and not is_artifact)
 
 

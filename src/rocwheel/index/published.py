@@ -30,7 +30,7 @@ from rocwheel.index.pages import (
     projects_in_root_page,
 )
 from rocwheel.index.store_notes import NOTHING, First, Noted, load, swap, until_done
-from rocwheel.index.upload_times import parse_time
+from rocwheel.index.upload_times import DAY, parse_time
 from rocwheel.index.uploads import Layout
 from rocwheel.index.yanked import yanked_among, yanked_in_html, yanked_in_json
 from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
@@ -167,8 +167,6 @@ def require_own(place: str, *, is_own: bool) -> None:
         raise InputError(place, "a page that this command has not written", remedy=remedy)
 
 
-_DAY = 86_400 * 1_000_000
-"""In microseconds."""
 MEND = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
 """What to do about a page that can't be used."""
 
@@ -209,7 +207,7 @@ class Published(msgspec.Struct, frozen=True):
 
         They were dated by a clock that was wrong. The clocks of those who publish may differ by less.
         """
-        ahead = [entry for entry in self.entries.values() if entry.upload_time >= times.now + _DAY]
+        ahead = [entry for entry in self.entries.values() if entry.upload_time >= times.now + DAY]
         wrong = [entry for entry in ahead if times.is_future(entry.upload_time)]
         entries = {one.filename: msgspec.structs.replace(one, upload_time=times.now) for one in wrong}
         return msgspec.structs.replace(self, entries={**self.entries, **entries})

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _YEAR_10000 = 253402300800 * 1_000_000
-_DAY = 86_400 * 1_000_000
+DAY = 86_400 * 1_000_000
+"""In microseconds."""
 _FIRST_RELEASE = 1_735_689_600 * 1_000_000
 """2025, before which rocwheel was nowhere: a clock that says so is wrong, as after its battery was empty."""
 
@@ -54,7 +55,7 @@ def parse_upload_time(text: str, now: int) -> int:
     For a machine in another time zone, or whose clock is somewhat slow, the date may be tomorrow's.
     """
     moment = parse_time(text)
-    if now >= _FIRST_RELEASE and moment > now + _DAY:
+    if now >= _FIRST_RELEASE and moment > now + DAY:
         option, found = "--upload-time", f"is {text!r}, which is to come: the clock says {render_time(now)[:10]}"
         raise InputError(option, found, expected="a date of the past", remedy="Correct it, or the clock.")
     return moment
