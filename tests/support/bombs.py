@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import lzma
 import tarfile
 import zlib
 
-__all__ = ["tar_block", "tar_of_zeros", "xz_of_gigabytes"]
+__all__ = ["tar_block", "xz_of_gigabytes"]
 
 
 def xz_of_gigabytes() -> bytes:
@@ -26,14 +25,3 @@ def tar_block(kind: bytes, data: bytes = b"", *, name: str = "n", size: int | No
     info = tarfile.TarInfo(name)
     info.type, info.size = kind, len(data) if size is None else size
     return info.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % tarfile.BLOCKSIZE)
-
-
-def tar_of_zeros(name: str, size: int) -> io.BytesIO:
-    """Return a tar with one file of zeros."""
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as tar:
-        info = tarfile.TarInfo(name)
-        info.size = size
-        tar.addfile(info, io.BytesIO(bytes(size)))
-    file.seek(0)
-    return file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import struct
@@ -26,6 +27,7 @@ from rocwheel.binary.bundles.compressed import (
     measure_frame,
     read_compressed_bundle,
     read_compressed_head,
+    write_compressed_bundle,
 )
 from rocwheel.binary.bundles.plain import BundlePart, OffloadBundle, read_offload_bundle, write_offload_bundle
 from rocwheel.binary.code_objects import CodePlace, DeviceCodeError
@@ -196,6 +198,18 @@ def test_blocks_of_a_bundle_of_gigabytes_are_small(fixture: Fixture) -> None:
 def test_compressed_bundle_reads_back(version: int, method: Method, raw: list[bytes], level: int) -> None:
     data = compress_bundle([memoryview(part) for part in raw], version=version, level=level, method=method)
     assert decompress(data) == (b"".join(raw), None)
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_a_bundle_of_no_bytes_reads_back(method: Method) -> None:
+    assert decompress(compress_bundle([], version=2, level=3, method=method)) == (b"", None)
+
+
+def test_nothing_is_written_of_a_bundle_that_version_2_cannot_hold() -> None:
+    file = io.BytesIO()
+    with pytest.raises(ValueError, match="a bundle of 4294967296 bytes can't be written in version 2"):
+        write_compressed_bundle(file, [memoryview(bytes(MIB))] * 4096, version=2, level=3)
+    assert not file.getvalue()
 
 
 def test_code_that_is_the_same_for_another_target_costs_almost_nothing(fixture: Fixture) -> None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 TWO, GNU = "pe/two.dll", "pe/two-gnu.dll"
 """Two bundles with a wrapper each, by lld and by GNU ld."""
-WRAPPERS = {TWO: 0x800, GNU: 0x800}
 
 
 def bytes_of(name: str) -> bytes:

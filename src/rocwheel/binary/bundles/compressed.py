@@ -511,10 +511,14 @@ def write_compressed_bundle(
 
     The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on, so that the code of many targets
     that is the same costs almost nothing. Memory holds the window, and a few megabytes of each side.
-    `choose_version` says which version holds the bundle.
+    Raises `ValueError`, before anything is written, for 4 GiB or more in version 2: `choose_version` says which version
+    holds the bundle.
     """
     buffers = list(raw)
     raw_size = sum(len(buffer) for buffer in buffers)
+    if version == 2 and raw_size >= 1 << 32:
+        msg = f"a bundle of {count(raw_size, 'byte')} can't be written in version 2"
+        raise ValueError(msg)
     start, size = file.tell(), header_size(version)
     file.seek(start + size)
     file.writelines(compress_payload(buffers, method, level))

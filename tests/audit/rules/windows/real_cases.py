@@ -15,7 +15,6 @@ __all__ = ["REAL_CASES"]
 
 TAG = "py3-none-win_amd64"
 CHECKSUM_AT, IMAGE_SIZE_AT, CERTIFICATES_AT = 0x40 + 24 + 64, 0x40 + 24 + 56, 0x40 + 24 + 112 + 32
-SECTION_SIZE_AT = 0x40 + 24 + 240 + 8
 
 
 def files(contents: Mapping[str, bytes], name: str = "demo", requires: tuple[str, ...] = ()) -> tuple[Pack, ...]:
