@@ -197,6 +197,14 @@ def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
     return TargetId(processor, **settings)
 
 
+def as_target_id(text: str) -> TargetId | None:
+    """Return what `parse_target_id` does; none for what it refuses."""
+    try:
+        return parse_target_id(text)
+    except InputError:
+        return None
+
+
 def processor_of(text: str) -> str:
     """Return the processor of a target id, without features: ``gfx90a`` for ``gfx90a:xnack-``. Checks nothing."""
     return text.partition(":")[0]

@@ -26,6 +26,7 @@ from rocwheel.core.hashing import Seal, is_intact, source_hash
 from rocwheel.core.progress import SILENT, Progress, Silent
 from rocwheel.core.reading import FileRange, FileStamp, is_settled
 from rocwheel.core.scratch import remove_abandoned
+from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES
 from rocwheel.wheels.member_cache import is_known
 from rocwheel.wheels.member_compression import codec_identity, xz_identity
 from rocwheel.wheels.packing import PackedCount
@@ -249,9 +250,6 @@ def _status(path: Path) -> os.stat_result | None:
     return status if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == _MODE else None
 
 
-_SUFFIXES = (".whl", ".tar.gz")
-
-
 def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
     """Remove the hidden files that killed builds have left below ``dist_dir``, and return their paths.
 
@@ -266,7 +264,12 @@ def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, .
 
     An index over the folder would list them, and an installer could prefer them.
     """
-    found = (path for suffix in _SUFFIXES for folder in ("", "*/") for path in dist_dir.glob(f"{folder}*{suffix}"))
+    found = (
+        path
+        for suffix in DISTRIBUTION_SUFFIXES
+        for folder in ("", "*/")
+        for path in dist_dir.glob(f"{folder}*{suffix}")
+    )
     present = {str(path): path for path in found}
     others = sorted(set(present) - set(built))
     names = [present[path].relative_to(dist_dir).as_posix() for path in others]

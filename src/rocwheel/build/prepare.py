@@ -107,8 +107,8 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
         prepared = prepared.then(overlay_catalog(prepared.catalog, recipe, how, folder / "overlays", workers))
     if options.device_code != "keep":
         prepared = prepared.then(compress_archives(prepared.catalog, folder / "compressed", workers))
-        told = {warning.subject for warning in prepared.warnings}
-        signed = (warning for warning in warn_of_signed_code(prepared.catalog) if warning.subject not in told)
+        warned_of = {warning.subject for warning in prepared.warnings}
+        signed = (warning for warning in warn_of_signed_code(prepared.catalog) if warning.subject not in warned_of)
         prepared = prepared.then(PreparedCatalog(prepared.catalog, tuple(signed)))
     return prepared
 

@@ -201,8 +201,8 @@ def recipe_for(recipe: Recipe, platform: Platform) -> Recipe:
     def package_of(key: str) -> Package:
         own = rules.packages.get(key, PackageRules())
         given = {name: getattr(own, name) for name in ("take", "search", "unversioned", "console_scripts", "relays")}
-        told = {name: value for name, value in given.items() if value is not None}
-        package = msgspec.structs.replace(recipe.packages[key], **told)
+        changed = {name: value for name, value in given.items() if value is not None}
+        package = msgspec.structs.replace(recipe.packages[key], **changed)
         search = tuple(place for place in package.search if place.partition(":")[0] in existing)
         return msgspec.structs.replace(package, requires=kept(package.requires), search=search)
 

@@ -360,8 +360,8 @@ def plan_added(dist_dir: Path) -> PlannedVariants:
         raise NoGpuPackagesError(dist_dir)
     names = {wheel.name.file_name for wheel in selecting}
     own = {(wheel.metadata.name, wheel.name.stem.partition("-")[2]) for wheel in selecting}
-    told = {path: name_and_version(path.name) for path in list_wheels(dist_dir) if path.name not in names}
-    others = [path for path, (name, version) in told.items() if (canonicalize_name(name), version) in own]
+    names_of_others = {path: name_and_version(path.name) for path in list_wheels(dist_dir) if path.name not in names}
+    others = [path for path, (name, version) in names_of_others.items() if (canonicalize_name(name), version) in own]
     standing = [dist_dir / name for name in sorted(names) if (dist_dir / name).exists()]
     raise_all(str(dist_dir), list(_find_strangers([*others, *standing])))
     return PlannedVariants(dist_dir, tuple(selecting), tuple(path.name for path in others))

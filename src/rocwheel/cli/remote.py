@@ -31,7 +31,7 @@ from rocwheel.core.scratch import no_room, require_room, scratch_folder, tempora
 from rocwheel.stores.open import RemoteFile, open_file, open_store
 from rocwheel.stores.store import RangesIgnoredError
 from rocwheel.stores.urls import is_url, parse_url, shown_url
-from rocwheel.wheels.file_names import is_distribution_name
+from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES, is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -197,7 +197,6 @@ _Fetch: TypeAlias = "Callable[[str, UrlArgument], str]"
 """Returns what takes the place of the URL of a folder."""
 
 _OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
-_FILE_SUFFIXES = (".whl", ".tar.gz")
 _REMEDY = (
     "Bring its files first, artifacts by `rocwheel artifacts fetch` and packages by `rocwheel index mirror`, and name "
     "the folder."
@@ -244,16 +243,16 @@ def _bring(words: Sequence[str], place: int, taker: UrlArgument | None, fetch: _
     """Return the word at a place, or what takes the place of its URL."""
     word, before = words[place], words[place - 1] if place else ""
     option, equals, value = word.partition("=")
-    if taker and before in taker.options and is_url(word) and not word.endswith(_FILE_SUFFIXES):
+    if taker and before in taker.options and is_url(word) and not word.endswith(DISTRIBUTION_SUFFIXES):
         return fetch(word, taker)
-    if taker and option in taker.options and equals and is_url(value) and not value.endswith(_FILE_SUFFIXES):
+    if taker and option in taker.options and equals and is_url(value) and not value.endswith(DISTRIBUTION_SUFFIXES):
         return f"{option}={fetch(value, taker)}"
     if not is_url(word) or before in OTHER_URLS | _OUTPUTS:
         return word
     if not (taker and taker.has_arguments):
         remedy = _REMEDIES.get(words[0], _REMEDY)
         raise InputError(shown_url(word), "is a URL, which this command doesn't take there", remedy=remedy)
-    if word.endswith(_FILE_SUFFIXES):
+    if word.endswith(DISTRIBUTION_SUFFIXES):
         return word
     if taker.needs_copies:
         _require_copies(words, word)

@@ -73,14 +73,14 @@ def coherent(
     required = read_targets(require or [], source="--require", required=require is not None)
     unread: list[RocwheelError] = []
     progress = out.progress
-    carriers, report = compare_packages(packages, required, unread=unread, progress=progress)
+    package_targets, report = compare_packages(packages, required, unread=unread, progress=progress)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=out.json)
         raise_all("packages", unread)
         raise click.exceptions.Exit(_report_shortage(report, required))
     if out.json:
         print_json("coherence", 1, _coherence_json(report))
-    for line in [] if out.json else _coherence_lines(report, carriers, partly=bool(unread), quiet=out.quiet):
+    for line in [] if out.json else _coherence_lines(report, package_targets, partly=bool(unread), quiet=out.quiet):
         print_line(line)
     raise_all("packages", unread)
     raise click.exceptions.Exit(0 if report.coherent else 1)
@@ -133,7 +133,7 @@ def _unusable_json(gap: CodeGap) -> dict[str, Any]:
 
 
 def _coherence_lines(
-    report: CoherenceReport, carriers: list[PackageTargets], *, partly: bool, quiet: bool
+    report: CoherenceReport, package_targets: list[PackageTargets], *, partly: bool, quiet: bool
 ) -> list[str]:
     lines = [str(finding) for finding in (*report.gaps, *report.misdeclared)]
     fails = [gap for gap in report.unusable if gap.reach is Reach.FAILS]
@@ -142,7 +142,7 @@ def _coherence_lines(
         lines.append(_DIVIDED)
     if quiet:
         return lines
-    carried = [f"{carrier.name}: {', '.join(_words(carrier.targets)) or 'no device code'}" for carrier in carriers]
+    carried = [f"{one.name}: {', '.join(_words(one.targets)) or 'no device code'}" for one in package_targets]
     carried += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in report.unusable if gap not in fails]
     carried += [_leaf_line(gap) for gap in report.leaves]
     absent = [f"needed, but not given, so not compared: {', '.join(report.absent)}"] if report.absent else []

@@ -35,6 +35,7 @@ from rocwheel.device.kpack_code import GivenArchives, is_named_archive, open_kpa
 from rocwheel.targets.kernel_files import is_kernel_file, targets_in_path
 from rocwheel.wheels.binaries import Binary, find_binaries, inner_wheel_warnings, read_found
 from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_headers import ZIP_MAGIC
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked
 
 if TYPE_CHECKING:
@@ -188,10 +189,6 @@ def _emptied(unit: CodeUnit, name: str, edit: Prune) -> InputError | None:
     return edit.nothing_left(targets, CodePlace(name, unit.wrapper.offset if unit.wrapper else 0))
 
 
-_MEMBER_MAGIC = b"PK\x03\x04"
-"""The signature of a member's header, with which an archive begins (APPNOTE.TXT 4.3.7)."""
-
-
 def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[InputError]:
     """Yield an error for each wheel with device code, or kernel files for targets other than those to ``keep``.
 
@@ -201,7 +198,7 @@ def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[I
         if path.suffix != ".whl" or path.is_symlink() or not path.is_file():
             continue
         with path.open("rb") as file:
-            begins_like_a_wheel = file.read(len(_MEMBER_MAGIC)) == _MEMBER_MAGIC
+            begins_like_a_wheel = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
         if not begins_like_a_wheel:  # the end of one that does may have been cut off
             continue
         try:

@@ -36,7 +36,7 @@ from rocwheel.targets.serving import serves
 from rocwheel.targets.target_set import id_sort_key
 from rocwheel.wheels.content import FileContent
 from rocwheel.wheels.file_names import split_label
-from rocwheel.wheels.record import SIGNATURES
+from rocwheel.wheels.record import signature_paths, unhashed_paths
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.variants import load_draft, read_wheel_text
 from rocwheel.wheels.writing import write_wheels
@@ -167,7 +167,7 @@ class _Job:
         if isinstance(self.order.edit, Prune) and not self.order.edit.allow_empty:
             self.targets.require_any(self.source, self.order.edit.keep)
             raise_all(str(self.source), list(find_emptied_libraries(self.source, self.order.edit)))
-        signatures = {f"{self.dist_info}/{name}" for name in SIGNATURES}
+        signatures = signature_paths(self.dist_info)
         signing = [member.source for member in members if member.name in signatures]
         self.warnings += [f"{source}: left out, as it signs the RECORD of the old wheel" for source in signing]
         wheel.close(self._metadata(members))
@@ -181,7 +181,8 @@ class _Job:
 
     def _bring_all(self, members: Sequence[ZipMember], wheel: OpenWheel) -> None:
         """Bring over all but the metadata, which is written anew."""
-        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME, "RECORD", *SIGNATURES)}
+        named = (f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME))
+        own = {*named, *unhashed_paths(self.dist_info)}
         for member in members:
             if member.name in own:
                 continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.binary.code_objects import as_target_id
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.progress import SILENT, Progress
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
-    from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.errors import RocwheelError
     from rocwheel.diff.facts import BinaryFacts
     from rocwheel.diff.pairs import Pairs
@@ -98,16 +97,9 @@ def lost_targets(old: Iterable[str], new: Iterable[str]) -> tuple[tuple[str, ...
     """Return the targets that nothing serves any more, and those that other code serves, such as generic code."""
     after = frozenset(new)
     lost = sorted(frozenset(old) - after, key=text_sort_key)
-    offered = [target for text in sorted(after) if (target := _parse(text))]
-    replaced = {text for text in lost if (target := _parse(text)) and covers(offered, target)}
+    offered = [target for text in sorted(after) if (target := as_target_id(text))]
+    replaced = {text for text in lost if (target := as_target_id(text)) and covers(offered, target)}
     return tuple(text for text in lost if text not in replaced), tuple(text for text in lost if text in replaced)
-
-
-def _parse(text: str) -> TargetId | None:
-    try:
-        return parse_target_id(text)
-    except InputError:
-        return None
 
 
 def _mode(item: Item | None) -> int | None:

@@ -17,7 +17,7 @@ from rocwheel.diff.changes import FileChange, PackageChange, Status
 from rocwheel.diff.facts import ArchivedCode
 from rocwheel.diff.sides import Item
 from rocwheel.targets.kernel_files import kernel_targets, library_of
-from rocwheel.wheels.file_names import split_wheel_file_name
+from rocwheel.wheels.file_names import SDIST_SUFFIX, split_wheel_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -145,7 +145,7 @@ def _stem(item: Item) -> str:
 
 
 if TYPE_CHECKING:
-    Carriers: TypeAlias = dict[tuple[str, str], set[str]]
+    PackagesByCode: TypeAlias = dict[tuple[str, str], set[str]]
 
 
 _VERSION = re.compile(r"\.so(\.\d+)+$")
@@ -157,8 +157,8 @@ def with_moves(packages: Sequence[PackageChange], code: ArchivedCode = ArchivedC
     Code that is in a kpack archive now has moved whatever the archive is called.
     """
     places = _places(packages)
-    carriers = _carriers(packages)
-    return [_with_moved_targets(_with_moved_files(package, places), carriers, code) for package in packages]
+    by_code = _packages_by_code(packages)
+    return [_with_moved_targets(_with_moved_files(package, places), by_code, code) for package in packages]
 
 
 def _places(packages: Iterable[PackageChange]) -> dict[str, str]:
@@ -186,9 +186,9 @@ def _with_place(file: FileChange, package: str, places: Mapping[str, str]) -> Fi
     return msgspec.structs.replace(file, moved_to=place) if place and place != package else file
 
 
-def _with_moved_targets(package: PackageChange, carriers: Carriers, code: ArchivedCode) -> PackageChange:
+def _with_moved_targets(package: PackageChange, by_code: PackagesByCode, code: ArchivedCode) -> PackageChange:
     """Return the change with the targets apart whose code other packages have now, for each file that lost it."""
-    carried = [_carried(file, package.name, carriers) | _archived(file, package.name, code) for file in package.files]
+    carried = [_carried(file, package.name, by_code) | _archived(file, package.name, code) for file in package.files]
     lost = {
         target for file, moved in zip(package.files, carried, strict=True) for target in _targets_went(file) - moved
     }
@@ -208,25 +208,25 @@ def _without_targets(file: FileChange, moved: frozenset[str]) -> FileChange:
     return msgspec.structs.replace(file, library=msgspec.structs.replace(file.library, targets_went=kept))
 
 
-def _carriers(packages: Iterable[PackageChange]) -> Carriers:
+def _packages_by_code(packages: Iterable[PackageChange]) -> PackagesByCode:
     """Return the packages in which a file has come to have code for a target, by what names the file."""
-    carriers: Carriers = defaultdict(set)
+    by_code: PackagesByCode = defaultdict(set)
     for package in packages:
         for file in package.files:
             soname = file.library.new_soname if file.library else ""
             for target in _targets_came(file):
                 for name in _names(file.new_path, soname):
-                    carriers[name, target].add(package.name)
-    return carriers
+                    by_code[name, target].add(package.name)
+    return by_code
 
 
-def _carried(file: FileChange, package: str, carriers: Carriers) -> frozenset[str]:
+def _carried(file: FileChange, package: str, by_code: PackagesByCode) -> frozenset[str]:
     """Return the targets that a file lost, and that a file of the same name or library in another package got."""
     names = _names(file.old_path, file.library.old_soname if file.library else "")
     return frozenset(
         target
         for target in _targets_went(file)
-        if any(carriers.get((name, target), set()) - {package} for name in names)
+        if any(by_code.get((name, target), set()) - {package} for name in names)
     )
 
 
@@ -251,7 +251,6 @@ def _targets_came(file: FileChange) -> frozenset[str]:
 
 
 _UNUSABLE = "Inputs that can't be compared"
-_SDIST = ".tar.gz"
 
 
 def without_unread(sides: Sequence[Side], unread: Sequence[RocwheelError]) -> list[Side]:
@@ -274,4 +273,4 @@ def _distribution_of(problem: RocwheelError) -> str:
     file_name = PurePath(str(problem.source).partition("!")[0]).name if isinstance(problem, InputError) else ""
     if file_name.endswith(".whl"):
         return canonicalize_name(file_name.partition("-")[0])
-    return canonicalize_name(file_name.rpartition("-")[0]) if file_name.endswith(_SDIST) else ""
+    return canonicalize_name(file_name.rpartition("-")[0]) if file_name.endswith(SDIST_SUFFIX) else ""

@@ -16,7 +16,7 @@ import msgspec
 
 from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.binary.bundles.device_code import iter_code_sources
-from rocwheel.binary.code_objects import BundleEntryId, TargetId, parse_target_id
+from rocwheel.binary.code_objects import BundleEntryId, TargetId, as_target_id
 from rocwheel.binary.elf.facts import read_soname
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
@@ -229,7 +229,7 @@ class CodeTree:
         """Return the targets that given archives list or are named for, of those that may belong to a library."""
         beside = [file.archive for file in self._archives if file.archive and self._is_beside(file.place, library)]
         texts = dict.fromkeys(text for archive in beside for text in archive.targets)
-        listed = [target for text in texts if (target := _parse(text)) and target.processor.startswith("gfx")]
+        listed = [target for text in texts if (target := as_target_id(text)) and target.processor.startswith("gfx")]
         places = [place for place in self._packages if place.endswith(".kpack") and self._is_beside(place, library)]
         named = dict.fromkeys(target for place in places for target in targets_in_path(posixpath.basename(place)))
         processors = {target.processor for target in listed}
@@ -361,13 +361,6 @@ def _entry_targets(file: FileCode) -> list[TargetId] | None:
 def _parse_entry(text: str) -> BundleEntryId | None:
     try:
         return BundleEntryId.parse(text)
-    except InputError:
-        return None
-
-
-def _parse(text: str) -> TargetId | None:
-    try:
-        return parse_target_id(text)
     except InputError:
         return None
 

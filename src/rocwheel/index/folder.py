@@ -15,10 +15,10 @@ from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
 from rocwheel.core.workers import ReadContext, Readers, open_workers, raise_all
 from rocwheel.index.entry import read_entry
-from rocwheel.index.folder_notes import NOTES, Found, KnownFile
-from rocwheel.index.pages import FRONT_PAGE, PAGES
+from rocwheel.index.folder_notes import OWN_NAMES, Found, KnownFile
+from rocwheel.index.pages import METADATA_SUFFIX, PAGES
 from rocwheel.wheels.build_manifest import BUILT_FOLDER
-from rocwheel.wheels.file_names import is_distribution_name
+from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES, is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from rocwheel.core.progress import Progress
     from rocwheel.index.entry import IndexEntry
     from rocwheel.index.placing import Placer
-
-
-SUFFIXES = (".whl", ".tar.gz")
-"""How the names of the files that an index lists end."""
-_METADATA = ".metadata"
-_OWN = frozenset((*PAGES, FRONT_PAGE, *NOTES))
-"""What an index has that stands among its distributions."""
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -105,7 +98,7 @@ def _look(dist_dir: Path) -> tuple[Listing, list[str]]:
     finally:
         os.close(descriptor)
     rest = [entry.name for entry in others]
-    ignored = sorted(name for name in rest if not (name.endswith(_METADATA) or name in _OWN))
+    ignored = sorted(name for name in rest if not (name.endswith(METADATA_SUFFIX) or name in OWN_NAMES))
     hidden = sorted(name for name in (*folders, *rest) if name.startswith("."))
     return Listing(names, stamps, beside, tuple(ignored), (), tuple(hidden)), sorted(folders)
 
@@ -160,7 +153,7 @@ def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStam
 def _metadata_stamps(
     entries: Iterable[os.DirEntry[str]], distributions: Iterable[str]
 ) -> Iterator[tuple[str, FileStamp]]:
-    wanted = {f"{name}{_METADATA}": name for name in distributions}
+    wanted = {f"{name}{METADATA_SUFFIX}": name for name in distributions}
     for entry in entries:
         if name := wanted.get(entry.name):
             try:
@@ -171,7 +164,7 @@ def _metadata_stamps(
 
 
 def _is_distribution(name: str) -> bool:
-    return name.endswith(SUFFIXES) and not name.startswith(".")
+    return name.endswith(DISTRIBUTION_SUFFIXES) and not name.startswith(".")
 
 
 def _is_subfolder(folder: Path, output: Path) -> bool:

@@ -20,6 +20,7 @@ from rocwheel.core.names import is_file_name
 from rocwheel.core.reading import FileStamp, is_settled, open_regular, read_if_readable
 from rocwheel.core.writing import atomic_file
 from rocwheel.index.entry import IndexEntry
+from rocwheel.index.pages import FRONT_PAGE, PAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +62,8 @@ PUBLISHED_NAME = ".rocwheel-published.json"
 """That of an index which `rocwheel publish` has written, in a folder or elsewhere."""
 NOTES = (KNOWN_NAME, BEGUN_NAME, FAMILIES_NAME)
 """The names of all of them but the last."""
+OWN_NAMES = frozenset((*PAGES, FRONT_PAGE, *NOTES))
+"""What an index has that stands among its distributions."""
 
 _T = TypeVar("_T")
 

@@ -14,12 +14,12 @@ from rocwheel.core.decoding import LONGEST_KEY, longest_key
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
 from rocwheel.stores.urls import WEB_SCHEMES, hide_users, shown_url
+from rocwheel.wheels.record import STRONG_HASHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _EXTRA = "Install what locking needs: pip install 'rocwheel[lock]'."
-_SECURE = frozenset({"sha256", "sha384", "sha512"})
 _TOOL = "rocwheel"
 _SINGLE = ("sdist", "archive")
 """Files of which a package has one."""
@@ -72,7 +72,7 @@ class LockFile:
         """Return the packages of which a file has no hash that nobody can forge."""
         found = (
             package["name"] for package in self._tables["packages"] for file in _files(package)
-            if not _SECURE & file.get("hashes", {}).keys()
+            if not STRONG_HASHES & file.get("hashes", {}).keys()
         )  # fmt: skip
         return tuple(dict.fromkeys(found))
 

@@ -17,6 +17,7 @@ from rocwheel.core.workers import attempt_all, map_in_threads, open_workers, rai
 from rocwheel.index.folder_notes import read_known
 from rocwheel.index.mirror_choice import choose_files, choose_projects, is_pattern, normalized_pattern, unmatched
 from rocwheel.index.mirror_requirements import Followed, PackageFinder, follow
+from rocwheel.index.pages import METADATA_SUFFIX
 from rocwheel.index.source import fetch_file, raise_for_folders
 from rocwheel.index.trust import ListedFile
 from rocwheel.index.write_index import IndexOptions, write_index
@@ -71,7 +72,7 @@ def remove_extraneous(folder: Path, names: Iterable[str]) -> None:
     try:
         for name in sorted(names):
             (folder / name).unlink(missing_ok=True)
-            (folder / f"{name}.metadata").unlink(missing_ok=True)
+            (folder / f"{name}{METADATA_SUFFIX}").unlink(missing_ok=True)
     except OSError as e:
         raise WorkError(folder, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e
 

@@ -23,6 +23,7 @@ from rocwheel.core.errors import InputError, RocwheelError, read_error
 from rocwheel.core.workers import raise_all
 from rocwheel.index.entry import read_metadata
 from rocwheel.index.mirror_choice import choose_variants, is_devel
+from rocwheel.index.pages import METADATA_SUFFIX
 from rocwheel.index.source import fetch_file, read_text
 from rocwheel.index.trust import ListedFile
 from rocwheel.stores.urls import shown_url
@@ -84,13 +85,13 @@ class DependencyReader:
 
     def _read_promised(self, file: ListedFile, sha256: str) -> bytes:
         """Return the core metadata beside a file (:pep:`658`): what an earlier run has of it, else what is there."""
-        local = self._folder / f"{file.filename}.metadata"
+        local = self._folder / f"{file.filename}{METADATA_SUFFIX}"
         if local.is_file():
             data = local.read_bytes()
             if hashlib.sha256(data).hexdigest() == sha256:
                 return data
         parts = urlsplit(file.url)
-        url = urlunsplit(parts._replace(path=f"{parts.path}.metadata"))
+        url = urlunsplit(parts._replace(path=f"{parts.path}{METADATA_SUFFIX}"))
         data = read_text(url)
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:

@@ -242,6 +242,8 @@ PAGES = ("index.html", "index.json")
 """The two forms of a page."""
 FRONT_PAGE = "packages.html"
 """The page for people in the folder of the index; no project has a name with a dot."""
+METADATA_SUFFIX = ".metadata"
+"""What the name of the core metadata beside a distribution has more (:pep:`658`)."""
 
 GENERATOR = '<meta name="generator" content="rocwheel index">'
 """In every page in HTML that an index consists of."""

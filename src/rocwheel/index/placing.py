@@ -25,6 +25,7 @@ from rocwheel.core.writing import atomic_file
 from rocwheel.index.entry import read_metadata
 from rocwheel.index.folder_notes import KNOWN_NAME, KnownProject, settled, write_changed
 from rocwheel.index.pages import (
+    METADATA_SUFFIX,
     PAGES,
     RawFile,
     decode_edited_page,
@@ -90,7 +91,7 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
         # Not paths yet: of thousands of them, making those would be most of the work.
         folder = f"{self.output}/{entry.project}" if self.holds_files else str(self.dist_dir)
         copies = [f"{folder}/{entry.filename}"] if self.holds_files else []
-        return copies + ([f"{folder}/{entry.filename}.metadata"] if entry.metadata_sha256 is not None else [])
+        return copies + ([f"{folder}/{entry.filename}{METADATA_SUFFIX}"] if entry.metadata_sha256 is not None else [])
 
     def holds(self, known: KnownFile, beside: Mapping[str, FileStamp] | None = None) -> bool:
         """Return whether all that an earlier run has written for a distribution stands as it was written.
@@ -244,7 +245,7 @@ def _is_own(output: Path, project: str) -> bool:
 def _written(folder: Path, noted: Iterable[str]) -> set[str]:
     files = _decode(folder / "index.json")
     held = [file.filename for file in files if file.url == quote(file.filename) and is_file_name(file.filename)]
-    return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(is_file_name, noted)}
+    return {*PAGES, *held, *(f"{name}{METADATA_SUFFIX}" for name in held), *filter(is_file_name, noted)}
 
 
 def _listed_projects(output: Path) -> tuple[str, ...]:

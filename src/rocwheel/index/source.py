@@ -19,6 +19,7 @@ from rocwheel.core.messages import quoted
 from rocwheel.core.part_file import Expected, receive
 from rocwheel.core.reading import FileStamp, read_regular
 from rocwheel.core.workers import raise_all
+from rocwheel.index.pages import PAGES
 from rocwheel.index.trust import (
     ListedFile,
     UnreadablePageError,
@@ -42,12 +43,9 @@ if TYPE_CHECKING:
     from rocwheel.index.pages import RawPage
 
 
-_PAGE_NAMES = ("index.html", "index.json")
-
-
 def local_pages(folder: Path) -> list[Path]:
     """Return the pages in a folder, HTML and JSON, whatever they are of."""
-    return [path for name in _PAGE_NAMES if (path := folder / name).is_file()]
+    return [path for name in PAGES if (path := folder / name).is_file()]
 
 
 def read_local_page(page: Path) -> RawPage:

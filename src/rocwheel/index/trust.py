@@ -22,10 +22,10 @@ from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted, shortened
 from rocwheel.core.names import is_file_name
-from rocwheel.index.pages import decode_html_page, decode_json_page, is_sha256
+from rocwheel.index.pages import METADATA_SUFFIX, decode_html_page, decode_json_page, is_sha256
 from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
 from rocwheel.stores.web import check_step
-from rocwheel.wheels.file_names import split_label
+from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES, split_label
 from rocwheel.wheels.variants import is_index_file_name
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ def _known_version(page: RawPage) -> RawPage:
 LARGEST_FILE = 1 << 40
 """Bytes of a file whose size a page doesn't tell."""
 
-_BESIDE = ".metadata"
-"""What the name of the core metadata beside a wheel has more."""
 _PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
 
 
@@ -129,13 +127,13 @@ def _plain_reason(reason: str | None) -> str | None:
 
 def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, str] | None:
     """Return what `_identity` does of a file at ``url``; raise `InputError` for a name that no file may have."""
-    if not name.endswith((".whl", ".tar.gz")):
+    if not name.endswith(DISTRIBUTION_SUFFIXES):
         return None
     if not _PLAIN_NAME.fullmatch(name) or name != file_name_at(url):
         found = f"lists {quoted(name)} at {quoted(shown_url(url))}"
         raise InputError(place, found, expected="a plain name of a file, which ends its address")
     identity = _identity(name)
-    if identity is not None and not is_file_name(f"{name}{_BESIDE}"):
+    if identity is not None and not is_file_name(f"{name}{METADATA_SUFFIX}"):
         raise InputError(place, f"lists {quoted(name)}", expected="a name that a file can have")
     return identity
 
@@ -201,7 +199,7 @@ def _address(raw: RawFile, page_url: str, base: str) -> str:
 
 def project_of(name: str) -> str:
     """Return the normalized project of a wheel or sdist by its name; empty for other names."""
-    identity = _identity(name) if name.endswith((".whl", ".tar.gz")) else None
+    identity = _identity(name) if name.endswith(DISTRIBUTION_SUFFIXES) else None
     return identity[0] if identity else ""
 
 

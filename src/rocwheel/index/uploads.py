@@ -18,6 +18,7 @@ from rocwheel.core.workers import open_workers, raise_all, serialized
 from rocwheel.index.entry import IndexEntry, read_metadata
 from rocwheel.index.folder import Listing, Source, find_families, list_folder, read_folders, require_addresses, unite
 from rocwheel.index.folder_notes import PUBLISHED_NAME, KnownIndex, read_known, write_known
+from rocwheel.index.pages import METADATA_SUFFIX
 from rocwheel.index.placing import FilePlacement, Placer
 from rocwheel.index.store_notes import NotesFile
 from rocwheel.stores.store import UPLOADS, MissingStoreError, Store, StoredFile, TakenError
@@ -279,7 +280,7 @@ class _Promise(msgspec.Struct, frozen=True):
 def _promised(layout: Layout, upload: Upload) -> list[_Promise]:
     """Return what a distribution consists of on the store: itself, and the core metadata that its page promises."""
     name, entry = layout.file(upload.name), upload.entry
-    metadata = [_Promise(f"{name}.metadata", None, entry.metadata_sha256)] if entry.metadata_sha256 else []
+    metadata = [_Promise(f"{name}{METADATA_SUFFIX}", None, entry.metadata_sha256)] if entry.metadata_sha256 else []
     return [_Promise(name, entry.size, entry.sha256), *metadata]
 
 
@@ -316,7 +317,7 @@ def _upload(store: Store, name: str, upload: Upload) -> None:
     metadata = _read_same_metadata(upload) if entry.metadata_sha256 else b""
     put_same(store, name, path, entry.size, entry.sha256, stamp=upload.stamp)
     if entry.metadata_sha256:
-        put_same(store, f"{name}.metadata", metadata, len(metadata), entry.metadata_sha256)
+        put_same(store, f"{name}{METADATA_SUFFIX}", metadata, len(metadata), entry.metadata_sha256)
 
 
 def _read_same_metadata(upload: Upload) -> bytes:

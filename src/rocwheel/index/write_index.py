@@ -54,6 +54,7 @@ from rocwheel.index.folder_notes import (
 )
 from rocwheel.index.pages import (
     FRONT_PAGE,
+    METADATA_SUFFIX,
     PAGES,
     VariantsFile,
     group_by_project,
@@ -263,7 +264,7 @@ class IndexPlan(msgspec.Struct, frozen=True, dict=True):
         for entry in (one.known.entry for one in self.listed.values() if one.placer.holds_files):
             more[entry.project].add(entry.filename)
             if entry.metadata_sha256:
-                more[entry.project].add(f"{entry.filename}.metadata")
+                more[entry.project].add(f"{entry.filename}{METADATA_SUFFIX}")
         # One set for all that have their pages alone, as thousands may.
         return {project: _PAGES | more[project] if project in more else _PAGES for project in self.projects}
 

@@ -391,7 +391,7 @@ def find_regressions(
     name.
     """
     comparison = Comparison(before, after, edited)
-    seen, told = set[object](), set[tuple[str, str]]()
+    seen, reported = set[object](), set[tuple[str, str]]()
     for file in before.tree.files:
         processes = comparison.start(file) if file.is_loadable else None
         if processes is None:
@@ -402,14 +402,14 @@ def find_regressions(
             if key not in seen:
                 seen.add(key)
                 for regression in _needed_regressions(comparison, pair, names, sure.get(file.distribution, ())):
-                    told.add((regression.user, regression.name))
+                    reported.add((regression.user, regression.name))
                     if not (regression.is_inherited and given_up.tag_is_told):
                         yield regression
                 yield from _opened_regressions(comparison, pair, partial(given_up.has, file.distribution))
         yield from (
             regression
             for regression in dropped_regressions(comparison, processes)
-            if (regression.user, regression.name) not in told
+            if (regression.user, regression.name) not in reported
         )
         yield from replaced_regressions(comparison, processes)
         if not given_up.tag_is_told:

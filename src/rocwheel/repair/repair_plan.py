@@ -54,7 +54,7 @@ from rocwheel.repair.run_path_edits import (
     safe_edits,
 )
 from rocwheel.wheels.file_names import split_wheel_file_name
-from rocwheel.wheels.record import SIGNATURES
+from rocwheel.wheels.record import signature_paths
 from rocwheel.wheels.requirements import parse_requirement
 from rocwheel.wheels.tags import expand_tags, split_tags
 
@@ -216,7 +216,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         *record_changes(owner, wheel.files),
         *header_changes(owner),
     ]
-    signatures = {f"{owner.dist_info}/{name}" for name in SIGNATURES} if changes else ()
+    signatures = signature_paths(owner.dist_info) if changes else ()
     dropped = tuple(file.member for file in wheel.files if file.member in signatures)
     return RepairPlan(
         wheel=owner.source,

@@ -65,8 +65,8 @@ def opened_names(file: InstalledFile) -> frozenset[str]:
         return frozenset()
     names = file.mentions - {*file.elf.needed, file.elf.soname, file.name}
     made_up = {name for name in names if name.startswith(".so") or _DIRECTIVE.search(name)}
-    told = {name for name in names - made_up if not is_glibc_library(name)}
-    return frozenset(told | ({_ANY_NAME} if made_up else set()))
+    opened = {name for name in names - made_up if not is_glibc_library(name)}
+    return frozenset(opened | ({_ANY_NAME} if made_up else set()))
 
 
 def what_it_opens(
@@ -76,10 +76,10 @@ def what_it_opens(
     if file.elf is None or not file.elf.imports_dlopen:
         return OpenedNames.NOTHING
     names = opened_names(file)
-    told = {*declared, *names} - {_ANY_NAME}
-    if not told:
+    opened = {*declared, *names} - {_ANY_NAME}
+    if not opened:
         return OpenedNames.ANYTHING
-    nowhere = [name for name in told if name not in places.providers and system.find(name, file.elf.machine) is None]
+    nowhere = [name for name in opened if name not in places.providers and system.find(name, file.elf.machine) is None]
     return OpenedNames.NAMED if nowhere or _ANY_NAME in names else OpenedNames.FOUND
 
 

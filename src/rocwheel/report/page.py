@@ -127,7 +127,7 @@ class _DrawnFile(msgspec.Struct, frozen=True):
     x: int
     y: int
     short: str
-    told: str
+    label: str
 
 
 class _Picture(msgspec.Struct, frozen=True):
@@ -174,8 +174,8 @@ def _line(start: Spot, stop: Spot) -> str:
 def _drawn_file(key: _Key, spot: Spot, color: int, number: int, faults: int) -> _DrawnFile:
     name = shown_text(key[1].rpartition("/")[2])
     short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-    told = f"{name}, {count(faults, 'finding')}" if faults else name
-    return _DrawnFile(number, color, faults, _LEFT + spot.column * _WIDE, _TOP + spot.row * _HIGH, short, told)
+    label = f"{name}, {count(faults, 'finding')}" if faults else name
+    return _DrawnFile(number, color, faults, _LEFT + spot.column * _WIDE, _TOP + spot.row * _HIGH, short, label)
 
 
 def data_text(report: Report) -> str:

@@ -13,8 +13,8 @@ from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.scratch import is_scratch
 from rocwheel.core.workers import raise_all, serialized
 from rocwheel.core.writing import atomic_file
-from rocwheel.index.folder_notes import NOTES
-from rocwheel.index.pages import FRONT_PAGE, PAGES
+from rocwheel.index.folder_notes import OWN_NAMES
+from rocwheel.index.pages import METADATA_SUFFIX
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 from rocwheel.wheels.build_manifest import (
     ATTESTATIONS,
@@ -31,6 +31,7 @@ from rocwheel.wheels.build_manifest import (
     render_json,
     render_sums,
 )
+from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES
 from rocwheel.wheels.variants import is_index_file_name
 
 if TYPE_CHECKING:
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.progress import Progress
     from rocwheel.wheels.build_manifest import BuildManifest, ManifestOutput
-
-_OF_INDEXES = frozenset((*PAGES, FRONT_PAGE, *NOTES))
-_METADATA = ".metadata"
 
 
 def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified:
@@ -95,7 +93,7 @@ def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
     return sorted(
         name
         for name, last in named
-        if not (last in _OF_INDEXES or last.endswith(_METADATA) or is_index_file_name(last))
+        if not (last in OWN_NAMES or last.endswith(METADATA_SUFFIX) or is_index_file_name(last))
     )
 
 
@@ -115,9 +113,6 @@ def _files_below(folder: Path) -> Iterator[Path]:
     for root, folders, files in os.walk(folder):
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]  # noqa: PTH114, PTH118
         yield from (Path(root, name) for name in (*files, *links) if not is_scratch(name))
-
-
-_DISTRIBUTIONS = (".whl", ".tar.gz")
 
 
 class Attested(msgspec.Struct, frozen=True):
@@ -142,7 +137,7 @@ def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> 
     manifest = parse_manifest(text, str(source))
     # Bundles of signatures stand beside distributions.
     every = verify_build(source, executor, progress).faults
-    faults = [fault for fault in every if fault.kind != "extra" or fault.place.endswith(_DISTRIBUTIONS)]
+    faults = [fault for fault in every if fault.kind != "extra" or fault.place.endswith(DISTRIBUTION_SUFFIXES)]
     raise_all(str(source), [WorkError(fault.place, fault.found, expected=fault.expected) for fault in faults])
     folder = source.parent / ATTESTATIONS
     predicate = make_predicate(manifest, text, builder)

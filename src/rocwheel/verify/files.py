@@ -21,7 +21,7 @@ from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.workers import serialized
 from rocwheel.wheels.file_names import check_identity, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.record import find_record_gaps, parse_record, unhashed_paths
+from rocwheel.wheels.record import STRONG_HASHES, find_record_gaps, parse_record, unhashed_paths
 from rocwheel.wheels.sdist import read_sdist_file, read_sdist_names
 from rocwheel.wheels.zip_directory import find_dist_info, outside_reason, read_archive
 from rocwheel.wheels.zip_reader import iter_member, read_member
@@ -115,17 +115,13 @@ def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
         faults.append(Fault("damaged", str(getattr(e, "source", place)), found, expected))
 
 
-_STRONG = frozenset({"sha256", "sha384", "sha512"})
-"""The algorithms that the format of wheels allows, of those that every Python has."""
-
-
 def row_fault(row: RecordEntry, place: str, size: int, digest: Callable[[str], bytes]) -> Fault | None:
     """Return what is wrong with a file by its row; ``digest`` hashes it by an algorithm.
 
     A size is compared where the row has one. Raises what ``digest`` raises.
     """
     algorithm = row.algorithm
-    if algorithm not in _STRONG:
+    if algorithm not in STRONG_HASHES:
         found = f"has a hash by {algorithm} alone in RECORD" if algorithm else "has no hash in RECORD"
         return Fault("unlisted", place, found, "one by sha256, sha384 or sha512")
     if row.size and row.size != str(size):

@@ -14,7 +14,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import serialized
-from rocwheel.index.pages import RawPage
+from rocwheel.index.pages import METADATA_SUFFIX, RawPage
 from rocwheel.index.source import local_pages, read_local_page
 from rocwheel.index.trust import UnreadablePageError, check_file, check_variants_list, trusted_projects
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults, size_of
@@ -143,9 +143,6 @@ def _compare_metadata(listed: ListedHere, faults: list[Fault]) -> None:
             faults.append(Fault("changed", str(beside.path), "is not METADATA of the wheel", "the same text"))
 
 
-_METADATA = ".metadata"
-
-
 class _Disagreement(msgspec.Struct, frozen=True):
     """A page of a project that does not say of a file what the other one says."""
 
@@ -176,9 +173,11 @@ def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verifi
     progress.begin(f"verifying {folder}", size)
     checked = check_files(found, executor, serialized(progress.advance))
     progress.end()
-    told = checked.blamed
-    untold = [one for one in collected.disagreements if not (one.is_listed and (one.page.parent, one.filename) in told)]
-    faults += [*(one.fault for one in untold), *checked.faults]
+    blamed = checked.blamed
+    unblamed = [
+        one for one in collected.disagreements if not (one.is_listed and (one.page.parent, one.filename) in blamed)
+    ]
+    faults += [*(one.fault for one in unblamed), *checked.faults]
     return Verified(str(folder), "index", len(found), size, tuple(faults), len(collected.elsewhere))
 
 
@@ -280,4 +279,4 @@ def _local(file: ListedFile, folder: Path) -> Path | None:
 
 
 def _metadata(file: ListedFile, path: Path) -> Promise | None:
-    return Promise(path.with_name(path.name + _METADATA), file.metadata_sha256) if file.metadata_sha256 else None
+    return Promise(path.with_name(path.name + METADATA_SUFFIX), file.metadata_sha256) if file.metadata_sha256 else None

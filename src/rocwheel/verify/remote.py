@@ -13,6 +13,7 @@ import msgspec
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import serialized
+from rocwheel.index.pages import METADATA_SUFFIX
 from rocwheel.index.source import IndexSource, read_text, stream_file
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from rocwheel.index.trust import ListedFile
     from rocwheel.stores.store import Store
     from rocwheel.wheels.build_manifest import BuildManifest
-
-
-_METADATA = ".metadata"
 
 
 class _Stream(msgspec.Struct, frozen=True):
@@ -126,7 +124,7 @@ def _page_fault(problem: RocwheelError) -> Fault:
 
 
 def _metadata(file: ListedFile) -> _Stream:
-    url = f"{file.url}{_METADATA}"
+    url = f"{file.url}{METADATA_SUFFIX}"
     return _Stream(shown_url(url), lambda: [read_text(url)], file.metadata_sha256 or "")
 
 

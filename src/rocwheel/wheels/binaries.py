@@ -17,6 +17,7 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange, open_regular
 from rocwheel.wheels.zip_directory import read_directory
+from rocwheel.wheels.zip_headers import ZIP_MAGIC
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_content
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import Data
 
 Result = TypeVar("Result")
-
-_ZIP_MAGIC = b"PK\3\4"
-
 
 _INSTALLED = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
 """The folder of a wheel whose files are installed beside all others."""
@@ -102,7 +100,7 @@ def is_given_wheel(path: Path) -> bool:
     if not path.is_file():
         return False
     head, is_archive = _head_of_archive(path)
-    if not is_archive and not is_binary(head) and (head.startswith(_ZIP_MAGIC) or path.suffix == ".whl"):
+    if not is_archive and not is_binary(head) and (head.startswith(ZIP_MAGIC) or path.suffix == ".whl"):
         expected = "a whole wheel, with its directory at the end"
         raise InputError(path, "a truncated or damaged archive", expected=expected)
     return is_archive

@@ -35,6 +35,11 @@ def normalized_file_part(distribution: str) -> str:
     return canonicalize_name(distribution).replace("-", "_")
 
 
+WHEEL_SUFFIX = ".whl"
+SDIST_SUFFIX = ".tar.gz"
+DISTRIBUTION_SUFFIXES = (WHEEL_SUFFIX, SDIST_SUFFIX)
+"""How the names of distributions end."""
+
 _LABEL_PARTS = 5
 """Those of a name without build number and label."""
 _PYTHON = re.compile(r"[a-z]+\d\w*(\.\w+)*", re.ASCII | re.IGNORECASE)
@@ -47,7 +52,7 @@ def split_label(file_name: str) -> tuple[str, str]:
     with a label. A name with other parts, or whose last part can't be a label, is returned as it is: readers of plain
     names refuse it.
     """
-    stem = file_name.removesuffix(_SUFFIX)
+    stem = file_name.removesuffix(WHEEL_SUFFIX)
     parts = stem.split("-")
     has_build = len(parts) > _LABEL_PARTS and parts[2][:1].isdecimal()
     is_labeled = len(parts) == _LABEL_PARTS + has_build + 1 and _PYTHON.fullmatch(parts[2 + has_build])
@@ -63,10 +68,9 @@ def without_label(file_name: str) -> str:
 
 def with_label(file_name: str, label: str) -> str:
     """Return the plain file name of a wheel with a variant label; an empty one changes nothing."""
-    return f"{file_name.removesuffix(_SUFFIX)}-{label}{_SUFFIX}" if label else file_name
+    return f"{file_name.removesuffix(WHEEL_SUFFIX)}-{label}{WHEEL_SUFFIX}" if label else file_name
 
 
-_SUFFIX = ".whl"
 _PARTS = (5, 6)
 """Without and with a build number."""
 
@@ -85,7 +89,7 @@ class WheelFileName(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The whole file name."""
-        return with_label(f"{self.stem}-{self.python}-{self.abi}-{self.platform}{_SUFFIX}", self.label)
+        return with_label(f"{self.stem}-{self.python}-{self.abi}-{self.platform}{WHEEL_SUFFIX}", self.label)
 
     @property
     def tags(self) -> tuple[str, str, str]:
@@ -95,13 +99,13 @@ class WheelFileName(msgspec.Struct, frozen=True):
 
 def is_wheel_file_name(text: str) -> bool:
     """Return whether a file name has the five parts of a wheel's, or six with a build number; a label may follow."""
-    return len(split_label(text)[0].removesuffix(_SUFFIX).split("-")) in _PARTS
+    return len(split_label(text)[0].removesuffix(WHEEL_SUFFIX).split("-")) in _PARTS
 
 
 def split_wheel_file_name(text: str) -> WheelFileName:
     """Return the parts of a wheel's file name; raise `ValueError` for a name of too few parts."""
     plain, label = split_label(text)
-    stem, python, abi, platform = plain.removesuffix(_SUFFIX).rsplit("-", 3)
+    stem, python, abi, platform = plain.removesuffix(WHEEL_SUFFIX).rsplit("-", 3)
     return WheelFileName(stem, python, abi, platform, label)
 
 
@@ -153,7 +157,7 @@ def parse_path(path: Path) -> FileName:
     """Return what the name of a file says; raise `InputError` about the path for another name."""
     plain, label = split_label(path.name)
     try:
-        if path.name.endswith(".whl"):
+        if path.name.endswith(WHEEL_SUFFIX):
             project, version, build, tags = parse_wheel_filename(plain)
             parts = (*map(str, build), *sorted(map(str, tags)), *filter(None, (label,)))
             identity = " ".join([canonicalize_version(version), *parts])

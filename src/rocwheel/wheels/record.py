@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 """The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
+STRONG_HASHES = frozenset({"sha256", "sha384", "sha512"})
+"""The algorithms that the format of wheels allows for RECORD, of those that every Python has."""
+
+
+def signature_paths(dist_info: str) -> frozenset[str]:
+    """Return the members of a wheel that sign its RECORD."""
+    return frozenset(f"{dist_info}/{name}" for name in SIGNATURES)
 
 
 def unhashed_paths(dist_info: str) -> frozenset[str]:
     """Return the members of a wheel that have no hash in its RECORD: RECORD itself and its signatures."""
-    return frozenset(f"{dist_info}/{name}" for name in ("RECORD", *SIGNATURES))
+    return signature_paths(dist_info) | {f"{dist_info}/RECORD"}
 
 
 class RecordRow(msgspec.Struct, frozen=True, order=True):

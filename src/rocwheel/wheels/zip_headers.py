@@ -28,6 +28,8 @@ AGAIN: Final = "Build or download it again."
 """The remedy for all of them: nothing but another archive helps."""
 
 
+ZIP_MAGIC: Final = b"PK\3\4"
+"""The signature of a member's header, with which an archive begins (APPNOTE.TXT 4.3.7)."""
 ZIP64: Final = 1
 UNICODE_PATH: Final = 0x7075
 _HEAD = struct.Struct("<2H")
@@ -95,7 +97,7 @@ class LocalHeader(msgspec.Struct, frozen=True):
 def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
     """Read the header at ``offset`` of an archive; return none when there is none."""
     data = read_at(_HEADER.size, offset)
-    if len(data) < _HEADER.size or not data.startswith(b"PK\3\4"):
+    if len(data) < _HEADER.size or not data.startswith(ZIP_MAGIC):
         return None
     _, version, flags, method, _, _, crc32, packed_size, size, name_size, extra_size = _HEADER.unpack(data)
     narrow = size, packed_size

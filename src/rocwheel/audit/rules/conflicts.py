@@ -128,7 +128,7 @@ class _HipUse(NamedTuple):
 def _two_hip_runtimes(subject: Subject) -> Iterator[Evidence]:
     loaded_by_some = loaded_paths(subject)
     uses: dict[tuple[str, str, str], _HipUse] = {}
-    told: set[frozenset[str]] = set()
+    reported: set[frozenset[str]] = set()
     for process in subject.processes:
         if process.file.path not in loaded_by_some:
             continue
@@ -138,16 +138,16 @@ def _two_hip_runtimes(subject: Subject) -> Iterator[Evidence]:
                 found[soname] = _HipUse(soname, place_of(member.library) or soname, process.file)
                 uses.setdefault((soname, found[soname].path, process.file.distribution), found[soname])
         for one, other in combinations(sorted(found.values(), key=lambda use: use.path), 2):
-            if (pair := frozenset((one.path, other.path))) not in told:
-                told.add(pair)
+            if (pair := frozenset((one.path, other.path))) not in reported:
+                reported.add(pair)
                 text = f"loads two HIP runtimes: {one.path} ({one.soname}) and {other.path} ({other.soname})"
                 yield Evidence(process.file.source, text, facts=(one.path, other.path))
     for one, other in combinations(uses.values(), 2):
         pair = frozenset((one.path, other.path))
         is_audited = not (subject.tree.is_context(one.user) and subject.tree.is_context(other.user))
-        apart = one.soname == other.soname or pair in told or one.user.distribution == other.user.distribution
+        apart = one.soname == other.soname or pair in reported or one.user.distribution == other.user.distribution
         if is_audited and not apart and subject.load_together(one.user, other.user):
-            told.add(pair)
+            reported.add(pair)
             yield _between_packages(subject, one, other)
 
 

@@ -137,8 +137,8 @@ class DaskCluster:
             remedy = "Start workers, such as by 'dask worker ADDRESS'."
             raise InputError(self.address, "has no workers", remedy=remedy)
         here = platform.python_version_tuple()[:2]
-        told = self._client.get_versions()["workers"]
-        pythons = {worker: facts["host"]["python"] for worker, facts in told.items() if facts}
+        versions = self._client.get_versions()["workers"]
+        pythons = {worker: facts["host"]["python"] for worker, facts in versions.items() if facts}
         problems = [
             InputError(worker, f"runs Python {there}", expected=f"Python {'.'.join(here)}")
             for worker, there in sorted(pythons.items())
@@ -149,11 +149,11 @@ class DaskCluster:
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
         """Call a function on every worker; return what it returned or raised, by worker, for all that are not lost."""
         try:
-            told: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
+            returned: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
         except OSError as e:
             raise self._lost() from e
         # A worker that was lost meanwhile is no hindrance: each job compares versions, too.
-        answers = {worker: answer for worker, answer in told.items() if not isinstance(answer, CommClosedError)}
+        answers = {worker: answer for worker, answer in returned.items() if not isinstance(answer, CommClosedError)}
         if not answers:
             raise WorkError(self.address, "has no workers any more")
         return answers

@@ -98,15 +98,15 @@ class ClusterReaders:
 
         Raises `AccessError` for a worker that lacks a file, `InputError` for a file that is at a URL.
         """
-        told = [tell(item) for item in items]
-        self._check({one.path for one in told})
+        contexts = [tell(item) for item in items]
+        self._check({one.path for one in contexts})
         results: dict[int, Result] = {}
 
         def take(job: Job, values: Sequence[Result]) -> tuple[Job, ...]:
             results.update(enumerate(values, job.tag))
             return ()
 
-        do_jobs(self._cluster, _jobs(function, items, told), take)
+        do_jobs(self._cluster, _jobs(function, items, contexts), take)
         return (results[number] for number in range(len(items)))
 
     def _check(self, paths: set[str]) -> None:
@@ -118,10 +118,12 @@ class ClusterReaders:
         check_access(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
 
 
-def _jobs(function: Callable[[Item], Result], items: Sequence[Item], told: Sequence[ReadContext]) -> Iterator[Job]:
+def _jobs(function: Callable[[Item], Result], items: Sequence[Item], contexts: Sequence[ReadContext]) -> Iterator[Job]:
     facts = worker_facts()
-    for group in iter_batches(range(len(items)), lambda number: max(told[number].size, _LEAST), _JOB):
-        parts = tuple(Job(told[number].name, _read, (facts, function, (items[number],)), number) for number in group)
+    for group in iter_batches(range(len(items)), lambda number: max(contexts[number].size, _LEAST), _JOB):
+        parts = tuple(
+            Job(contexts[number].name, _read, (facts, function, (items[number],)), number) for number in group
+        )
         if len(parts) == 1:
             yield parts[0]
         else:

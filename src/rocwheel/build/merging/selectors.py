@@ -18,6 +18,7 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import shortened
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import map_collecting, raise_all
+from rocwheel.wheels.file_names import SDIST_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -242,7 +243,6 @@ def _is_below(name: str) -> bool:
     return name.isprintable() and "\\" not in name and not {"", ".", ".."} & {*name.split("/")}
 
 
-_SDIST = ".tar.gz"
 _AS_SDIST = "Build it with --selector sdist: a wheel can't choose for a machine."
 
 
@@ -262,7 +262,7 @@ def _read_any(path: Path) -> list[Selector]:
         return _read_folder(path)
     if path.suffix == ".json":
         return read_plan(path)
-    if not path.name.endswith(_SDIST):
+    if not path.name.endswith(SDIST_SUFFIX):
         remedy = _AS_SDIST if path.suffix == ".whl" else ""
         expected = "the rocm-VERSION.tar.gz of a build, its folder, or a plan (.json)"
         raise InputError(path, "is no sdist", expected=expected, remedy=remedy)
@@ -284,7 +284,9 @@ def _read_folder(folder: Path) -> list[Selector]:
     dist = folder / "dist" if (folder / "dist").is_dir() else folder
     try:
         inner = [path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-        sdists = [path for part in (dist, *inner) for path in sorted(part.iterdir()) if path.name.endswith(_SDIST)]
+        sdists = [
+            path for part in (dist, *inner) for path in sorted(part.iterdir()) if path.name.endswith(SDIST_SUFFIX)
+        ]
     except OSError as e:
         raise read_error(dist, e, expected="the folder of a build") from e
     candidates = [read_candidate(path, path.parent) for path in sdists if not path.name.startswith(".")]

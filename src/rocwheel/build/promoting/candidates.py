@@ -22,7 +22,7 @@ from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.workers import map_in_threads, raise_all
 from rocwheel.environment.package_targets import parse_literals
-from rocwheel.wheels.file_names import FileName, parse_path
+from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES, FileName, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, edit_requirements, parse_core_metadata, set_version
 from rocwheel.wheels.requirements import is_refusing, readable_requirements
 from rocwheel.wheels.sbom import SBOM_NAME, promoted_bill
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 BUILD_INFO = "_build_info.py"
 """The module of literals that packages carry; ``src/rocwheel/sdk/README.md`` describes it."""
-_SUFFIXES = (".whl", ".tar.gz")
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +95,7 @@ def _list(dist: Path) -> list[Path]:
         found = [path for folder in folders for path in sorted(folder.iterdir())]
     except OSError as e:
         raise read_error(dist, e, expected="a folder of wheels and sdists") from e
-    paths = [path for path in found if path.name.endswith(_SUFFIXES) and not path.name.startswith(".")]
+    paths = [path for path in found if path.name.endswith(DISTRIBUTION_SUFFIXES) and not path.name.startswith(".")]
     if not paths:
         raise InputError(dist, "has no wheels or sdists", expected="the packages of a release candidate")
     return paths

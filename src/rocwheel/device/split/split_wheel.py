@@ -41,7 +41,7 @@ from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 from rocwheel.targets.kernel_files import classify_path, is_unknown_kernel_file, kpack_target
 from rocwheel.wheels.content import BytesContent, FileContent, PatchedContent
 from rocwheel.wheels.member_compression import STORED
-from rocwheel.wheels.record import SIGNATURES
+from rocwheel.wheels.record import signature_paths
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.writing import WheelName, write_wheels
 from rocwheel.wheels.zip_reader import check_member, iter_member, member_head, read_member
@@ -286,7 +286,7 @@ class SplitWheels:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is lost."""
-        signatures = {f"{self.wheel.dist_info}/{name}" for name in SIGNATURES}
+        signatures = signature_paths(self.wheel.dist_info)
         lost = [self.wheel.source_of(member) for member in self.wheel.members if member.name in signatures]
         return tuple(f"{source}: left out, as it signs the RECORD of the old wheel" for source in lost)
 

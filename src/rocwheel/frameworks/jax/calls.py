@@ -184,8 +184,8 @@ def read_shell_calls(text: str, first_line: int = 1, *, certain: bool = True) ->
     found = calls_of_commands(commands, shell_definitions(commands), "shell")
     unclosed = [_unclosed(command) for command in commands if certain and command.unclosed]
     # What an open quote swallows has no other reason.
-    told = {item.last_line for item in unclosed}
-    undecided = [*unclosed, *(item for item in found.undecided if item.last_line not in told)]
+    unclosed_lines = {item.last_line for item in unclosed}
+    undecided = [*unclosed, *(item for item in found.undecided if item.last_line not in unclosed_lines)]
     return OldCalls(found.calls, tuple(sorted(undecided, key=lambda item: item.first_line)))
 
 

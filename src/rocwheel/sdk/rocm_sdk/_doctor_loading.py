@@ -142,12 +142,12 @@ def check_dlls(system: System, platform: Windows) -> list[Diagnosis]:
 
 def _check_imports(paths: list[Path], platform: Windows) -> Iterator[Diagnosis]:
     folders = search_folders()
-    told = set()
+    reported = set()
     for path in paths:
         searched, missing = missing_of(path, folders, platform.calls)
         for one in missing:
-            if one.name.lower() not in told:
-                told.add(one.name.lower())
+            if one.name.lower() not in reported:
+                reported.add(one.name.lower())
                 yield Diagnosis(ERROR, describe_missing(one, searched), remedy_of(one))
 
 
