@@ -52,7 +52,9 @@ def test_a_stream_has_its_sizes_behind_the_content(tmp_path: Path, method: int) 
 def test_large_sizes_are_in_the_extra_field(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive, archive.open("a", "w", force_zip64=True) as member:
         member.write(DATA)
-    assert (tmp_path / "a.zip").read_bytes()[18:26] == b"\xff" * 8
+    with (tmp_path / "a.zip").open("r+b") as raw:  # Python before 3.11.4 has the sizes here, too
+        raw.seek(18)
+        raw.write(b"\xff" * 8)
     (found,) = read_directory(tmp_path / "a.zip")
     assert read_member(found) == DATA
 
