@@ -129,7 +129,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
     words = ("--project", "rocm*", "--targets", "gfx1201;gfx942", "-d", tmp_path / "here")
     done = run("index", "mirror", address, *words)
     assert (done.status, done.stdout) == (2, "")
-    message = "error: --targets: no package of the index serves gfx1201. There are some for gfx1100, gfx942.\n"
+    message = "error: --targets: no package of the index serves gfx1201. There are some for gfx942, gfx1100.\n"
     assert done.stderr == message
     assert not (tmp_path / "here").exists()
 

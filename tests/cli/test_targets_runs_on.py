@@ -180,7 +180,7 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
     assert run_targets("runs-on", "gfx906", named).status == 1
     (folder / "libblas.gfx1030.so.hipfb").unlink()
     nothing = "finds nothing, all 4 files with device code are named for other targets: "
-    named_for = f"{nothing}gfx1030, gfx906, gfx90a:xnack+, gfx90a:xnack-"
+    named_for = f"{nothing}gfx906, gfx90a:xnack+, gfx90a:xnack-, gfx1030"
     assert run_targets("runs-on", "gfx942", folder) == (
         1,
         (
@@ -199,7 +199,7 @@ def test_runs_on_says_which_kernel_files_an_extended_runtime_opens(run_targets: 
         (folder / f"Kernels_{target}.hsaco").write_bytes(bundle_of(target))
     (folder / "TensileLibrary_gfx1030.dat").write_bytes(b"x")
     similar = "code for a similar GPU, which only an extended runtime takes"
-    nothing = "finds nothing, all 2 files with device code are named for other targets: gfx1030, gfx906"
+    nothing = "finds nothing, all 2 files with device code are named for other targets: gfx906, gfx1030"
     assert run_targets("runs-on", "gfx1031", folder) == (
         1,
         (

@@ -71,7 +71,7 @@ def test_units_without_such_code_are_reported_together(tmp_path: Path) -> None:
     assert str(caught.value).splitlines()[1:] == [
         (
             f"  {path}: offset 0x0: has no code for gfx908 under a#0 by the rule 'exact'; expected one of its targets "
-            "gfx906:xnack-, gfx906"
+            "gfx906, gfx906:xnack-"
         ),
         (
             f"  {path}: offset 0x0: has no code for gfx908 under b#0 by the rule 'exact'; expected one of its targets "

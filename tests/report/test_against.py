@@ -43,7 +43,7 @@ def test_each_planted_change_is_found(tmp_path: Path) -> None:
         "gone": SizeChange.WENT,
         "fresh": SizeChange.CAME,
     }
-    assert found.targets == (TargetGrowth("gfx1100", 0, 4), TargetGrowth("gfx942", 4, 0))
+    assert found.targets == (TargetGrowth("gfx942", 4, 0), TargetGrowth("gfx1100", 0, 4))
 
 
 def test_nothing_differs_from_itself(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ from rocwheel.index.source import IndexSource
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import label_of_project, serves
-from rocwheel.targets.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set, text_sort_key
 
 
 def read_machines(
@@ -213,7 +213,7 @@ def _open_needs(choice: Choice, dest_dir: Path, *, dry_run: bool) -> Iterator[De
 
 def _unserved(plan: MirrorPlan, agents: Iterable[TargetId]) -> Iterator[InputError]:
     """Yield an error for each GPU that none of the packages for certain GPUs serves, if there are any such packages."""
-    labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC})
+    labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC}, key=text_sort_key)
     for agent in agents if labels else ():
         if not any(serves(label, (agent,)) for label in labels):
             found = f"no package of the index serves {agent}"

@@ -30,7 +30,7 @@ from rocwheel.environment.package_targets import compare_packages
 from rocwheel.targets.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime, covers
 from rocwheel.targets.kernel_files import group_kernel_files, targets_in_path
-from rocwheel.targets.target_set import TargetSet, parse_target_set
+from rocwheel.targets.target_set import TargetSet, parse_target_set, text_sort_key
 from rocwheel.wheels.binaries import find_places
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ class _Answer:
     def _no_file_line(self, gpu: TargetId, runtime: Runtime) -> str:
         files = count(len(self._judged), "file with device code is", "files with device code are")
         targets = {str(target) for verdict in self._found for target in targets_in_path(verdict.place)}
-        named = first_of(sorted(targets), 8)
+        named = first_of(sorted(targets, key=text_sort_key), 8)
         lead = f"{_given(self._paths)}: {_lead(gpu, runtime, self._named)}"
         return f"{lead}: finds nothing, all {files} named for other targets: {named}"
 

@@ -32,6 +32,7 @@ from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.core.reading import Data
 from rocwheel.device.trim import plan_trim
 from rocwheel.targets.compatibility import Fit, covers, fit
+from rocwheel.targets.target_set import id_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -414,7 +415,7 @@ class Prune(msgspec.Struct, frozen=True):
 
     def nothing_left(self, targets: Iterable[TargetId], place: CodePlace) -> DeviceCodeError:
         """Return the error for what has code for ``targets`` and none of those to keep."""
-        offered = ", ".join(map(str, targets))
+        offered = ", ".join(map(str, sorted(targets, key=id_sort_key)))
         return DeviceCodeError(
             place,
             "has no code for any target to keep",

@@ -192,7 +192,7 @@ def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
         units[entry.key].append(targets[entry.target])
     needed = edit.needed(units.values())
     if not needed:
-        raise edit.nothing_left(sorted(targets.values(), key=str), CodePlace(archive.name))
+        raise edit.nothing_left(targets.values(), CodePlace(archive.name))
     return select_entries(archive, (entry for entry in archive.entries if targets[entry.target] in needed))
 
 

@@ -183,7 +183,7 @@ def _find_emptied(data: Data, found: Binary, *, archives: GivenArchives, edit: P
 
 
 def _emptied(unit: CodeUnit, name: str, edit: Prune) -> InputError | None:
-    targets = sorted((parse_target_id(target, source=name) for target in unit.targets), key=str)
+    targets = [parse_target_id(target, source=name) for target in unit.targets]
     if not targets or edit.needed([targets]):
         return None
     return edit.nothing_left(targets, CodePlace(name, unit.wrapper.offset if unit.wrapper else 0))

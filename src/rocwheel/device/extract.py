@@ -32,6 +32,7 @@ from rocwheel.core.writing import atomic_file, no_folder_left
 from rocwheel.device.kpack_code import GivenArchives, each_once, is_named_archive, open_kpack_code
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling import file_name_spelling
+from rocwheel.targets.target_set import id_sort_key, text_sort_key
 from rocwheel.wheels.binaries import Binary, find_all_binaries, is_wheel
 from rocwheel.wheels.zip_directory import outside_reason
 
@@ -137,7 +138,7 @@ def _target(stored: StoredCode) -> TargetId:
 def _missing_stored(name: str, unit: CodeUnit, target: TargetId, rule: MatchRule) -> DeviceCodeError:
     place = CodePlace(name, unit.wrapper.offset if unit.wrapper else 0)
     found = f"has no code for {target} under {unit.key} by the rule '{rule.value}'"
-    expected = f"one of its targets {', '.join(unit.targets)}" if unit.targets else ""
+    expected = f"one of its targets {', '.join(sorted(unit.targets, key=text_sort_key))}" if unit.targets else ""
     return DeviceCodeError(place, found, expected=expected)
 
 
@@ -223,10 +224,11 @@ def _choose_entry(bundle: Bundle, wanted: TargetId, rule: MatchRule) -> BundleEn
 
 def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeError:
     is_variant = any(other.processor == target.processor for other in bundle.targets)
+    offered = ", ".join(map(str, sorted(bundle.targets, key=id_sort_key)))
     return DeviceCodeError(
         bundle.place,
         f"has no code for {target} by the rule '{rule.value}'",
-        expected=f"one of its targets {', '.join(map(str, bundle.targets))}" if bundle.targets else "",
+        expected=f"one of its targets {offered}" if offered else "",
         remedy="Name a variant, or choose another rule." if rule is MatchRule.EXACT and is_variant else "",
     )
 

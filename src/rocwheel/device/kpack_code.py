@@ -37,7 +37,8 @@ from rocwheel.binary.kpack.archive import (
 from rocwheel.binary.kpack.markers import SplitUnit, find_archives, find_split_library, match_units, target_at
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count
-from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog, sort_key
+from rocwheel.targets.target_set import text_sort_key
 from rocwheel.wheels.binaries import Binary, installed_place
 
 if TYPE_CHECKING:
@@ -463,7 +464,7 @@ def _misnamed_archives(code: KpackCode) -> Iterator[str]:
     named = {(s.archive.name, s.path, s.target): s.archive for unit in code.units for s in unit.searched if s.target}
     for (name, _, target), archive in named.items():
         if processor_of(target) not in archive.processors:
-            listed = ", ".join(sorted(archive.processors))
+            listed = ", ".join(sorted(archive.processors, key=sort_key))
             yield f"{name}: is for {target} by its name, and lists {listed}: no runtime finds code in it"
 
 
@@ -475,7 +476,8 @@ def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
         for target in dict.fromkeys(target for archive in unit.archives for target in listed[archive]):
             if target not in unit.targets:
                 lacking[target].append(unit.key)
-    for target, keys in sorted(lacking.items()):
+    for target in sorted(lacking, key=text_sort_key):
+        keys = lacking[target]
         units = f"{keys[0]} and {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else keys[0]
         yield (
             f"{name}: no code for {target} under {units}, though an archive lists the target: runtimes refuse the "

@@ -36,6 +36,7 @@ from rocwheel.core.reading import FileRange, iter_pieces, join_data, load
 from rocwheel.device.edit_file import FileRewrite, RewriteOrder
 from rocwheel.targets.kernel_files import Difference, processors_of_name
 from rocwheel.targets.retarget_pairs import TargetPair
+from rocwheel.targets.target_set import id_sort_key
 from rocwheel.wheels.binaries import is_wheel, read_binaries
 from rocwheel.wheels.zip_directory import read_directory
 
@@ -180,7 +181,8 @@ def _expected(targets: Sequence[TargetId], pairs: Sequence[TargetPair]) -> str:
         for name in pair.unnamed
         if any(target.processor == pair.code.processor and target.features.get(name) for target in targets)
     }
-    return " and ".join(needed) or (f"one of its targets {', '.join(map(str, targets))}" if targets else "")
+    offered = ", ".join(map(str, sorted(targets, key=id_sort_key)))
+    return " and ".join(needed) or (f"one of its targets {offered}" if targets else "")
 
 
 def _offers(targets: Sequence[TargetId], pair: TargetPair) -> bool:

@@ -54,6 +54,7 @@ from rocwheel.targets.kernel_files import (
     without_targets,
 )
 from rocwheel.targets.retarget_pairs import TargetPair
+from rocwheel.targets.target_set import text_sort_key
 from rocwheel.wheels.binaries import is_wheel
 
 if TYPE_CHECKING:
@@ -395,7 +396,8 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
         targets = read_archive(data, name=str(source)).targets
         if not any(pair.agent_of(parse_target_id(target, source=str(source))) for target in targets):
             found = f"no code for {pair.code} to offer to other GPUs"
-            raise InputError(source, found, expected=f"one of its targets {', '.join(targets)}")
+            offered = ", ".join(sorted(targets, key=text_sort_key))
+            raise InputError(source, found, expected=f"one of its targets {offered}")
         with atomic_file(output) as file:
             retarget_archive(data, file, pair, name=str(source))
 

@@ -22,6 +22,7 @@ from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
+from rocwheel.targets.target_set import text_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -187,7 +188,7 @@ def _unread_archives() -> str:
 
 def _why_stopped(lookup: UnitLookup, gpu: TargetId, beside: Sequence[TargetId]) -> str:
     """Return why runtimes don't load code that later ones find in archives; empty if they do."""
-    others = sorted({str(other) for other in beside if other != gpu})
+    others = sorted({str(other) for other in beside if other != gpu}, key=text_sort_key)
     if others:
         return f"beside {', '.join(others)}: they hand the code for one GPU of a machine to all"
     found = lookup.find(gpu, stops=True)

@@ -35,7 +35,7 @@ from rocwheel.stores.web import stream_web_file
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.serving import label_of_project, serves
-from rocwheel.targets.target_set import parse_target_set
+from rocwheel.targets.target_set import parse_target_set, text_sort_key
 from rocwheel.wheels.file_names import is_wheel_file_name, wheel_platforms
 from rocwheel.wheels.requirements import RequirementError, read_build_requires, read_requirement
 
@@ -376,9 +376,11 @@ def _unnamed(askers: Mapping[str, str], targets: Sequence[str]) -> Iterator[Inpu
         remedy = f"Name {label} as well, or leave {'the package' if is_name else 'its extra'} out."
         if asker != _EVERY_DEVICE:
             yield InputError("--targets", f"{given} {found}", remedy=remedy)
-    if every := sorted(label_of_project(project) for project, asker in askers.items() if asker == _EVERY_DEVICE):
+    every = [label_of_project(project) for project, asker in askers.items() if asker == _EVERY_DEVICE]
+    if every:
         remedy = f"Leave --targets out, or ask for device-{targets[0]} in place of {_EVERY_DEVICE}."
-        yield InputError("--targets", f"{given} {_EVERY_DEVICE} asks for others ({first_of(every)})", remedy=remedy)
+        others = first_of(sorted(every, key=text_sort_key))
+        yield InputError("--targets", f"{given} {_EVERY_DEVICE} asks for others ({others})", remedy=remedy)
 
 
 def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:

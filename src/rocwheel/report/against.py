@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.diff.facts import FactsOfItems
 from rocwheel.diff.pairs import pair_items, pair_packages
-from rocwheel.report.values import Against, FileGrowth, PackageGrowth, SizeChange, TargetGrowth
+from rocwheel.report.values import Against, FileGrowth, PackageGrowth, SizeChange, TargetGrowth, part_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -106,7 +106,8 @@ def _fate(is_old: bool, is_new: bool, old_size: int, size: int) -> SizeChange:  
 
 def _target_growths(old: Iterable[FileFacts], new: Iterable[FileFacts]) -> tuple[TargetGrowth, ...]:
     before, after = _by_target(old), _by_target(new)
-    growths = (TargetGrowth(target, before[target], after[target]) for target in sorted({*before, *after}))
+    ordered = sorted({*before, *after}, key=part_sort_key)
+    growths = (TargetGrowth(target, before[target], after[target]) for target in ordered)
     return tuple(growth for growth in growths if growth.old_size != growth.size)
 
 

@@ -24,7 +24,7 @@ from rocwheel.diff.sides import Item, Package, open_side
 from rocwheel.environment.dist_info import path_in_package
 from rocwheel.environment.read_tree import find_site_packages, is_artifact_folder
 from rocwheel.report.savings import divide
-from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Part, Totals
+from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Part, Totals, part_sort_key
 from rocwheel.targets.kernel_files import is_kernel_file, targets_in_path
 from rocwheel.wheels.zip_reader import open_content
 
@@ -221,7 +221,7 @@ def _of_bundle(bundle: BundleFacts) -> list[tuple[str, int]]:
 
 def _as_parts(item: Item, sizes: dict[str, int]) -> tuple[Part, ...]:
     """Return parts that add up to the file, also where entries share bytes; what is left is the host's."""
-    found = {target: size for target, size in sorted(sizes.items()) if size}
+    found = {target: sizes[target] for target in sorted(sizes, key=part_sort_key) if sizes[target]}
     if not found:
         return ()
     taken = sum(found.values())
@@ -418,7 +418,7 @@ def _facts_of(holding: Holding, files: Sequence[FileFacts], label: str) -> Packa
 
 
 def _targets(files: Iterable[FileFacts]) -> tuple[str, ...]:
-    return tuple(sorted({part.target for file in files for part in file.parts} - {HOST}))
+    return tuple(sorted({part.target for file in files for part in file.parts} - {HOST}, key=part_sort_key))
 
 
 def _totals(packages: Sequence[PackageFacts], files: Sequence[FileFacts]) -> Totals:

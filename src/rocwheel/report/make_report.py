@@ -41,6 +41,7 @@ from rocwheel.report.values import (
     Matrix,
     MatrixRow,
     Report,
+    part_sort_key,
 )
 from rocwheel.targets.catalog import SPIRV, Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, covers, fit
@@ -142,7 +143,7 @@ def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lo
         MatrixRow(
             library[0],
             tuple(sorted(holders[library])),
-            tuple(sorted(targets[library])),
+            tuple(sorted(targets[library], key=part_sort_key)),
             tuple(code_for(usable[library], TargetId(gpu)) for gpu in gpus),
         )
         for library in sorted(targets)

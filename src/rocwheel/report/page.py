@@ -20,7 +20,7 @@ from rocwheel.core.remote_placeholders import shown
 from rocwheel.core.writing import atomic_file
 from rocwheel.core.writing import check_output as check_file
 from rocwheel.index.front_page import escaped, policy_hash
-from rocwheel.report.values import Action, Code
+from rocwheel.report.values import HOST, Action, Code, part_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -186,7 +186,7 @@ def data_text(report: Report) -> str:
 
 def _page_data(report: Report) -> dict[str, Any]:
     components = sorted({file.component for file in report.files})
-    targets = sorted({part.target for file in report.files for part in file.parts} | {""})
+    targets = sorted({part.target for file in report.files for part in file.parts} | {HOST}, key=part_sort_key)
     place_of_component = {name: place for place, name in enumerate(components)}
     place_of_target = {name: place for place, name in enumerate(targets)}
     return {

@@ -6,6 +6,8 @@ import enum
 
 import msgspec
 
+from rocwheel.targets.target_set import text_sort_key
+
 
 class Copy(msgspec.Struct, frozen=True):
     """A file of a package, by the place of that in the list of packages."""
@@ -24,6 +26,11 @@ class Copies(msgspec.Struct, frozen=True):
 
 HOST = ""
 """The target of what is not code for a GPU."""
+
+
+def part_sort_key(target: str) -> tuple[bool, tuple[tuple[int, int, int, str], str]]:
+    """Return the key that orders the targets of parts: `HOST` first, then by the numbers of the processors."""
+    return target != HOST, text_sort_key(target)
 
 
 class Kind(str, enum.Enum):

@@ -155,6 +155,16 @@ def test_files_have_code_for_one_set_of_targets(other: InstalledFile, found: str
     assert [finding.found for finding in findings if finding.file.endswith("b.so")] == ([found] if found else [])
 
 
+def test_lacking_targets_have_the_order_of_the_processors_and_facts_that_of_fingerprints() -> None:
+    audited = one(
+        library("demo/a.so", device=code(("gfx906", "gfx942", "gfx1030"))),
+        library("demo/b.so", device=code(("gfx906",))),
+    )
+    (finding,) = find(audited, select=("device-target-uneven",))
+    assert finding.found == "has no code for gfx942, gfx1030, but demo/a.so has"
+    assert finding.facts == ("gfx1030", "gfx942")
+
+
 @pytest.mark.parametrize(
     ("bundles", "found"),
     [

@@ -18,6 +18,7 @@ from rocwheel.core.messages import count, first_of
 from rocwheel.environment.library_code import Reach
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.compatibility import covers
+from rocwheel.targets.target_set import text_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,10 +67,12 @@ def _uneven_files(files: Iterable[InstalledFile]) -> Iterator[Evidence]:
     compiled = [(file, [parse_target_id(target) for target in file.device.targets]) for file in host if file.device]
     holders = {target: file.path for file, targets in reversed(compiled) for target in targets}
     for file, targets in compiled:
-        lacking = sorted(str(target) for target in holders if not covers(targets, target))
+        lacking = sorted((str(target) for target in holders if not covers(targets, target)), key=text_sort_key)
         if targets and lacking:
             other = holders[parse_target_id(lacking[0])]
-            yield Evidence(file.source, f"has no code for {', '.join(lacking)}, but {other} has", facts=(*lacking,))
+            found = f"has no code for {', '.join(lacking)}, but {other} has"
+            # Fingerprints are made of facts, whose order stays what it was.
+            yield Evidence(file.source, found, facts=tuple(sorted(lacking)))
 
 
 def _promised(owner: Distribution) -> set[str]:
@@ -85,7 +88,7 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
         carried = found | processors | {load_catalog().package_of(processor) for processor in processors}
         # The targets of kernel archives and databases are known by their names alone.
         named = {file.name for file in files}
-        for target in sorted(_promised(owner)):
+        for target in sorted(_promised(owner), key=text_sort_key):
             if target not in carried and not any(target in name for name in named) and not _serve(found, target):
                 yield Evidence(owner.label, f"promises code for {target}, but has none", facts=(target,))
 
