@@ -44,10 +44,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.disable()
 
 # A deadline would make a busy machine fail a property that holds.
-settings.register_profile("rocwheel", deadline=None)
+settings.register_profile("rocwheel", deadline=None, max_examples=50)
 settings.load_profile("rocwheel")
 # For make test-deep.
-settings.register_profile("deep", deadline=None, max_examples=2000)
+settings.register_profile("deep", deadline=None, max_examples=1000)
 
 # On a busy machine, every command takes long enough to show its progress: what tests expect of standard error has none.
 progress._LINES_AFTER = 3600.0

@@ -7,8 +7,9 @@ from hypothesis import settings
 __all__ = ["examples"]
 
 _USUAL = 100
+"""What Hypothesis tries by itself."""
 
 
 def examples(number: int) -> int:
-    """Return how many examples to try where ``number`` is right for each run: twenty times as many in a deep one."""
-    return number * settings().max_examples // _USUAL
+    """Return how many examples to try of a property: half of ``number``, or ten times as many in a deep run."""
+    return max(1, number * settings().max_examples // _USUAL)
