@@ -267,6 +267,17 @@ def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> Non
     ]
 
 
+def test_retarget_that_changes_nothing_says_which_targets_the_code_is_for(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    file = folder / "a.hipfb"
+    file.write_bytes(bundle_of("gfx1030", "gfx1031", "gfx906"))
+    for path in (file, folder):
+        status, _, err = run("device", "retarget", "gfx1030=gfx1031", path, "-o", tmp_path / f"new-{path.name}")
+        note = f"note: nothing to do for gfx1030=gfx1031 in {path}: its code is already for gfx906, gfx1030, gfx1031\n"
+        assert (status, err) == (0, note)
+
+
 @pytest.mark.slow
 def test_bundles_that_cannot_be_offered_are_a_warning(run: Run, tmp_path: Path) -> None:
     source, output = tmp_path / "in.hipfb", tmp_path / "out.hipfb"

@@ -32,7 +32,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileRange
 from rocwheel.device.edit_bundles import Prune
-from rocwheel.device.retarget import Retarget, find_gaps, find_named_members
+from rocwheel.device.retarget import Retarget, find_gaps, find_named_members, why_unchanged
 from rocwheel.device.retarget_tree import NewFile, RetargetOrder, TreeRetargeting, copy_archive, copy_tree
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs
@@ -198,8 +198,7 @@ def _retarget_file(path: Path, output: Path, edit: Retarget, storage: Storage, r
     for gap in () if rewriting.quiet else gaps:
         report_warning(gap)
     if not changed and not rewriting.quiet:
-        pairs = ", ".join(f"{pair.code}={pair.agent}" for pair in edit.pairs)
-        messages.print(f"note: nothing to do for {pairs} in {path}", markup=False)
+        messages.print(f"note: {why_unchanged(path, edit.pairs)}", markup=False)
 
 
 def _is_archive(path: Path) -> bool:
@@ -238,3 +237,5 @@ def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage,
         print_line(f"{output}: {', '.join(parts) or 'no files'}")
     for warning in () if rewriting.quiet else (*report.refused, *report.warnings):
         report_warning(warning)
+    if not (report.edited or report.added or report.refused or rewriting.quiet):
+        messages.print(f"note: {why_unchanged(path, edit.pairs)}", markup=False)

@@ -163,6 +163,16 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
     )
 
 
+def why_unchanged(path: Path, pairs: Sequence[TargetPair]) -> str:
+    """Return why a file, a wheel or a folder that is retargeted stays as it is: which targets its code is for."""
+    bundles = [targets for _, listed in _list_files(path) for targets in listed]
+    carried = ", ".join(map(str, sorted({target for bundle in bundles for target in bundle}, key=id_sort_key)))
+    asked = ", ".join(f"{pair.code}={pair.agent}" for pair in pairs)
+    offered = any(_offers(targets, pair) for targets in bundles for pair in pairs)
+    code = f"its code is {'already ' if offered else ''}for {carried}"
+    return f"nothing to do for {asked} in {path}: {code if carried else 'it has no bundles of device code'}"
+
+
 def _list_files(path: Path) -> Iterator[tuple[str, tuple[Sequence[TargetId], ...]]]:
     """Yield each file with the targets of its bundles; the files of a wheel that are damaged are left to its edit."""
     for name, listed in read_binaries(path, _list_bundles):
