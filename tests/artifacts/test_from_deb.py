@@ -165,6 +165,20 @@ def test_different_files_for_one_place_are_refused_with_both_packages(make_deb: 
     assert list(dest.parent.iterdir()) == [dest.parent / "debs"], "nothing may be left behind"
 
 
+def test_a_folder_in_the_place_of_packages_is_refused_with_what_to_name(
+    make_deb: MakeDeb, dest: Path, tmp_path: Path
+) -> None:
+    packages = make_deb("hipcc", {"./usr/bin/hipcc": b"x"}).parent
+    (tmp_path / "rocm").mkdir()
+    with pytest.raises(ProblemsError) as error:
+        import_debs([packages, tmp_path / "rocm"], dest, DEBIAN)
+    prefix = "Name the .deb files; for an install prefix, use artifacts from-prefix."
+    assert text_of(error).splitlines()[1:] == [
+        f"  {packages}: is a folder; expected a Debian package. Name its packages: {packages}/*.deb.",
+        f"  {tmp_path / 'rocm'}: is a folder; expected a Debian package. {prefix}",
+    ]
+
+
 def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     one = make_deb("hipcc", {"./usr/bin/a": b"file"})
     other = make_deb("rocminfo", {"./usr/bin/a/b": b"below"})

@@ -222,11 +222,20 @@ def import_debs(
         return importer.finish(first_of([str(one.path) for one in given]))
 
 
+def _remedy_for(folder: Path) -> str:
+    if any(folder.glob("*.deb")):
+        return f"Name its packages: {folder}/*.deb."
+    return "Name the .deb files; for an install prefix, use artifacts from-prefix."
+
+
 def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:
     """Read the control fields of all packages first, so that mistakes are reported before the long work."""
     read: dict[str, GivenPackage] = {}
     problems: list[RocwheelError] = []
     for path in paths:
+        if path.is_dir():
+            problems.append(InputError(path, "is a folder", expected="a Debian package", remedy=_remedy_for(path)))
+            continue
         try:
             with open_deb(path) as deb:
                 given = GivenPackage(path, deb.control)
