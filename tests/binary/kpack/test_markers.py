@@ -62,7 +62,10 @@ def test_several_markers_are_one_value_that_begins_with_the_first() -> None:
         (Marker("x", ("a",) * 33), "x: offset 0x0: a marker with 33 search paths; expected 1 to 32"),
         (Marker("x", ("",)), "x: offset 0x0: the search path ''; expected 1 to 4096 bytes"),
         (Marker("", ("a",)), ": offset 0x0: a kernel name of 0 bytes; expected 1 to 1013"),
-        (Marker("a\udcff", ("a",)), "the kernel name 'a\\udcff'; expected UTF-8: a marker is text"),
+        (
+            Marker("a\udcff", ("a",)),
+            "the kernel name 'a\\udcff'; expected UTF-8: a marker is text. Rename the library.",
+        ),
         (Marker("é" * 507, ("a",)), "a kernel name of 1014 bytes; expected 1 to 1013"),
     ],
 )

@@ -114,7 +114,8 @@ def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
     for marker in markers:
         place, length = CodePlace(marker.kernel_name), len(marker.kernel_name.encode("utf-8", "surrogateescape"))
         if any("\ud800" <= letter <= "\udfff" for letter in marker.kernel_name):
-            yield KpackError(place, f"the kernel name {quoted(marker.kernel_name)}", expected="UTF-8: a marker is text")
+            found, expected = f"the kernel name {quoted(marker.kernel_name)}", "UTF-8: a marker is text"
+            yield KpackError(place, found, expected=expected, remedy="Rename the library.")
         elif not 0 < length <= _LONGEST_NAME:
             found = f"a kernel name of {count(length, 'byte')}"
             yield KpackError(place, found, expected=f"1 to {_LONGEST_NAME}")

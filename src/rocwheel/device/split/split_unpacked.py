@@ -111,7 +111,8 @@ def _require_plain(folder: Path, path: Path) -> None:
         raise InputError(path, found, expected="an unpacked wheel, which holds regular files alone")
     name = str(path.relative_to(folder))
     if not is_utf8(name) or "\\" in name:
-        raise InputError(path, "has a name that no wheel can hold", expected="UTF-8 without backslashes")
+        found, remedy = "has a name that no wheel can hold", "Rename it, and its row in RECORD."
+        raise InputError(path, found, expected="UTF-8 without backslashes", remedy=remedy)
 
 
 def _folder_name(wheel: str) -> str:
