@@ -60,6 +60,12 @@ def test_any_other_text_is_one_kind_of_error(decode: Callable[[bytes, type[Any]]
         decode(data, Named)
 
 
+@pytest.mark.parametrize("data", [b"", b" \n"])
+def test_an_empty_document_is_said_to_be_empty(data: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError, match=r"^it is empty$"):
+        decode_json(data, dict[str, int])
+
+
 def test_a_value_of_another_kind_is_told_apart() -> None:
     with pytest.raises(msgspec.ValidationError, match=r"Expected `str`, got `int` - at `\$\.name`"):
         decode_json(b'{"name": 1}', Named)

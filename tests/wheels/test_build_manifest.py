@@ -117,7 +117,14 @@ def with_path(path: str) -> bytes:
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (b"", "m: is not JSON (Expecting value: line 1 column 1 (char 0)); expected a rocwheel-build.json that"),
+        (
+            b"",
+            "m: is empty; expected a rocwheel-build.json that rocwheel build has written. Copy it again, or build",
+        ),
+        (
+            b"{",
+            "m: is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1)); expected",
+        ),
         (b"\xff\xfe", "m: is not JSON ("),
         (b"[" * 100_000, "m: is not JSON ("),
         (b"[]", "m: has no schema; expected a rocwheel-build.json that rocwheel build has written"),

@@ -71,7 +71,7 @@ def test_what_is_written_is_read_again() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (b"", "x: malformed (Input data was truncated); expected variant metadata as PEP 825 (a draft) has it"),
+        (b"", "x: malformed (it is empty); expected variant metadata as PEP 825 (a draft) has it"),
         (b"[]", "x: malformed (Expected `object`, got `array`); expected variant metadata as PEP 825 (a draft) has it"),
         (b"\xff", ("x: malformed (JSON is malformed: invalid character (byte 0)); expected variant metadata as PEP 825 "
          "(a draft) has it")),

@@ -83,6 +83,9 @@ def decode_json(data: bytes, kind: type[T]) -> T:
 
     Raises `msgspec.ValidationError` for a value of another kind, and `msgspec.DecodeError`, its base, for other text.
     """
+    if not data.strip():
+        msg = "it is empty"
+        raise msgspec.DecodeError(msg)
     with _one_error():
         return msgspec.json.decode(data, type=kind)
 

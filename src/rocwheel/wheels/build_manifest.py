@@ -150,6 +150,8 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
     Raises `InputError` for text that is none, for one of a newer rocwheel, and for an output whose path leads out of
     the folder or is there twice, and for a place that no file can have; `ProblemsError` for several.
     """
+    if not data.strip():
+        raise InputError(source, "is empty", expected=_EXPECTED, remedy="Copy it again, or build again.")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as e:
