@@ -230,8 +230,10 @@ def test_the_sdk_may_be_searched_among_other_folders() -> None:
 def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text('schema = 1\ncompiler = "gcc"\ntarget = []\npython-versions = ["3.12"]\n')
-    with pytest.raises(SettingsError, match="doesn't hold settings: Object contains unknown field `target`"):
+    found = "doesn't hold settings: Object contains unknown field `target`; expected keys of schema, compiler, "
+    with pytest.raises(SettingsError, match=found) as caught:
         read_settings(path)
+    assert str(caught.value).endswith("pjrt-targets, plugin-targets. docs/jax.md has the fields.")
 
 
 @pytest.mark.parametrize(

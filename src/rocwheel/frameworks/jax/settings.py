@@ -65,6 +65,9 @@ _PINNED = re.compile(r"[0-9a-f]{7,64}|[^:]+:[A-Za-z_]\w*")
 _BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
 
 
+_UNKNOWN = "unknown field"  # of msgspec's errors
+
+
 class SettingsError(InputError):
     """Settings can't be used."""
 
@@ -141,7 +144,11 @@ def read_settings(path: Path) -> BazelSettings:
     except OSError as e:
         raise read_error(path, e, remedy="Check --settings.", kind=SettingsError) from e
     except msgspec.DecodeError as e:
-        raise SettingsError(path, f"doesn't hold settings: {e}", remedy="docs/jax.md has the fields.") from e
+        known = msgspec.structs.fields(BazelSettings) if _UNKNOWN in str(e) else ()
+        expected = f"keys of {', '.join(field.encode_name for field in known)}" if known else ""
+        raise SettingsError(
+            path, f"doesn't hold settings: {e}", expected=expected, remedy="docs/jax.md has the fields."
+        ) from e
     check_settings(settings, path)
     return settings
 
