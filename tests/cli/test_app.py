@@ -15,6 +15,10 @@ TOOLS = (
     "file-name"
 )
 
+DEST_DIR = "Write the packages to dist in this folder; both are created if needed"
+BUILD_HELP = "See rocwheel build --help."
+IGNORED = "Leave out these rules: names or patterns of them; --rules lists all"
+
 
 @pytest.mark.parametrize(
     ("words", "message"),
@@ -36,7 +40,14 @@ TOOLS = (
         ),
         ("build --artifact-dri x", "rocwheel build: has no option --artifact-dri. Did you mean --artifact-dir?"),
         ("build --zzz", "rocwheel build: has no option --zzz. See rocwheel build --help."),
-        ("build --dest-dir", "--dest-dir: has no value"),
+        (
+            "build --dest-dir",
+            f"--dest-dir: has no value; expected DIR: {DEST_DIR}. {BUILD_HELP}",
+        ),
+        (
+            "audit --ignore",
+            f"--ignore: has no value; expected PATTERN: {IGNORED}. See rocwheel audit --help.",
+        ),
         ("about --json=3", "--json: takes no value"),
         ("build", "rocwheel build: the option --dest-dir is missing. See rocwheel build --help."),
         ("inspect", "rocwheel inspect: the argument PATH is missing. See rocwheel inspect --help."),

@@ -39,6 +39,14 @@ class Command(click.Command):
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words behind the command's name; an error about an option comes with the context."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadOptionUsage as e:
+            e.ctx = e.ctx or ctx
+            raise
+
 
 class Group(click.Group):
     """A group of commands. Without a command it prints its help; for an unknown one it names similar ones.
@@ -214,11 +222,22 @@ def usage_error(error: click.ClickException) -> InputError:
     if isinstance(error, click.NoSuchOption) and context:
         return _unknown_option(error, place, is_group=isinstance(context.command, Group))
     if isinstance(error, click.BadOptionUsage):
-        return InputError(error.option_name, "takes no value" if "not take" in error.message else "has no value")
+        return _misused_option(error, place, context)
     if context and (extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", error.message)):
         return _extra_argument(extra[1], place, context)
     found = f"{error.message[:1].lower()}{error.message[1:].rstrip('.')}"
     return InputError(place, found, remedy=f"See {place} --help.")
+
+
+def _misused_option(error: click.BadOptionUsage, place: str, context: click.Context | None) -> InputError:
+    if "not take" in error.message:
+        return InputError(error.option_name, "takes no value")
+    params = context.command.params if context else ()
+    named = [one for one in params if isinstance(one, click.Option) and error.option_name in one.opts]
+    expected = (
+        f"{named[0].metavar}: {named[0].help.rstrip('.')}" if named and named[0].metavar and named[0].help else ""
+    )
+    return InputError(error.option_name, "has no value", expected=expected, remedy=f"See {place} --help.")
 
 
 def _unknown_option(error: click.NoSuchOption, place: str, *, is_group: bool) -> InputError:

@@ -65,11 +65,21 @@ IndexUrlOption = Annotated[
 FindLinksOption = Annotated[list[str] | None, option(metavar="PLACE", help="Fetch from this folder or page, too.")]
 SelectOption = Annotated[
     list[str] | None,
-    option("--select", metavar="PATTERN", shell_complete=complete_rules, help="Check only these rules (patterns)."),
+    option(
+        "--select",
+        metavar="PATTERN",
+        shell_complete=complete_rules,
+        help="Check only these rules: names or patterns of them; --rules lists all.",
+    ),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
-    option("--ignore", metavar="PATTERN", shell_complete=complete_rules, help="Leave out these rules (patterns)."),
+    option(
+        "--ignore",
+        metavar="PATTERN",
+        shell_complete=complete_rules,
+        help="Leave out these rules: names or patterns of them; --rules lists all.",
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,
