@@ -107,6 +107,19 @@ def test_a_damaged_json_page_is_made_again_of_the_html_page(
     assert publish(tmp_path / "dist", store, OPTIONS).edited == ()
 
 
+@pytest.mark.parametrize("field", ["hashes", "size", "upload-time"])
+def test_a_json_page_with_an_entry_that_lacks_a_field_is_made_again_of_the_html_page(
+    store: Store, new: Path, field: str
+) -> None:
+    publish(new, store, OPTIONS)
+    whole = store.read("alpha/index.json")
+    document = json.loads(whole)
+    del document["files"][0][field]
+    put(store, "alpha/index.json", json.dumps(document).encode())
+    assert publish(new, store, OPTIONS).edited == (store.place("alpha/index.json"),)
+    assert store.read("alpha/index.json") == whole
+
+
 def test_a_damaged_page_loses_nothing_when_files_join_it(store: Store, new: Path) -> None:
     put(store, "alpha/index.json", b"{")
     publish(new, store, OPTIONS)

@@ -172,7 +172,7 @@ MEND = "Put it back from a copy, or mend it by its index.html: without it, files
 
 
 class BrokenPageError(InputError):
-    """A page in JSON that is cut off, missing beside its HTML form, or of another shape."""
+    """A page in JSON that is cut off, missing beside its HTML form, or of another shape: an entry may lack a field."""
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -253,8 +253,9 @@ def _base(url: str) -> str:
 
 
 def _usable_entry(place: str, project: str, file: RawFile) -> IndexEntry:
-    if file.size is None or file.upload_time is None:
-        missing = "size" if file.size is None else "upload-time"
+    has_hashes = bool(file.hashes) or is_index_file_name(file.filename)
+    if file.size is None or file.upload_time is None or not has_hashes:
+        missing = "size" if file.size is None else "upload-time" if file.upload_time is None else "hashes"
         found = f"can't be read as a page of the index ({quoted(file.filename)} has no {missing})"
         raise BrokenPageError(place, found, remedy=MEND)
     try:
