@@ -229,3 +229,11 @@ def test_a_page_that_somebody_has_damaged_or_edited_is_named(run: Run, dist: Pat
     assert f"{page}: {what}" in " ".join(done.stderr.split())
     assert json.loads(done.stdout)["edited"] == [str(page)]
     assert page.read_bytes() == whole
+
+
+def test_a_store_whose_name_is_not_utf_8_is_found_again_by_path_and_url(run: Run, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "dist", "demo", {"demo.py": b"1"})
+    store = f"{tmp_path}/st\udcff"
+    assert run("publish", tmp_path / "dist", f"file://{tmp_path}/st%FF")[0] == 0
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("st")] == ["st\udcff"]
+    assert (run("verify", store)[0], run("verify", f"file://{tmp_path}/st%FF")[0]) == (0, 0)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import unquote
 
 import msgspec
 from rich.filesize import decimal
@@ -30,7 +29,7 @@ from rocwheel.core.remote_placeholders import registered, show_as
 from rocwheel.core.scratch import no_room, require_room, scratch_folder, temporary_folder, write_all
 from rocwheel.stores.open import RemoteFile, open_file, open_store
 from rocwheel.stores.store import RangesIgnoredError
-from rocwheel.stores.urls import is_url, parse_url, shown_url
+from rocwheel.stores.urls import is_url, local_path, parse_url, shown_url
 from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES, is_distribution_name
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def fetch_folder(
     """
     scheme, _, path = parse_url(url)
     if scheme == "file":
-        return f"/{unquote(path)}"
+        return f"/{local_path(path)}"
     store = open_store(url)
     files = tuple(store.list())
     wanted = with_sizes(store, selection.choose(files, store.url))
@@ -339,7 +338,7 @@ class RemoteInputs:
     def _path(self, url: str) -> str:
         scheme, _, path = parse_url(url)
         if scheme == "file":
-            return f"/{unquote(path)}"
+            return f"/{local_path(path)}"
         store, name = open_file(url)
         folder = self._stack.enter_context(scratch_folder(Path(temporary_folder(), "rocwheel-url")))
         place = Path(os.path.realpath(folder)) / name

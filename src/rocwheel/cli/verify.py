@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import unquote
 
 import click
 from rich.filesize import decimal
@@ -18,7 +17,7 @@ from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import attempt_all, open_workers, raise_all, worker_count
-from rocwheel.stores.urls import is_url, parse_url, shown_url, url_below
+from rocwheel.stores.urls import is_url, local_path, parse_url, shown_url, url_below
 from rocwheel.verify.verify import verify as verify_path
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
 
@@ -68,7 +67,9 @@ def verify(
 def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) -> Iterator[Verified]:
     """Yield what was found at a path, or at a URL: of a manifest, the folder of a build, an index, distributions."""
     if not is_url(place) or parse_url(place)[0] == "file":
-        yield from verify_path(Path(unquote(f"/{parse_url(place)[2]}") if is_url(place) else place), executor, progress)
+        yield from verify_path(
+            Path(local_path(f"/{parse_url(place)[2]}") if is_url(place) else place), executor, progress
+        )
         return
     from rocwheel.cli.remote import Selection, distributions_in, fetch_folder
     from rocwheel.index.source import find_index

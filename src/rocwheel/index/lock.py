@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
-from urllib.request import url2pathname
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -30,7 +29,16 @@ from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.core.writing import atomic_file, check_output
 from rocwheel.index.lock_file import LockFile, check_lock_name
 from rocwheel.index.source import raise_for_folders
-from rocwheel.stores.urls import hide_users, is_url, is_web_url, keep_user, parse_url, shown_url, without_secrets
+from rocwheel.stores.urls import (
+    hide_users,
+    is_url,
+    is_web_url,
+    keep_user,
+    local_path,
+    parse_url,
+    shown_url,
+    without_secrets,
+)
 from rocwheel.stores.web import stream_web_file
 from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.errors import UnknownTargetError
@@ -100,7 +108,7 @@ class ResolveOptions(msgspec.Struct, frozen=True):
 def _may_be_there(url: str) -> bool:
     """Return whether an index is a folder, or on a server, where only asking tells."""
     if url.startswith("file:"):
-        return Path(url2pathname(urlsplit(url).path)).is_dir()
+        return Path(local_path(urlsplit(url).path)).is_dir()
     return is_url(url) or Path(url).is_dir()
 
 
@@ -237,7 +245,7 @@ def find_build_requires(lock: LockFile, index_urls: Sequence[str]) -> dict[str, 
 def _read(url: str) -> tuple[str, ...]:
     parts = urlsplit(url)
     if parts.scheme == "file":
-        return _read_local(Path(unquote(parts.path)))
+        return _read_local(Path(local_path(parts.path)))
     with TemporaryDirectory() as folder:
         path = Path(folder) / Path(unquote(parts.path)).name
         _fetch(url, path)

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from rocwheel.core.decoding import LONGEST_KEY, longest_key
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
-from rocwheel.stores.urls import WEB_SCHEMES, hide_users, shown_url
+from rocwheel.stores.urls import WEB_SCHEMES, hide_users, local_path, shown_url
 from rocwheel.wheels.record import STRONG_HASHES
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _local_place(file: dict[str, Any]) -> str:
     if "path" in file:
         return str(file["path"])
     parts = urlsplit(file.get("url", ""))
-    return unquote(parts.path) if parts.scheme == "file" else ""
+    return local_path(parts.path) if parts.scheme == "file" else ""
 
 
 def _toml() -> Any:

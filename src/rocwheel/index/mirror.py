@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -23,7 +23,7 @@ from rocwheel.index.trust import ListedFile
 from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking
 from rocwheel.stores.store import MissingFileError, PassingError, StoreError
-from rocwheel.stores.urls import shown_url
+from rocwheel.stores.urls import local_path, shown_url
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
 from rocwheel.wheels.file_names import is_distribution_name
 
@@ -56,7 +56,7 @@ def check_mirror(plan: MirrorPlan, folder: Path, *, exact: bool) -> None:
 def _folder_of(url: str) -> Path | None:
     """Return the folder of a file at a ``file://`` URL; None for any other URL."""
     parts = urlsplit(url)
-    return Path(unquote(parts.path)).parent.resolve() if parts.scheme == "file" else None
+    return Path(local_path(parts.path)).parent.resolve() if parts.scheme == "file" else None
 
 
 def find_extraneous(plan: MirrorPlan, folder: Path) -> frozenset[str]:

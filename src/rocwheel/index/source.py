@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -33,7 +33,7 @@ from rocwheel.index.trust import (
 from rocwheel.index.upload_times import to_microseconds
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError
-from rocwheel.stores.urls import file_name_at, is_url, is_web_url, parse_url, shown_url, url_below
+from rocwheel.stores.urls import file_name_at, is_url, is_web_url, local_path, parse_url, shown_url, url_below
 from rocwheel.stores.web import LARGEST_PAGE, WebPage, read_web_page, stream_web_file
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def _files_of(source: IndexSource, project: str, problems: list[RocwheelError]) 
     for file in listing.files:
         parts = urlsplit(file.url)
         if parts.scheme == "file":
-            yield Path(unquote(parts.path))
+            yield Path(local_path(parts.path))
 
 
 _NAME = "simple"

@@ -18,7 +18,7 @@ from rocwheel.index.uploads import Layout
 from rocwheel.index.write_index import default_output
 from rocwheel.stores.open import open_store
 from rocwheel.stores.store import StoreError
-from rocwheel.stores.urls import is_url, make_address, parse_url, refuse_web_url, split_file_url
+from rocwheel.stores.urls import is_url, local_path, make_address, parse_url, refuse_web_url, split_file_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,8 +41,8 @@ def change_marks_of(
     for place in [output] if output else files:
         refuse_web_url(place)
     places: dict[str, list[str]] = {}
-    for file in map(_local_path, files):
-        places.setdefault(_local_path(output) if output else _find_index(file), []).append(file)
+    for file in map(_path_of, files):
+        places.setdefault(_path_of(output) if output else _find_index(file), []).append(file)
     for place, given in places.items():
         names = [_name(file) for file in given]
         yanking = msgspec.structs.replace(make(names), files=_by_name(given))
@@ -105,12 +105,12 @@ def _by_name(files: list[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _local_path(place: str) -> str:
+def _path_of(place: str) -> str:
     """Return the path of a file:// URL, and other places as they are; raises as `parse_url` does."""
     if not place.startswith("file:"):
         return place
     parse_url(place)
-    return unquote(urlsplit(place).path)
+    return local_path(urlsplit(place).path)
 
 
 def _is_elsewhere(place: str) -> bool:

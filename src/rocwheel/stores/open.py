@@ -8,12 +8,11 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import unquote
 
 from rocwheel.core.workers import open_workers
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.store import MissingExtraError, OutdatedError
-from rocwheel.stores.urls import is_url, parse_url, shown_url, split_file_url
+from rocwheel.stores.urls import is_url, local_path, parse_url, shown_url, split_file_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +34,7 @@ def open_store(place: str | Path) -> Store:
         return FolderStore(Path(place), str(place))
     scheme, _, path = parse_url(place)
     if scheme == "file":
-        return FolderStore(Path("/", unquote(path)), place.rstrip("/"))
+        return FolderStore(Path("/", local_path(path)), place.rstrip("/"))
     opener = "open_bucket" if scheme == "s3" else "open_web_server"
     try:
         return cast("Store", getattr(import_module("rocwheel.stores.objects"), opener)(place))

@@ -189,6 +189,14 @@ def _server(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
+def local_path(path: str) -> str:
+    """Return the path of a file or folder that the path of a ``file://`` URL spells.
+
+    Bytes that are not UTF-8 are as in Python's file names (:pep:`383`), so that the file is found.
+    """
+    return unquote(path, errors="surrogateescape")
+
+
 def make_address(place: str) -> str:
     """Return one text for all spellings of where a file is: a URL without user, quotes and dots, or an absolute path.
 
@@ -200,7 +208,7 @@ def make_address(place: str) -> str:
     if is_url(place) and urlsplit(place).scheme != "file":
         parts = urlsplit(shown_url(place))
         return f"{parts.scheme}://{parts.netloc}{posixpath.normpath(unquote(parts.path))}"
-    path = Path(unquote(urlsplit(place).path) if is_url(place) else place)
+    path = Path(local_path(urlsplit(place).path) if is_url(place) else place)
     return str(path.parent.resolve() / path.name)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -17,6 +17,7 @@ from rocwheel.core.workers import serialized
 from rocwheel.index.pages import METADATA_SUFFIX, RawPage
 from rocwheel.index.source import local_pages, read_local_page
 from rocwheel.index.trust import UnreadablePageError, check_file, check_variants_list, trusted_projects
+from rocwheel.stores.urls import local_path
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults, size_of
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import read_member
@@ -273,7 +274,7 @@ def _local(file: ListedFile, folder: Path) -> Path | None:
     parts = urlsplit(file.url)
     if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
         return None
-    path = Path(unquote(parts.path))
+    path = Path(local_path(parts.path))
     whole = folder.absolute()
     return folder / path.relative_to(whole) if path.is_relative_to(whole) else path
 

@@ -10,7 +10,6 @@ import uuid
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 import msgspec
 
@@ -39,7 +38,7 @@ from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import open_workers
 from rocwheel.core.writing import check_destination
 from rocwheel.stores.store import MissingFileError, StoreError
-from rocwheel.stores.urls import is_url, parse_url, shown_url
+from rocwheel.stores.urls import is_url, local_path, parse_url, shown_url
 from rocwheel.wheels.build_manifest import (
     MANIFEST_NAME,
     SUMS_NAME,
@@ -107,7 +106,7 @@ def _open_place(dest: str) -> SharedFolder | SharedStore:
         return SharedFolder(Path(dest))
     scheme, _, path = parse_url(dest)
     if scheme == "file":
-        return SharedFolder(Path("/", unquote(path)))
+        return SharedFolder(Path("/", local_path(path)))
     if scheme != "s3":
         raise InputError(shown_url(dest), "can't be written to", expected="a folder, or s3://BUCKET/PREFIX")
     return SharedStore(dest.rstrip("/"))
