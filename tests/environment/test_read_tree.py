@@ -18,7 +18,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.core.remote_placeholders import registered
+from rocwheel.core.remote_file import make_remote
 from rocwheel.demo import SAMPLE_SDK
 from rocwheel.environment.file_reports import read_device_report
 from rocwheel.environment.known_libraries import allowed_libraries
@@ -240,10 +240,9 @@ def test_small_code_objects_of_a_wheel_that_is_elsewhere_are_asked_for_together(
     code = {f"demo/{n}.co": code_object_header("gfx942") + random.Random(n).randbytes(20_000) for n in range(40)}
     wheel = make_wheel(tmp_path / "www", "demo", code, tag="py3-none-any")
     store = CountedStore(open_store(str(wheel.parent)))
-    place = tmp_path / wheel.name
-    with registered(place, RemoteFile(cast("Store", store), wheel.name), "url"):
-        before = store.requests["get"]
-        found = read_tree([place]).files
+    place = make_remote(tmp_path / wheel.name, RemoteFile(cast("Store", store), wheel.name))
+    before = store.requests["get"]
+    found = read_tree([place]).files
     assert len([file for file in found if file.device]) == 40
     # One for the beginning of each member, and a few for the directory, METADATA and all code.
     assert store.requests["get"] - before <= 48

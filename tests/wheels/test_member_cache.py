@@ -16,7 +16,7 @@ import pytest
 from rocwheel.core.cache import EntryStore, read_contents
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.core.reading import FileRange
-from rocwheel.core.remote_placeholders import registered
+from rocwheel.core.remote_file import make_remote
 from rocwheel.wheels import member_cache, packing
 from rocwheel.wheels.content import BytesContent, EditedContent, FileContent, PatchedContent, TarFile, tar_content
 from rocwheel.wheels.packing import PackedCount, Packer
@@ -372,9 +372,8 @@ class _Remote:
 
 
 def test_a_file_that_stands_for_one_elsewhere_is_not_known_by_its_stamp(files: Files) -> None:
-    path = files.folder / "remote"
-    with registered(path, _Remote(), "https://host/remote"):
-        assert member_cache.origin_of(FileContent(FileRange.whole(path))) is None
+    path = make_remote(files.folder / "remote", _Remote())
+    assert member_cache.origin_of(FileContent(FileRange.whole(path))) is None
 
 
 @pytest.mark.parametrize("size", [1, 300_000])

@@ -11,7 +11,7 @@ from rocwheel.audit.finding import Finding, Severity, fingerprint
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.subject import Subject
 from rocwheel.core.errors import InputError
-from rocwheel.core.remote_placeholders import shown
+from rocwheel.core.shown_names import shown
 from rocwheel.environment.windows_files import WindowsFiles
 
 if TYPE_CHECKING:

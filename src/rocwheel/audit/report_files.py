@@ -14,7 +14,7 @@ from rocwheel.audit.rules import ALL_RULES
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import read_regular
-from rocwheel.core.remote_placeholders import place_of
+from rocwheel.core.shown_names import place_of
 from rocwheel.core.writing import atomic_file, check_other
 from rocwheel.stores.urls import is_url
 

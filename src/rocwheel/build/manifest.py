@@ -16,7 +16,6 @@ from rocwheel.core.compression import codec_samples, codec_tools, library_versio
 from rocwheel.core.decoding import convert_value
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.messages import count, first_of, shortened
-from rocwheel.core.remote_placeholders import shown
 from rocwheel.core.workers import raise_all
 from rocwheel.stores.urls import is_url
 from rocwheel.wheels.build_manifest import (
@@ -96,8 +95,6 @@ def used_tools() -> dict[str, str]:
 
 def _place(location: str, folder: Path | None) -> str:
     """Return where something was, without the path of anybody's home: a whole tree can move, and be compared."""
-    if (url := shown(location)) != location:
-        return url
     path = Path(location)
     if folder is None:
         return path.name

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -21,8 +21,6 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError, limit_rem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from rocwheel.cli.remote import RemoteInputs
 
 __all__ = ["app", "load_commands", "main"]
 
@@ -59,37 +57,16 @@ def _end(status: int) -> NoReturn:
 def _run() -> int:
     """Run the command, report an error that ends it, and return the exit status."""
     try:
-        with _brought_urls() as urls:
-            return _attempt(urls)
+        return _attempt()
     finally:
         end_progress()
         # A failure to write can still be reported by the caller.
         sys.stdout.flush()
 
 
-def _brought_urls() -> AbstractContextManager[RemoteInputs | None]:
-    """Return what brings files at URLs, or nothing where no word holds one."""
-    if not any("://" in word for word in sys.argv[1:]):
-        return nullcontext()
-    from rocwheel.cli.remote import remote_inputs
-
-    return remote_inputs()
-
-
-def _with_paths(words: list[str], urls: RemoteInputs | None) -> list[str]:
-    """Return the words with paths in place of URLs of files and folders; all else about them is right by then."""
-    if urls is None or is_help_wanted(words):
-        return words
-    from rocwheel.cli.remote import check_urls, fetch_folders
-
-    if check_urls(words):
-        check_words(words)
-    return fetch_folders(urls.bring(words))
-
-
-def _attempt(urls: RemoteInputs | None) -> int:
+def _attempt() -> int:
     try:
-        return _call(urls)
+        return _call()
     except RocwheelError as e:
         error = e
     except click.ClickException as e:
@@ -135,7 +112,7 @@ def _dropping(stream: TextIO) -> Iterator[None]:
         _drop(stream)
 
 
-def _call(urls: RemoteInputs | None) -> int:
+def _call() -> int:
     """Run the command that the words name; raise whatever ends it."""
     words, notes = translate_reference_options(sys.argv[1:])
     if not _is_quiet(words):
@@ -144,9 +121,14 @@ def _call(urls: RemoteInputs | None) -> int:
     if sorted(words) in _ABOUT:
         words = ["about"]
     load_commands(words)
-    words = _with_paths(words, urls)
-    with urls or nullcontext():
+    if is_help_wanted(words) or not any("://" in word for word in words):
         return run_words(words)
+    from rocwheel.cli.remote import check_urls, fetch_folders, remote_inputs
+
+    if check_urls(words):
+        check_words(words)
+    with remote_inputs(words) as inputs:
+        return run_words(fetch_folders(words), inputs)
 
 
 def _file_error(error: OSError) -> WorkError:

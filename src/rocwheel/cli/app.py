@@ -197,15 +197,16 @@ app = Group(
 )
 
 
-def run_words(words: Sequence[str]) -> int:
+def run_words(words: Sequence[str], inputs: object = None) -> int:
     """Run the command that the words of a command line name, or complete them for a shell; return the exit status.
 
-    Raises `click.ClickException` for words that can't be read, and what the command raises.
+    ``inputs`` are the `RemoteInputs` of these words, if there are URLs. Raises `click.ClickException` for words that
+    can't be read, and what the command raises.
     """
     if asked := os.environ.get(_COMPLETION):
         return shell_complete(app, {}, "rocwheel", _COMPLETION, asked)
     try:
-        with app.make_context("rocwheel", [*words]) as context:
+        with app.make_context("rocwheel", [*words], obj=inputs) as context:
             app.invoke(context)
     except click.exceptions.Exit as e:
         return e.exit_code

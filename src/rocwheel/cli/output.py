@@ -17,7 +17,7 @@ import msgspec
 
 from rocwheel.core.errors import RocwheelError, each_problem
 from rocwheel.core.messages import in_one_line, printable
-from rocwheel.core.remote_placeholders import shown
+from rocwheel.core.shown_names import forget_names, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +108,9 @@ _printed: list[str] = []
 
 
 def begin_documents() -> None:
-    """Forget the documents of a run before this one."""
+    """Forget the documents of a run before this one, and what that one called files."""
     _printed.clear()
+    forget_names()
 
 
 def is_document_printed() -> bool:

@@ -25,8 +25,9 @@ from rocwheel.core.cache_folders import claim, fetched_cache
 from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.part_file import is_part
-from rocwheel.core.remote_placeholders import registered, show_as
+from rocwheel.core.remote_file import make_remote
 from rocwheel.core.scratch import no_room, require_room, scratch_folder, temporary_folder, write_all
+from rocwheel.core.shown_names import show_as
 from rocwheel.stores.open import RemoteFile, open_file, open_store
 from rocwheel.stores.store import RangesIgnoredError
 from rocwheel.stores.urls import is_url, local_path, parse_url, shown_url
@@ -135,6 +136,14 @@ class UrlArgument(msgspec.Struct, frozen=True):
     writes_with: str = ""
     """The option with which others write for it, to URLs, too."""
 
+    def takes_file(self, word: str) -> bool:
+        """Return whether a word is the URL of a file that is read by range."""
+        return bool(self.files) and is_url(word) and parse_url(word)[2].endswith(self.files)
+
+    def takes_folder(self, word: str) -> bool:
+        """Return whether a word is the URL of a folder, whose files are fetched."""
+        return is_url(word) and not (word.endswith(DISTRIBUTION_SUFFIXES) or self.takes_file(word))
+
 
 def find_url_argument(words: Sequence[str]) -> UrlArgument | None:
     """Return what the command of these words takes, or nothing for one that takes no URLs."""
@@ -242,16 +251,16 @@ def _bring(words: Sequence[str], place: int, taker: UrlArgument | None, fetch: _
     """Return the word at a place, or what takes the place of its URL."""
     word, before = words[place], words[place - 1] if place else ""
     option, equals, value = word.partition("=")
-    if taker and before in taker.options and is_url(word) and not word.endswith(DISTRIBUTION_SUFFIXES):
+    if taker and before in taker.options and taker.takes_folder(word):
         return fetch(word, taker)
-    if taker and option in taker.options and equals and is_url(value) and not value.endswith(DISTRIBUTION_SUFFIXES):
+    if taker and option in taker.options and equals and taker.takes_folder(value):
         return f"{option}={fetch(value, taker)}"
     if not is_url(word) or before in OTHER_URLS | _OUTPUTS:
         return word
     if not (taker and taker.has_arguments):
         remedy = _REMEDIES.get(words[0], _REMEDY)
         raise InputError(shown_url(word), "is a URL, which this command doesn't take there", remedy=remedy)
-    if word.endswith(DISTRIBUTION_SUFFIXES):
+    if word.endswith(DISTRIBUTION_SUFFIXES) or taker.takes_file(word):
         return word
     if taker.needs_copies:
         _require_copies(words, word)
@@ -289,31 +298,20 @@ class _Brought(msgspec.Struct, frozen=True):
 class RemoteInputs:
     """The files that the URLs of one command line lead to."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, words: Sequence[str]) -> None:
         self._stack = stack
         self._brought: list[_Brought] = []
-        self._is_quiet = self._is_audit = False
-        self._taker = UrlArgument()
+        self._is_quiet, self._is_audit = bool({"--quiet", "-q"} & {*words}), "audit" in words[:1]
+        self._taker = find_url_argument(words) or UrlArgument()
 
-    def bring(self, words: Sequence[str]) -> list[str]:
-        """Return the words of a command line with a path in place of each URL of a file to read.
+    def find(self, word: str) -> Path | None:
+        """Return the path that leads to the file at a URL; none for a word that is not the URL of one.
 
         Raises `InputError` and `StoreError` as `open_file` and `RemoteFile` do.
         """
-        taker = find_url_argument(words)
-        if taker is None or not taker.files:
-            return list(words)
-        self._taker, self._is_audit = taker, words[0] == "audit"
-        self._is_quiet = bool({"--quiet", "-q"} & {*words})
-        before = ["", *words]
-        return [
-            word if last in OTHER_URLS else self._bring_word(word) for word, last in zip(words, before, strict=False)
-        ]
+        return self._open(word) if self._taker.takes_file(word) else None
 
-    def __enter__(self) -> None:
-        """Let the command begin."""
-
-    def __exit__(self, *_: object) -> None:
+    def finish(self) -> None:
         """Say how much was read; raise `OutdatedError` for a file that was replaced meanwhile."""
         for brought in self._brought:
             if brought.remote:
@@ -325,33 +323,22 @@ class RemoteInputs:
                 text = f"read {decimal(read)} of {decimal(brought.size)}{why}: {brought.url}"
                 messages.print(text, markup=False)
 
-    def _bring_word(self, word: str) -> str:
-        option, equals, value = word.partition("=")
-        if option in self._taker.options and equals and self._is_file(value):
-            return f"{option}={self._path(value)}"
-        return self._path(word) if self._is_file(word) else word
-
-    def _is_file(self, word: str) -> bool:
-        """Return whether a word is the URL of a file; some commands take those of folders, too, which are fetched."""
-        return is_url(word) and parse_url(word)[2].endswith(self._taker.files)
-
-    def _path(self, url: str) -> str:
+    def _open(self, url: str) -> Path:
         scheme, _, path = parse_url(url)
         if scheme == "file":
-            return f"/{local_path(path)}"
+            return Path("/", local_path(path))
         store, name = open_file(url)
         folder = self._stack.enter_context(scratch_folder(Path(temporary_folder(), "rocwheel-url")))
         place = Path(os.path.realpath(folder)) / name
         try:
             remote = RemoteFile(store, name)
         except RangesIgnoredError:
-            size = _fetch(store, name, place)
-            self._stack.enter_context(registered(place, None, shown_url(url)))
-            self._brought.append(_Brought(shown_url(url), size, None))
+            self._brought.append(_Brought(shown_url(url), _fetch(store, name, place), None))
         else:
-            self._stack.enter_context(registered(place, remote, shown_url(url)))
             self._brought.append(_Brought(shown_url(url), remote.size, remote))
-        return str(place)
+            place = make_remote(place, remote)
+        show_as(place, shown_url(url))
+        return place
 
 
 def _fetch(store: Store, name: str, place: Path) -> int:
@@ -367,7 +354,11 @@ def _fetch(store: Store, name: str, place: Path) -> int:
 
 
 @contextmanager
-def remote_inputs() -> Iterator[RemoteInputs]:
-    """Yield what brings the files of a command line; they go with the block."""
+def remote_inputs(words: Sequence[str]) -> Iterator[RemoteInputs]:
+    """Yield what opens the files at the URLs of a command line; they go with the block."""
     with ExitStack() as stack:
-        yield RemoteInputs(stack)
+        inputs = RemoteInputs(stack, words)
+        try:
+            yield inputs
+        finally:
+            inputs.finish()

@@ -51,10 +51,11 @@ def verify(
     Example: rocwheel verify packages/rocwheel-build.json
     """
     progress = make_progress(quiet=out.quiet)
+    places = [_place(path) for path in paths]
     unread: list[RocwheelError] = []
     found: list[Verified] = []
     with open_workers(worker_count(jobs)) as executor:
-        attempt_all(lambda place: found.extend(_verify(place, executor, progress, quiet=out.quiet)), paths, unread)
+        attempt_all(lambda place: found.extend(_verify(place, executor, progress, quiet=out.quiet)), places, unread)
     if out.json and found:
         print_json("verify", 1, {"verified": found})
     elif not out.json:
@@ -64,12 +65,21 @@ def verify(
         raise click.exceptions.Exit(1)
 
 
-def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) -> Iterator[Verified]:
+def _place(word: str) -> Path | str:
+    """Return the path of what is here or is read by range, and the URL of anything else."""
+    if not is_url(word):
+        return Path(word)
+    scheme, _, path = parse_url(word)
+    if scheme == "file":
+        return Path("/", local_path(path))
+    inputs = click.get_current_context().obj
+    return (inputs and inputs.find(word)) or word
+
+
+def _verify(place: str | Path, executor: Executor, progress: Progress, *, quiet: bool) -> Iterator[Verified]:
     """Yield what was found at a path, or at a URL: of a manifest, the folder of a build, an index, distributions."""
-    if not is_url(place) or parse_url(place)[0] == "file":
-        yield from verify_path(
-            Path(local_path(f"/{parse_url(place)[2]}") if is_url(place) else place), executor, progress
-        )
+    if isinstance(place, Path):
+        yield from verify_path(place, executor, progress)
         return
     from rocwheel.cli.remote import Selection, distributions_in, fetch_folder
     from rocwheel.index.source import find_index

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.core.remote_placeholders import shown
+from rocwheel.core.shown_names import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

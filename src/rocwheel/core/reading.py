@@ -21,13 +21,11 @@ import msgspec
 
 from rocwheel.core.errors import InputError, WorkError, is_fault, read_error
 from rocwheel.core.messages import count
-from rocwheel.core.remote_placeholders import SourceFile, source_at
+from rocwheel.core.remote_file import ByteSource, SourceFile, source_of
 from rocwheel.core.scratch import range_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from rocwheel.core.remote_placeholders import ByteSource
 
 
 _ANY = -1
@@ -120,7 +118,7 @@ _LARGEST = 64 << 20
 
 def open_regular(path: Path) -> IO[bytes]:
     """Open a file for reading; raise `OSError` also for a device and for a pipe, which would block."""
-    if source := source_at(str(path)):
+    if source := source_of(path):
         return io.BufferedReader(SourceFile(path, source))
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -403,20 +401,27 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         stamp = FileStamp.at(path)
         if not path.is_file() and not path.is_dir():
             raise read_error(str(path), OSError(errno.EINVAL, "it is not a regular file"))
-        return cls(str(path), 0, stamp.size, stamp)
+        return cls.stamped(path, stamp)
+
+    @classmethod
+    def stamped(cls, path: Path, stamp: FileStamp) -> FileRange:
+        """Return the range that covers all of the file at ``path``, which had this stamp."""
+        if source := source_of(path):
+            return RemoteRange(str(path), 0, source.size, stamp, source=source)
+        return FileRange(str(path), 0, stamp.size, stamp)
 
     @property
     def is_remote(self) -> bool:
         """Whether the bytes are elsewhere, and each that is read has to be brought."""
-        return source_at(self.path) is not None
+        return False
 
     def part(self, start: int, stop: int) -> FileRange:
         """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
-        return FileRange(self.path, self.offset + start, stop - start, self.stamp)
+        return msgspec.structs.replace(self, offset=self.offset + start, size=stop - start)
 
     def for_any_machine(self) -> FileRange:
         """Return the range as machines that share the file can read it."""
-        return FileRange(self.path, self.offset, self.size, self.stamp and self.stamp.for_any_machine())
+        return msgspec.structs.replace(self, stamp=self.stamp and self.stamp.for_any_machine())
 
     def read(self) -> bytes:
         """Return the bytes of the range.
@@ -426,8 +431,6 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         """
         if self.size == 0:
             return b""
-        if source := source_at(self.path):
-            return self._read_from(source)
         with self._unchanged() as descriptor:
             pieces = []
             position, stop = self.offset, self.offset + self.size
@@ -443,9 +446,9 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
         Raises what `read` does.
         """
-        if source_at(self.path) or self.size <= _PIECE:
-            for start in range(0, self.size, _READ_WHOLE):
-                take(memoryview(self.part(start, min(start + _READ_WHOLE, self.size)).read()))
+        if self.size <= _PIECE:
+            if self.size:
+                take(memoryview(self.read()))
             return
         with self._unchanged() as descriptor:
             buffer = memoryview(bytearray(_PIECE))
@@ -460,13 +463,6 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     def _ended(self, at: int) -> ChangedFileError:
         stop = self.offset + self.size
         return ChangedFileError(self.path, f"ends at byte {at} of {stop} that it was to have")
-
-    def _read_from(self, source: ByteSource) -> bytes:
-        stop = self.offset + self.size
-        data = source.read(self.offset, stop) if stop <= source.size else b""
-        if len(data) < self.size:
-            raise self._ended(source.size)
-        return data
 
     @contextmanager
     def view(self) -> Iterator[Data]:
@@ -499,3 +495,27 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     def _require(self, descriptor: int) -> None:
         if self.stamp is not None:
             self.stamp.require(os.fstat(descriptor), self.path)
+
+
+class RemoteRange(FileRange, frozen=True, kw_only=True):
+    """A range of a file elsewhere; ``stamp`` is that of the file at its path, which has none of the bytes."""
+
+    source: ByteSource
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the bytes are elsewhere."""
+        return True
+
+    def read(self) -> bytes:
+        """Return the bytes of the range; raise what the source raises, and `ChangedFileError` where that ends first."""
+        stop = self.offset + self.size
+        data = self.source.read(self.offset, stop) if self.offset < stop <= self.source.size else b""
+        if len(data) < self.size:
+            raise self._ended(self.source.size)
+        return data
+
+    def feed(self, take: Callable[[memoryview], object]) -> None:
+        """Give the bytes of the range to ``take``, piece by piece; raise what `read` does."""
+        for start in range(0, self.size, _READ_WHOLE):
+            take(memoryview(self.part(start, min(start + _READ_WHOLE, self.size)).read()))

@@ -21,7 +21,7 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_prob
 from rocwheel.core.messages import absent_remedy, find_below, quoted
 from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange, iter_pieces
-from rocwheel.core.remote_placeholders import prefetch
+from rocwheel.core.remote_file import source_of
 from rocwheel.core.workers import ReadContext, Readers, attempt_all, map_sized, open_workers, raise_all
 from rocwheel.environment.devel_paths import (
     is_devel_archive,
@@ -174,13 +174,16 @@ def read_wheels(
 
 def _prefetch_small(path: Path, members: Iterable[ZipMember]) -> None:
     """Have the small members that will be read of a wheel that is elsewhere brought many at a time."""
+    source = source_of(path)
+    if source is None:
+        return
     ranges, room = [], _MOST_PREFETCHED
     for member in members:
         size = member.packed.size
-        if member.packed.is_remote and size <= min(_SMALL, room) and _is_read(member):
+        if size <= min(_SMALL, room) and _is_read(member):
             ranges.append((member.packed.offset, member.packed.offset + size))
             room -= size
-    prefetch(str(path), ranges)
+    source.prefetch(ranges)
 
 
 def _is_read(member: ZipMember) -> bool:

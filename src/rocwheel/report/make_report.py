@@ -346,7 +346,8 @@ def _distinct(read: ReadFiles) -> Iterator[tuple[int, Item]]:
 
 def _paths_to_audit(paths: Sequence[Path], holdings: Sequence[Holding]) -> list[Path]:
     """Return the wheels, and the folders that hold none: the audit looks for wheels in them by other rules."""
-    wheels = [Path(holding.source) for holding in holdings if holding.kind is Kind.WHEEL]
+    given = {str(path): path for path in paths}
+    wheels = [given.get(one.source, Path(one.source)) for one in holdings if one.kind is Kind.WHEEL]
     packed = {Kind.WHEEL, Kind.SDIST, Kind.UNREADABLE}
     others = {path for path in paths if path.is_dir() and not _is_packed(path, holdings, packed)}
     return [*wheels, *sorted(others)]

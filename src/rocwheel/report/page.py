@@ -16,7 +16,7 @@ from rich.filesize import decimal
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
-from rocwheel.core.remote_placeholders import shown
+from rocwheel.core.shown_names import shown
 from rocwheel.core.writing import atomic_file
 from rocwheel.core.writing import check_output as check_file
 from rocwheel.index.front_page import escaped, policy_hash

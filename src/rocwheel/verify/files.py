@@ -17,7 +17,6 @@ from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.hashing import hash_rest
 from rocwheel.core.messages import count
 from rocwheel.core.reading import open_unchanged, read_small
-from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.workers import serialized
 from rocwheel.wheels.file_names import check_identity, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
@@ -91,9 +90,8 @@ def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | No
             return Fault("link", place, "is a symlink", "a file")
         if not stat.S_ISREG(status.st_mode):
             return Fault("changed", place, "is not a file", "a file")
-        size = source.size if (source := source_at(place)) else status.st_size
-        if promise.size is not None and size != promise.size:
-            return Fault("changed", place, f"has {count(size, 'byte')}", count(promise.size, "byte"))
+        if promise.size is not None and status.st_size != promise.size:
+            return Fault("changed", place, f"has {count(status.st_size, 'byte')}", count(promise.size, "byte"))
         with open_unchanged(promise.path) as file:
             found = hash_rest(file, advance=advance).hex()
         if promise.sha256 and found != promise.sha256:

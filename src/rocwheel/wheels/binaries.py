@@ -16,6 +16,7 @@ from rocwheel.binary.kind import HEAD_SIZE, is_binary
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange, open_regular
+from rocwheel.core.remote_file import source_of
 from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_headers import ZIP_MAGIC
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_content
@@ -41,7 +42,7 @@ class Binary(msgspec.Struct, frozen=True):
 
     ``name`` is how messages call it: its path, or ``wheel!member``. ``place`` is its path, with ``/``, below the folder
     or in the wheel that it was found in; empty for a file that was itself given, which comes whatever is in it. A
-    member of another package than a wheel was unpacked to ``file``.
+    member of another package than a wheel was unpacked to ``file``, which is also the path of a file elsewhere.
     """
 
     name: str
@@ -53,7 +54,8 @@ class Binary(msgspec.Struct, frozen=True):
     @property
     def folder(self) -> Path | None:
         """The folder that the file is in, where other files belong to it; none for a member of a package."""
-        return Path(self.name).parent if self.member is None and self.file is None else None
+        is_itself = self.member is None and self.file in {None, Path(self.name)}
+        return Path(self.name).parent if is_itself else None
 
     def for_any_machine(self) -> Binary:
         """Return the binary as machines that share the file can read it."""
@@ -212,7 +214,8 @@ def _find_given(path: Path) -> Iterator[Binary | InputError]:
     except InputError as e:
         yield e
     else:
-        yield from _find_members(path) if is_archive else [Binary(str(path), "", path.stat().st_size)]
+        file = path if source_of(path) else None
+        yield from _find_members(path) if is_archive else [Binary(str(path), "", path.stat().st_size, file=file)]
 
 
 def _find_below(folder: Path) -> Iterator[Binary | InputError]:

@@ -16,7 +16,7 @@ from rocwheel.core.compression import BOUND, most_unpacked
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count, quoted
 from rocwheel.core.reading import FileRange, FileStamp, open_regular, read_at
-from rocwheel.core.remote_placeholders import prefetch, source_at
+from rocwheel.core.remote_file import source_of
 from rocwheel.core.workers import raise_all
 from rocwheel.wheels.member_compression import DEFLATED, STORED
 from rocwheel.wheels.zip_headers import (
@@ -143,10 +143,12 @@ def _read_members(
     infos = archive.infolist()
     for info in infos:
         require_plain_name(path, info)
-    prefetch(str(path), map(beginning, infos))
+    if source := source_of(path):
+        source.prefetch(map(beginning, infos))
     extents = [Extent(info, _read_header(path, info, read_at)) for info in infos]
     # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
-    members = tuple(_member(path, one, stamp) for one in extents if not one.info.filename.endswith("/"))
+    whole = FileRange.stamped(path, stamp)
+    members = tuple(_member(whole, one) for one in extents if not one.info.filename.endswith("/"))
     _require_different(members, {info.filename[:-1] for info in infos if info.filename.endswith("/")})
     require_apart(path, extents, archive.start_dir, read_at)
     headers = (extent.header for extent in extents)
@@ -190,15 +192,15 @@ def _directory_error(path: Path, error: Exception) -> InputError:
 
 
 def _reader_at(path: Path, descriptor: int) -> ReadAt:
-    source = source_at(str(path))
+    source = source_of(path)
     if source is None:
         return partial(read_at, descriptor)
     return lambda size, offset: source.read(offset, min(offset + size, source.size)) if offset < source.size else b""
 
 
-def _member(path: Path, extent: Extent, stamp: FileStamp) -> ZipMember:
-    info = extent.info
-    packed = FileRange(str(path), extent.header.content, info.compress_size, stamp)
+def _member(whole: FileRange, extent: Extent) -> ZipMember:
+    info, start = extent.info, extent.header.content
+    packed = whole.part(start, start + info.compress_size)
     return ZipMember(info.filename, info.external_attr >> 16, info.compress_type, info.file_size, info.CRC, packed)
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.build.cluster.exchange import CHUNK, Exchange, Staging, attach_exchanges
+from rocwheel.build.cluster.exchange import CHUNK, Exchange, Staging, on_worker
 from rocwheel.build.members import PlacedMember
 from rocwheel.build.plan import FileMember, TarEntry, TarMember, TextMember
-from rocwheel.core import remote_placeholders
 from rocwheel.core.errors import WorkError
 from rocwheel.core.reading import ChangedFileError, FileRange, FileStamp
 
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def exchange(tmp_path: Path) -> Exchange:
     (tmp_path / "exchange/pieces").mkdir(parents=True)
-    made = Exchange(str(tmp_path / "exchange"))
-    attach_exchanges()
-    return made
+    return Exchange(str(tmp_path / "exchange"))
 
 
 def placed(source: FileRange) -> PlacedMember:
@@ -34,8 +31,9 @@ def placed(source: FileRange) -> PlacedMember:
 
 
 def source_of(member: PlacedMember) -> FileRange:
-    assert isinstance(member.member, FileMember)
-    return member.member.source
+    read = on_worker(member).member
+    assert isinstance(read, FileMember)
+    return read.source
 
 
 def make(path: Path, data: bytes) -> FileRange:
@@ -122,17 +120,12 @@ def test_a_worker_makes_no_folder_anew_that_went_with_its_build(exchange: Exchan
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_worker_keeps_nothing_of_the_builds_that_it_took_part_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote_placeholders, "_openers", {})
+def test_a_worker_reads_files_of_one_build_after_another(tmp_path: Path) -> None:
     for number in range(5):
-        attach_exchanges()
         made = Exchange(str(tmp_path / f"inputs/{number}"))
         source = FileRange(made.input_path(1, 4), 0, 4, FileStamp(0, 0, 0, 0, 0, 1))
         made.put_chunk(source.path, 0, b"dat%d" % number)
-        assert source.read() == b"dat%d" % number
-    assert len(remote_placeholders._openers) == 1
+        assert source_of(placed(source)).read() == b"dat%d" % number
 
 
 def test_small_files_are_staged_in_time_that_grows_with_their_number_alone(exchange: Exchange, tmp_path: Path) -> None:

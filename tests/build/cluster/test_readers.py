@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.build.cluster.readers import ClusterReaders
+from rocwheel.build.cluster.readers import ClusterReaders, shared_paths
 from rocwheel.build.cluster.workers import AccessError, PoisonedJobError
 from rocwheel.core.errors import InputError
-from rocwheel.core.remote_placeholders import registered
+from rocwheel.core.remote_file import make_remote
 from rocwheel.core.workers import ReadContext
 from tests.build.cluster.clusters import DeadlyError, PlainCluster
 
@@ -104,7 +104,9 @@ def test_a_file_at_a_url_is_refused(tmp_path: Path) -> None:
         def prefetch(self, ranges: object) -> None:
             """Do nothing."""
 
-    path = tmp_path / "x.whl"
-    with registered(path, Source(), "https://example.org/x.whl"), pytest.raises(InputError) as caught:
-        ClusterReaders(PlainCluster()).map(read, [path], telling(1))
-    assert str(caught.value).startswith("https://example.org/x.whl: is at a URL, which workers don't read. ")
+    path = make_remote(tmp_path / "x.whl", Source())
+    with pytest.raises(InputError) as caught:
+        shared_paths("tcp://host", [path])
+    assert (
+        str(caught.value) == f"{path}: is at a URL, which workers don't read. Leave --scheduler out, or fetch it first."
+    )

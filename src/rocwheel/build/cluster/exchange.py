@@ -24,8 +24,7 @@ from rocwheel.build.cluster.workers import check_access, find_unusable
 from rocwheel.build.members import PlacedMember
 from rocwheel.build.plan import FileMember, TarMember, member_files
 from rocwheel.core.errors import RocwheelError, WorkError, read_error, write_error
-from rocwheel.core.reading import FileRange, FileStamp
-from rocwheel.core.remote_placeholders import stand_below
+from rocwheel.core.reading import FileRange, FileStamp, RemoteRange
 from rocwheel.core.scratch import open_temporary, path_of
 from rocwheel.core.workers import open_workers, work_in_order
 from rocwheel.stores.folder import FolderStore
@@ -33,10 +32,10 @@ from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.build.cluster.workers import Cluster
-    from rocwheel.build.plan import Member, PlannedWheel
+    from rocwheel.build.plan import PlannedWheel
     from rocwheel.stores.store import Store
 
 
@@ -110,12 +109,29 @@ def _opened(place: str) -> Store:
     return open_store(place) if is_url(place) else FolderStore(Path(place), place)
 
 
-def attach_exchanges() -> None:
-    """Let this process read files by the paths that they have on workers, those of all exchanges.
+def on_worker(placed: PlacedMember) -> PlacedMember:
+    """Return a member that reads what is in an exchange from there; its other files have the same paths everywhere."""
+    return _with_sources(placed, _opened_range)
 
-    A worker does that for many builds, and no build tells it when it ends: so it keeps no notes of single builds.
-    """
-    stand_below(_BEGINNING, _ChunkedFile)
+
+def _opened_range(source: FileRange) -> FileRange:
+    if not source.path.startswith(_BEGINNING):
+        return source
+    file = _ChunkedFile(source.path)
+    return RemoteRange(source.path, source.offset, source.size, source.stamp, source=file)
+
+
+def _with_sources(placed: PlacedMember, change: Callable[[FileRange], FileRange]) -> PlacedMember:
+    def changed(file: FileMember) -> FileMember:
+        return msgspec.structs.replace(file, source=change(file.source))
+
+    member = placed.member
+    if isinstance(member, FileMember):
+        member = changed(member)
+    elif isinstance(member, TarMember):
+        entries = (msgspec.structs.replace(entry, file=entry.file and changed(entry.file)) for entry in member.entries)
+        member = msgspec.structs.replace(member, entries=tuple(entries))
+    return msgspec.structs.replace(placed, member=member)
 
 
 def _parted(path: str) -> tuple[str, str]:
@@ -129,7 +145,7 @@ def _chunk(name: str, number: int) -> str:
 
 
 class _ChunkedFile:
-    """A file of an exchange: a `rocwheel.core.remote_placeholders.ByteSource`."""
+    """A file of an exchange: a `rocwheel.core.remote_file.ByteSource`."""
 
     def __init__(self, path: str) -> None:
         place, self._name = _parted(path)
@@ -179,7 +195,7 @@ class Staging:
         sources = dict.fromkeys(file.source for placed in members for file in member_files(placed.member))
         if new := [source for source in sources if self.is_staged(source) and source not in self._placed]:
             self._stage(new)
-        return tuple(msgspec.structs.replace(placed, member=self._member(placed.member)) for placed in members)
+        return tuple(_with_sources(placed, self._there) for placed in members)
 
     def _stage(self, sources: Sequence[FileRange]) -> None:
         self._count += 1
@@ -192,20 +208,8 @@ class Staging:
         with open_workers(_AT_ONCE) as executor:
             deque(work_in_order(executor, work, _AT_ONCE * CHUNK), maxlen=0)
 
-    def _member(self, member: Member) -> Member:
-        if isinstance(member, FileMember):
-            return self._file(member)
-        if isinstance(member, TarMember):
-            entries = tuple(
-                msgspec.structs.replace(entry, file=entry.file and self._file(entry.file)) for entry in member.entries
-            )
-            return msgspec.structs.replace(member, entries=entries)
-        return member
-
-    def _file(self, member: FileMember) -> FileMember:
-        source = member.source
-        there = self._placed[source] if self.is_staged(source) else source.for_any_machine()
-        return msgspec.structs.replace(member, source=there)
+    def _there(self, source: FileRange) -> FileRange:
+        return self._placed[source] if self.is_staged(source) else source.for_any_machine()
 
 
 def _chunks(sources: Iterable[FileRange]) -> Iterator[bytes]:

@@ -19,11 +19,11 @@ from rocwheel.build.cluster.workers import (
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import FileStamp
-from rocwheel.core.remote_placeholders import shown, source_at
+from rocwheel.core.remote_file import source_of
 from rocwheel.core.workers import iter_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rocwheel.build.cluster.workers import Cluster
     from rocwheel.core.workers import ReadContext, Readers
@@ -55,11 +55,15 @@ def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Itera
         yield cluster
 
 
-def shared_paths(scheduler: str | None, paths: Iterable[Path]) -> list[Path]:
+def shared_paths(scheduler: str | None, paths: Sequence[Path]) -> list[Path]:
     """Return paths as they lead to the same files on other machines, as they are where no scheduler is given.
 
-    Workers stand in folders of their own, so that a relative path would lead elsewhere.
+    Workers stand in folders of their own, so that a relative path would lead elsewhere. Raises `InputError` for a file
+    that is at a URL.
     """
+    if scheduler is not None and (remote := next(filter(source_of, paths), None)):
+        found, remedy = "is at a URL, which workers don't read", "Leave --scheduler out, or fetch it first."
+        raise InputError(remote, found, remedy=remedy)
     return [path if scheduler is None else path.absolute() for path in paths]
 
 
@@ -96,7 +100,7 @@ class ClusterReaders:
     ) -> Iterator[Result]:
         """Yield what ``function`` returns for each item, in their order, when all were read.
 
-        Raises `AccessError` for a worker that lacks a file, `InputError` for a file that is at a URL.
+        Raises `AccessError` for a worker that lacks a file.
         """
         contexts = [tell(item) for item in items]
         self._check({one.path for one in contexts})
@@ -110,10 +114,6 @@ class ClusterReaders:
         return (results[number] for number in range(len(items)))
 
     def _check(self, paths: set[str]) -> None:
-        for path in paths:
-            if source_at(path):
-                found, remedy = "is at a URL, which workers don't read", "Leave --scheduler out, or fetch it first."
-                raise InputError(shown(path), found, remedy=remedy)
         stamps = {path: FileStamp.at(Path(path)) for path in paths}
         check_access(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.build.building import BuiltDistribution
-from rocwheel.build.cluster.exchange import Exchange, attach_exchanges
+from rocwheel.build.cluster.exchange import Exchange, on_worker
 from rocwheel.build.cluster.workers import WorkerFacts, require_like
 from rocwheel.build.members import (
     PlacedMember,
@@ -85,11 +85,11 @@ class Hashed(msgspec.Struct, frozen=True):
 
 def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) -> Piece:
     """Pack members into one piece; ``first`` is the place of the first one in its group."""
-    _begin(settings)
+    require_like(settings.facts)
     with _new_piece(settings.exchange) as piece, open_workers(1) as executor:
         packer = Packer(executor, settings.level, budget=BYTES_IN_WORK)
         target = OpenWheel(piece, packer, SILENT, lambda _: None)
-        for placed in members:
+        for placed in map(on_worker, members):
             add_member(target, placed, mtime=settings.source_date.seconds, executor=executor)
         packer.drain()
     return Piece(first, piece.name, piece.sha256.hexdigest(), tuple(piece.sections))
@@ -97,7 +97,7 @@ def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) 
 
 def pack_cut(settings: Settings, name: str, span: Span) -> Piece:
     """Pack a span of the member that has this name in the exchange."""
-    _begin(settings)
+    require_like(settings.facts)
     placed, content, level = _cut_member(settings.exchange, name, settings.source_date.seconds, settings.level)
     encoding = stream_format(placed.member)
     with _new_piece(settings.exchange) as piece:
@@ -112,15 +112,9 @@ def pack_cut(settings: Settings, name: str, span: Span) -> Piece:
 
 def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
     """Return the digest of the member that has this name in the exchange, and the CRC-32 of each of its spans."""
-    _begin(settings)
+    require_like(settings.facts)
     content = _cut_member(settings.exchange, name, settings.source_date.seconds, settings.level)[1]
     return Hashed(*digest_spans(content, spans))
-
-
-def _begin(settings: Settings) -> None:
-    """Prepare this process; raise `VersionError` where it would make other bytes, as a worker that came later may."""
-    require_like(settings.facts)
-    attach_exchanges()
 
 
 @lru_cache(maxsize=4)
@@ -129,7 +123,7 @@ def _cut_member(exchange: Exchange, name: str, mtime: int, level: int) -> tuple[
 
     That is decided as `add_member` decides of a whole member.
     """
-    placed = exchange.load_member(name)
+    placed = on_worker(exchange.load_member(name))
     content = member_content(placed.member, mtime=mtime)
     is_packed = stream_format(placed.member) is not None or is_compressed(placed.member)
     return placed, content, 0 if is_packed else level_for(content, level)
