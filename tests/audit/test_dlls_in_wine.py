@@ -92,6 +92,13 @@ def test_the_loader_finds_what_the_audit_finds_and_nothing_that_it_misses(
     assert {path: loads(wine, loader, folder, path) for path in expected} == expected
 
 
+def test_a_dll_of_which_nothing_is_taken_may_be_absent(wine: Wine, loader: Path, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/a.dll").write_bytes(pe_file("a.dll", unused=("absent.dll",)))
+    assert uses_in(tmp_path) == {"bin/a.dll": []}
+    assert loads(wine, loader, tmp_path, "bin/a.dll") == "loaded"
+
+
 @pytest.mark.parametrize(
     ("place", "has_driver", "code"),
     [

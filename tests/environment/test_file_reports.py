@@ -12,12 +12,19 @@ from rocwheel.binary.pe.header import PeError
 from rocwheel.environment.file_reports import read_pe_report
 from rocwheel.environment.read_tree import read_tree
 from tests.binary.pe.test_facts import MADE, path_of
+from tests.support.pe_files import pe_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 DEP = (MADE / "dep6.dll").read_bytes()
+
+
+def test_a_dll_of_which_nothing_is_taken_is_not_loaded() -> None:
+    report = read_pe_report(memoryview(pe_file("a.dll", "used.dll", unused=("absent.dll",))), name="a.dll")
+    assert report is not None
+    assert report.imports == ("used.dll",)
 
 
 def test_a_dll_tells_what_it_imports_at_once_and_later() -> None:

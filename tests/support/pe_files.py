@@ -39,6 +39,7 @@ def pe_file(
     name: str = "demo.dll",
     *imports: str,
     delayed: tuple[str, ...] = (),
+    unused: tuple[str, ...] = (),
     machine: int = AMD64,
     is_dll: bool = True,
     more: bytes = b"",
@@ -47,12 +48,12 @@ def pe_file(
 ) -> bytes:
     """Return a file of 64 bits that takes ``f`` from each of ``imports``, and exports ``function`` as a DLL ``name``.
 
-    ``more`` is data in its section.
+    It names the DLLs of ``unused`` without a function. ``more`` is data in its section.
     """
     section = _Section()
     section.add(more or b"\0")
     tables = {0: _exports(section, name, function) if is_dll else (0, 0)}
-    tables[1] = _imports(section, imports) if imports else (0, 0)
+    tables[1] = _imports(section, imports, unused) if imports or unused else (0, 0)
     tables[13] = _delay_imports(section, delayed) if delayed else (0, 0)
     content = bytes(section.data).ljust(-(-len(section.data) // 512) * 512, b"\0")
     image_size = _BASE + -(-len(section.data) // 4096) * 4096
@@ -79,8 +80,9 @@ def _exports(section: _Section, name: str, exported: str) -> tuple[int, int]:
     return section.add(struct.pack("<IIHHIIIIIII", *fields)), 40
 
 
-def _imports(section: _Section, dlls: tuple[str, ...]) -> tuple[int, int]:
+def _imports(section: _Section, dlls: tuple[str, ...], unused: tuple[str, ...]) -> tuple[int, int]:
     rows = [(section.add_thunks(), 0, 0, section.add_text(dll), section.add_thunks()) for dll in dlls]
+    rows += [(section.add(bytes(8)), 0, 0, section.add_text(dll), section.add(bytes(8))) for dll in unused]
     table = b"".join(struct.pack("<IIIII", *row) for row in [*rows, (0,) * 5])
     return section.add(table), len(table)
 

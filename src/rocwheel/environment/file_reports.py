@@ -234,8 +234,8 @@ class PeReport(msgspec.Struct, frozen=True):
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """The DLLs that are loaded together with it, by name, each once."""
-        return tuple(dict.fromkeys(dll.name for dll in self.pe.imports)) if self.pe else ()
+        """The DLLs that are loaded together with it, by name, each once. Loaders skip a DLL without a function."""
+        return tuple(dict.fromkeys(dll.name for dll in self.pe.imports if dll.functions)) if self.pe else ()
 
     @property
     def delay_imports(self) -> tuple[str, ...]:

@@ -151,7 +151,8 @@ def _shipped(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> Iterator[Sh
         for path, entry in sorted(package.placement.files.items(), key=lambda item: item[0]):
             image = basis.facts.pe(entry)
             if image and image.is_dll and path.lower().endswith(".dll") and posixpath.dirname(path) in folders:
-                yield ShippedDll(package.key, path, tuple(dll.name for dll in image.imports), is_optional)
+                imports = tuple(dll.name for dll in image.imports if dll.functions)
+                yield ShippedDll(package.key, path, imports, is_optional)
 
 
 def overlaid_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> dict[str, list[str]]:
