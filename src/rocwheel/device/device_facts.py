@@ -326,7 +326,24 @@ def read_device_facts(
         return _read_images(data, name)
     if code.code_object is not None:
         return _read_code_object(data, code.code_object, CodePlace(name), look)
-    return _read_bundles(data, code, look)
+    view = code.view(data)
+    bundles: list[BundleFacts] = []
+    problems: list[str] = []
+    for bundle in code.iter_bundles(data, strict=False):
+        problems += bundle.find_problems()
+        facts, found = _bundle_facts(view, bundle, look)
+        bundles.append(facts)
+        problems += found
+        release_pages(data)
+    fat = code.fat_binary
+    if fat is None:
+        problems += _rest_problems(data, code, bundles[-1])
+        return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
+    problems += fat.find_problems(bundle.offset for bundle in bundles)
+    container = "kpacked fat binary" if fat.is_kpacked else "fat binary"
+    return DeviceFacts(
+        container=container, wrappers=len(fat.wrappers), bundles=tuple(bundles), problems=tuple(problems)
+    )
 
 
 def _read_code_object(data: Data, code: CodeObject, place: CodePlace, look: Look) -> DeviceFacts:
@@ -399,27 +416,6 @@ def _read_images(data: Data, name: str) -> DeviceFacts | None:
         if image.target and (reason := find_illegal(image.target))
     )
     return DeviceFacts(container="object file", entries=entries, problems=problems) if entries else None
-
-
-def _read_bundles(data: Data, code: DeviceCode, look: Look) -> DeviceFacts:
-    view = code.view(data)
-    bundles: list[BundleFacts] = []
-    problems: list[str] = []
-    for bundle in code.iter_bundles(data, strict=False):
-        problems += bundle.find_problems()
-        facts, found = _bundle_facts(view, bundle, look)
-        bundles.append(facts)
-        problems += found
-        release_pages(data)
-    fat = code.fat_binary
-    if fat is None:
-        problems += _rest_problems(data, code, bundles[-1])
-        return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
-    problems += fat.find_problems(bundle.offset for bundle in bundles)
-    container = "kpacked fat binary" if fat.is_kpacked else "fat binary"
-    return DeviceFacts(
-        container=container, wrappers=len(fat.wrappers), bundles=tuple(bundles), problems=tuple(problems)
-    )
 
 
 def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[str]:

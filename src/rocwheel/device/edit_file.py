@@ -225,7 +225,13 @@ class FileRewrite:
             require_trimmable(data, name=name)
         self._places = list_places(data, name=name)
         if not self._places:
-            raise _nothing_to_edit(data, name)
+            split, remedy = find_split_library(data, name=name), ""
+            found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
+            if split is not None:
+                paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
+                found = f"is a split library, whose code is in {', '.join(paths)}"
+                remedy = "Give such an archive, or the folder that all are in."
+            raise InputError(name, found, expected="a fat binary or a file of bundles", remedy=remedy)
 
     def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
         """Write the edited file and return what was done; where bundles move, they wait in a nameless file meanwhile.
@@ -238,9 +244,6 @@ class FileRewrite:
             return self._kpack.write(file)
         if self._is_code_object:
             return self._write_code_object(file)
-        return self._write_bundles(file, spool_folder)
-
-    def _write_bundles(self, file: IO[bytes], spool_folder: Path | None) -> RewriteReport:
         order, data = self._order, self._data
         tally = _Tally(self._name, self._places, order.progress, looks_within=order.storage.check)
         with open_workers(order.jobs) as executor:
@@ -307,16 +310,6 @@ class FileRewrite:
         patch = plan_archive_trim(self._data, patches, name=self._name) if is_ar_archive(self._data) else patches[0]
         write_patched(file, self._data, patch.replacements, size=patch.size)
         return len(self._data) - patch.size
-
-
-def _nothing_to_edit(data: Data, name: str) -> InputError:
-    split, remedy = find_split_library(data, name=name), ""
-    found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
-    if split is not None:
-        paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
-        found = f"is a split library, whose code is in {', '.join(paths)}"
-        remedy = "Give such an archive, or the folder that all are in."
-    return InputError(name, found, expected="a fat binary or a file of bundles", remedy=remedy)
 
 
 def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], *, is_dll: bool) -> tuple[str, ...]:

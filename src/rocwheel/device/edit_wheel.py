@@ -158,7 +158,16 @@ class _Job:
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
         """Bring every member over, then the metadata; raise what went wrong with any."""
-        self._bring_all(members, wheel)
+        # Bring over all but the metadata, which is written anew.
+        named = (f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME))
+        own = {*named, *unhashed_paths(self.dist_info)}
+        for member in members:
+            if member.name in own:
+                continue
+            try:
+                self._bring(member, wheel)
+            except InputError as e:
+                self.problems.append(e)
         raise_all(str(self.source), self.problems)
         if not self.targets.before and not self.dropped:
             remedy = "Give these, each by itself." if self.is_host else ""
@@ -178,18 +187,6 @@ class _Job:
             copied=self.copied,
             warnings=tuple(self.warnings),
         )
-
-    def _bring_all(self, members: Sequence[ZipMember], wheel: OpenWheel) -> None:
-        """Bring over all but the metadata, which is written anew."""
-        named = (f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME))
-        own = {*named, *unhashed_paths(self.dist_info)}
-        for member in members:
-            if member.name in own:
-                continue
-            try:
-                self._bring(member, wheel)
-            except InputError as e:
-                self.problems.append(e)
 
     def _bring(self, member: ZipMember, wheel: OpenWheel) -> None:
         place = PurePosixPath(member.name)

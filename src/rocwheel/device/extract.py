@@ -361,7 +361,13 @@ class _Writer:
     def _write(
         self, stem: Path, number: int, source: CodeSource, entries: Sequence[BundleEntry]
     ) -> list[ExtractedCode]:
-        names = _names(entries)
+        # Name the entry at each offset by its target.
+        names, counts = {}, Counter[str]()
+        for entry in entries:
+            assert entry.target is not None
+            name = file_name_spelling(entry.target)
+            counts[name] += 1
+            names[entry.offset] = f"{name}.{counts[name]}" if counts[name] > 1 else name
         files: dict[int, AtomicFile] = {}
         with ExitStack() as stack:
             for entry, piece in self._iter_pieces(source, entries):
@@ -384,14 +390,3 @@ class _Writer:
             if not self.accept_wrong_hash:
                 raise
             logger.warning("%s: %s", e.source, e.found)
-
-
-def _names(entries: Sequence[BundleEntry]) -> dict[int, str]:
-    """Name the entry at each offset by its target."""
-    names, counts = {}, Counter[str]()
-    for entry in entries:
-        assert entry.target is not None
-        name = file_name_spelling(entry.target)
-        counts[name] += 1
-        names[entry.offset] = f"{name}.{counts[name]}" if counts[name] > 1 else name
-    return names

@@ -96,7 +96,11 @@ class ArchiveLookup(NamedTuple):
 
         Those that are ``known`` files are left out. The target is as `target_at` gives it.
         """
-        wanted = _wanted(self.library, search_path)
+        folder = posixpath.dirname(_place(self.library))
+        place = posixpath.normpath(posixpath.join(folder, search_path))
+        parts = place.split("/")
+        kept = [part for part in parts if part != ".."]
+        wanted = _Wanted("/".join(kept), is_whole=bool(self.library.place) and len(kept) == len(parts))
         for binary in self.archives:
             is_known = binary.member is None and Path(binary.name).resolve() in known
             target = None if is_known else wanted.target_of(binary)
@@ -107,14 +111,6 @@ class ArchiveLookup(NamedTuple):
 def is_named_archive(binary: Binary) -> bool:
     """Return whether a file is called as archives are."""
     return binary.name.endswith(_SUFFIX)
-
-
-def _wanted(library: Binary, search_path: str) -> _Wanted:
-    folder = posixpath.dirname(_place(library))
-    place = posixpath.normpath(posixpath.join(folder, search_path))
-    parts = place.split("/")
-    kept = [part for part in parts if part != ".."]
-    return _Wanted("/".join(kept), is_whole=bool(library.place) and len(kept) == len(parts))
 
 
 def _place(binary: Binary) -> str:
@@ -178,7 +174,11 @@ class UnitLookup(NamedTuple):
         With ``stops``, it ends at the first archive that lists a target.
         """
         asked = tuple(_asked(gpu))
-        opened = self._opened(asked)
+        # The archives that a runtime opens, in its order: by their paths, then by the targets asked for.
+        order = {str(target): number for number, target in enumerate(asked)} | {"": 0}
+        named = [searched for searched in self.archives if searched.target in order]
+        named.sort(key=lambda searched: (searched.path, order[searched.target]))
+        opened = [searched.archive for searched in named]
         lacking = LookupResult()
         for target in asked:
             for archive in opened:
@@ -191,13 +191,6 @@ class UnitLookup(NamedTuple):
                 if stops:
                     return lacking
         return lacking
-
-    def _opened(self, asked: Sequence[TargetId]) -> list[KpackArchive]:
-        """Return the archives that a runtime opens, in its order: by their paths, then by the targets asked for."""
-        order = {str(target): number for number, target in enumerate(asked)} | {"": 0}
-        named = [searched for searched in self.archives if searched.target in order]
-        named.sort(key=lambda searched: (searched.path, order[searched.target]))
-        return [searched.archive for searched in named]
 
     def _entry(self, archive: KpackArchive, target: str) -> KpackEntry | None:
         return archive.find(self.wrapper.marker.kernel_name, self.wrapper.index, target)

@@ -60,7 +60,7 @@ from rocwheel.wheels.binaries import is_wheel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
+    from rocwheel.binary.kpack.archive import KpackEntry
     from rocwheel.binary.kpack.write import ArchiveSink
     from rocwheel.core.reading import Data
     from rocwheel.targets.kernel_files import KernelFile
@@ -76,21 +76,17 @@ def retarget_archive(data: Data, file: ArchiveSink, pair: TargetPair, *, name: s
     archive = read_archive(data, name=name)
     family = archive.family.replace(pair.code.processor, pair.agent.processor)
     writer = KpackWriter(file, ArchiveSettings(archive.group, family, archive.scheme), name=name)
-    for entries in _by_ordinal(archive, pair).values():
+    found: dict[int, list[KpackEntry]] = defaultdict(list)
+    for entry in sorted(archive.entries, key=lambda entry: entry.ordinal):
+        if parse_target_id(entry.target, source=archive.name).processor == pair.code.processor:
+            found[entry.ordinal].append(entry)
+    for entries in found.values():
         first = entries[0]
         place = CodePlace(name, first.offset)
         whole = read_kernel(data, archive, first)
         code = memoryview(join_data(relabel_code_object(whole, pair, place, name=name, listed=first.target)))
         writer.add(_keys(entries, pair, name), compress_kernel(code, archive.scheme), len(code))
     writer.finish()
-
-
-def _by_ordinal(archive: KpackArchive, pair: TargetPair) -> dict[int, list[KpackEntry]]:
-    found: dict[int, list[KpackEntry]] = defaultdict(list)
-    for entry in sorted(archive.entries, key=lambda entry: entry.ordinal):
-        if parse_target_id(entry.target, source=archive.name).processor == pair.code.processor:
-            found[entry.ordinal].append(entry)
-    return found
 
 
 def _keys(entries: list[KpackEntry], pair: TargetPair, name: str) -> list[KernelKey]:
@@ -391,7 +387,13 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
         remedy = "Name one target, or the folder that the archive is in."
         raise InputError(source, f"can't be for {agents} at once", expected="an archive for each target", remedy=remedy)
     [pair] = pairs
-    _require_name(output, pair.agent.processor)
+    # Refuse a name with another target: runtimes open an archive for the GPU in its name, and look for that in
+    # it.
+    named = [target.processor for target in targets_in_path(output.name)]
+    if named and pair.agent.processor not in named:
+        found = f"is named for {', '.join(named)}, so no runtime would find the code for {pair.agent.processor} in it"
+        remedy = f"Call it {without_targets(output.name).replace('*', pair.agent.processor)}."
+        raise InputError(output, found, expected=f"a name with {pair.agent.processor}", remedy=remedy)
     with FileRange.whole(source).view() as data:
         targets = read_archive(data, name=str(source)).targets
         if not any(pair.agent_of(parse_target_id(target, source=str(source))) for target in targets):
@@ -400,12 +402,3 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
             raise InputError(source, found, expected=f"one of its targets {offered}")
         with atomic_file(output) as file:
             retarget_archive(data, file, pair, name=str(source))
-
-
-def _require_name(output: Path, processor: str) -> None:
-    """Refuse a name with another target: runtimes open an archive for the GPU in its name, and look for that in it."""
-    named = [target.processor for target in targets_in_path(output.name)]
-    if named and processor not in named:
-        found = f"is named for {', '.join(named)}, so no runtime would find the code for {processor} in it"
-        remedy = f"Call it {without_targets(output.name).replace('*', processor)}."
-        raise InputError(output, found, expected=f"a name with {processor}", remedy=remedy)

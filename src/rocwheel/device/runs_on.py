@@ -51,9 +51,7 @@ from rocwheel.wheels.binaries import Binary, find_all_binaries, find_places, ins
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.runtimes import HipRelease
-    from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects import LoadedHeader
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.reading import Data
@@ -359,7 +357,10 @@ def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
     extended runtime, a library opens a file for a similar GPU, unless there is the same for the GPU itself.
     A library for one target alone takes the place of the one for all GPUs (`rocwheel.targets.serving`).
     """
-    verdicts = _chosen(verdicts)
+    # Leave out verdicts on libraries for other targets, and on libraries that those for the GPU stand in for.
+    overlays = {v.place: split for v in verdicts if (split := split_overlay_path(v.place))}
+    taken = {(v.gpu, overlays[v.place][0]) for v in verdicts if v.place in overlays and _is_for(v, overlays)}
+    verdicts = [v for v in verdicts if (_is_for(v, overlays) if v.place in overlays else (v.gpu, v.place) not in taken)]
     named = {v.place: _named_targets(v.place) for v in verdicts}
     own = {
         (v.gpu, without_targets(v.place))
@@ -367,13 +368,6 @@ def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
         if any(fit(target, v.gpu) is not Fit.NONE for target in named[v.place])
     }
     return [v for v in verdicts if _is_opened(v, named[v.place], (v.gpu, without_targets(v.place)) in own)]
-
-
-def _chosen(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
-    """Leave out verdicts on libraries for other targets, and on libraries that those for the GPU stand in for."""
-    overlays = {v.place: split for v in verdicts if (split := split_overlay_path(v.place))}
-    taken = {(v.gpu, overlays[v.place][0]) for v in verdicts if v.place in overlays and _is_for(v, overlays)}
-    return [v for v in verdicts if (_is_for(v, overlays) if v.place in overlays else (v.gpu, v.place) not in taken)]
 
 
 def _is_for(verdict: FileVerdict, overlays: Mapping[str, tuple[str, str]]) -> bool:
@@ -440,28 +434,22 @@ def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
     for source in iter_code_sources(data, name=name):
         bundle = source.bundle
         entries = [entry for entry in bundle.plain.device_entries if entry.size]
-        headers = _headers(source.view, bundle, entries)
+        # The headers of code objects by their offset in the bundle. A compressed bundle is decompressed to
+        # its first one; if that has a version in which ids of entries say all, no further. Compilers write
+        # all code of a bundle in one version.
+        heads: dict[int, bytes] = {}
+        ordered = sorted(entries, key=lambda entry: entry.offset)
+        for entry, piece in iter_entries(source.view, bundle, ordered):
+            heads[entry.offset] = (heads.get(entry.offset, b"") + bytes(piece[:HEADER_SIZE]))[:HEADER_SIZE]
+            if bundle.compressed and entry is ordered[0] and len(heads[entry.offset]) == min(HEADER_SIZE, entry.size):
+                first = read_loaded_header(heads[entry.offset])
+                if first is None or first.version >= FIRST_WITH_OPEN_FEATURES:
+                    break
+        headers = {offset: read_loaded_header(head) for offset, head in heads.items()}
+        headers = {offset: header for offset, header in headers.items() if header is not None}
         found = ((entry.target, entry.id.kind or "hipv4", headers.get(entry.offset)) for entry in entries)
         codes = tuple(EntryCode(target, kind, header) for target, kind, header in found if target is not None)
         yield BundleCode(codes, bundle.compressed.version if bundle.compressed else None)
-
-
-def _headers(view: Data, bundle: Bundle, entries: Sequence[BundleEntry]) -> dict[int, LoadedHeader]:
-    """Return the headers of code objects by their offset in the bundle.
-
-    A compressed bundle is decompressed to its first one; if that has a version in which ids of entries say all, no
-    further. Compilers write all code of a bundle in one version.
-    """
-    heads: dict[int, bytes] = {}
-    ordered = sorted(entries, key=lambda entry: entry.offset)
-    for entry, piece in iter_entries(view, bundle, ordered):
-        heads[entry.offset] = (heads.get(entry.offset, b"") + bytes(piece[:HEADER_SIZE]))[:HEADER_SIZE]
-        if bundle.compressed and entry is ordered[0] and len(heads[entry.offset]) == min(HEADER_SIZE, entry.size):
-            first = read_loaded_header(heads[entry.offset])
-            if first is None or first.version >= FIRST_WITH_OPEN_FEATURES:
-                break
-    headers = {offset: read_loaded_header(head) for offset, head in heads.items()}
-    return {offset: header for offset, header in headers.items() if header is not None}
 
 
 def _features_that_matter(files: Iterable[tuple[Binary, _Code]], agent: TargetId) -> set[str]:

@@ -85,7 +85,10 @@ class BundleCode(NamedTuple):
 def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: HipRelease) -> SelectedCode:
     """Return what a release of HIP loads from a bundle: the entry that it finds, if it loads the code object there."""
     if bundle.compressed is not None and bundle.compressed not in release.compressed:
-        return _nothing(_unread_bundle(bundle.compressed))
+        since = first_reader(bundle.compressed)
+        others = f", as does {other_readers(bundle.compressed)}" if other_readers(bundle.compressed) else ""
+        who = f"ROCm {since} and later read{others}" if since else "no ROCm reads: they take its raw size for its size"
+        return _nothing(f"a bundle compressed in version {bundle.compressed}, which {who}")
     if bundle.is_archived and release.archives is Archives.NONE:
         return _nothing(_unread_archives())
     runtime = Runtime.STOCK if bundle.is_archived else runtime
@@ -135,13 +138,6 @@ def _why_passed(entry: EntryCode, agent: TargetId, release: HipRelease, *, is_lo
 def _features(target: TargetId) -> set[str]:
     row = load_catalog().processors.get(target.processor)
     return set(row.features) if row else set(target.features)
-
-
-def _unread_bundle(version: int) -> str:
-    since = first_reader(version)
-    others = f", as does {other_readers(version)}" if other_readers(version) else ""
-    who = f"ROCm {since} and later read{others}" if since else "no ROCm reads: they take its raw size for its size"
-    return f"a bundle compressed in version {version}, which {who}"
 
 
 def _unread_code_object(version: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
 from typing import TYPE_CHECKING, NamedTuple
@@ -91,7 +92,8 @@ def _named_at(path: Path) -> Iterator[NamedRelease]:
             yield from _named_by_deb(one)
         elif one.suffix in {".whl", ".dist-info"}:
             name, version = name_and_version(one.name)
-            if match := _release_in(name, version):
+            is_sdk = name.replace("_", "-").lower().startswith(("rocm-sdk-core", "rocm-sdk-libraries"))
+            if match := (_VERSION if is_sdk else _LOCAL_VERSION).match(version):
                 yield NamedRelease(match[1], f"{name}-{version}")
     for folder in sorted(folders):
         yield from (NamedRelease(sign.release, f"{folder}/{sign.path}") for sign in _signs(folder))
@@ -104,11 +106,6 @@ def _signs(folder: Path) -> Sequence[Sign]:
         return ()
 
 
-def _release_in(name: str, version: str) -> re.Match[str] | None:
-    is_sdk = name.replace("_", "-").lower().startswith(("rocm-sdk-core", "rocm-sdk-libraries"))
-    return (_VERSION if is_sdk else _LOCAL_VERSION).match(version)
-
-
 def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
     """Yield the release that a package is of, and the one whose runtime it was built with."""
     try:
@@ -116,14 +113,6 @@ def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
             control = deb.control
     except DebError:
         return
-    yield from _own_release(control)
-    for choice in control.depends:
-        for relation in choice.relations:
-            if relation.package.startswith("libamdhip64-") and (match := _VERSION.match(relation.version)):
-                yield NamedRelease(match[1], f"{control.package} {control.version}, by {relation},")
-
-
-def _own_release(control: DebControl) -> Iterator[NamedRelease]:
     label = f"{control.package} {control.version}"
     coded = _CODED_VERSION.match(control.version)
     is_of_rocm = ImportRules(load_import_table("debian.toml")).is_of_rocm(control.package)
@@ -132,6 +121,10 @@ def _own_release(control: DebControl) -> Iterator[NamedRelease]:
         yield NamedRelease(".".join(str(int(part)) for part in coded.groups()), label)
     elif plain:
         yield NamedRelease(plain[1], label)
+    for choice in control.depends:
+        for relation in choice.relations:
+            if relation.package.startswith("libamdhip64-") and (match := _VERSION.match(relation.version)):
+                yield NamedRelease(match[1], f"{control.package} {control.version}, by {relation},")
 
 
 class Completeness(NamedTuple):
@@ -220,15 +213,9 @@ def _divided_folders(site: Path) -> frozenset[str]:
     for info in site.glob("*.dist-info"):
         metadata, record = info / "METADATA", info / "RECORD"
         if _is_divided(read_if_readable(metadata)):
-            found |= _top_folders(record)
+            with suppress(InputError):
+                found |= {entry.path.partition("/")[0] for entry in parse_record(read_if_readable(record), record)}
     return frozenset(found)
-
-
-def _top_folders(record: Path) -> set[str]:
-    try:
-        return {entry.path.partition("/")[0] for entry in parse_record(read_if_readable(record), record)}
-    except InputError:
-        return set()
 
 
 def _is_divided(metadata: bytes) -> bool:

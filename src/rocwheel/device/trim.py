@@ -166,7 +166,16 @@ def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
     assert section is not None, "that is where the code was found"
     addresses = tuple(iter_addresses(source, header, segments, sections, section))
     library = FatLibrary(fat, header, segments, sections, section, holder, addresses)
-    _require_apart(library)
+    # What else lies in ``.hip_fatbin`` would be lost.
+    places = [
+        (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
+        (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
+        *((s.offset, s.file_size) for s in segments if s != holder),
+        *((s.offset, s.size) for s in sections if s.has_bytes and s != section),
+    ]
+    if any(size and start < library.stop and start + size > library.start for start, size in places):
+        place = CodePlace(fat.name, library.start)
+        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="only device code")
     return library
 
 
@@ -184,20 +193,6 @@ def is_program(source: ElfBytes, header: Header) -> bool:
     dynamic = read_dynamic(source, segments)
     is_pie = dynamic is not None and dynamic.is_pie
     return header.type == ET_EXEC or is_pie or any(segment.type == PT_INTERP for segment in segments)
-
-
-def _require_apart(library: FatLibrary) -> None:
-    """Refuse a file in which something else lies in ``.hip_fatbin``: it would be lost."""
-    header, section = library.header, library.section
-    places = [
-        (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
-        (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
-        *((s.offset, s.file_size) for s in library.segments if s != library.holder),
-        *((s.offset, s.size) for s in library.sections if s.has_bytes and s != section),
-    ]
-    if any(size and start < library.stop and start + size > library.start for start, size in places):
-        place = CodePlace(library.fat.name, library.start)
-        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="only device code")
 
 
 _ADDRESS = struct.Struct("<Q")
@@ -265,7 +260,11 @@ def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | No
 
 def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
     """Yield the new addresses of bundles, wherever wrappers, relocations or symbols hold them."""
-    moved = _moved_addresses(library, layout)
+    by = library.section.address - library.start
+    moves = {move.old + by: move.new + by for move in layout.moves}
+    moves.setdefault(library.stop + by, layout.section_stop + by)
+    stays = min([layout.section_stop + by, *(old for old, new in moves.items() if old != new)])
+    moved = _Addresses(library.fat.name, moves, stays, -by)
     edits = {
         pointer.stored_at: new
         for pointer in library.addresses
@@ -298,14 +297,6 @@ class _Addresses(msgspec.Struct, frozen=True):
                 expected="only addresses of bundles",
             )
         return self.moves.get(old, old)
-
-
-def _moved_addresses(library: FatLibrary, layout: _Layout) -> _Addresses:
-    by = library.section.address - library.start
-    moves = {move.old + by: move.new + by for move in layout.moves}
-    moves.setdefault(library.stop + by, layout.section_stop + by)
-    stays = min([layout.section_stop + by, *(old for old, new in moves.items() if old != new)])
-    return _Addresses(library.fat.name, moves, stays, -by)
 
 
 def _stored_at(name: str, wrapper: Wrapper) -> int:
@@ -407,7 +398,10 @@ def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -
     assert isinstance(fat, FatBinary), "require_trimmable has seen its code"
     library = read_fat_image(data, fat)
     moves = pack_bundles(library.start, tuple(fat.iter_bundles(data)), changes)
-    size = _file_size(library, moves)
+    # The bytes of the file that the section needs: up to the last bundle, and the file alignment.
+    used = moves[-1].content[-1].stop - library.start if moves else library.section.file_size
+    alignment = max(library.image.header.file_alignment, 1)
+    size = -(-used // alignment) * alignment
     if size >= library.section.file_size:
         patch = FilePatch(len(data), tuple(new for change in changes for new in change.replacements))
         return edited_image(data, patch, name=name)
@@ -421,13 +415,6 @@ def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -
         writes=tuple(_image_pointers(library, moves)),
     )
     return rewrite_image(data, library.image, rewrite)
-
-
-def _file_size(library: FatImage, moves: Sequence[BundleMove]) -> int:
-    """Return the bytes of the file that the section needs: up to the last bundle, and the file alignment."""
-    used = moves[-1].content[-1].stop - library.start if moves else library.section.file_size
-    alignment = max(library.image.header.file_alignment, 1)
-    return -(-used // alignment) * alignment
 
 
 def _image_pointers(library: FatImage, moves: Sequence[BundleMove]) -> Iterator[Replacement]:

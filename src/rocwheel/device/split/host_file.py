@@ -23,7 +23,7 @@ from rocwheel.binary.elf.header import ET_REL, SHT_DYNSYM, SHT_SYMTAB, ElfBytes,
 from rocwheel.binary.kind import is_coff_object
 from rocwheel.binary.kpack.archive import KpackError
 from rocwheel.binary.kpack.markers import MARKER_SECTION, Marker, encode_markers
-from rocwheel.binary.pe.header import SECTION_LAYOUT, Image, PeBytes, PeSection, is_pe64, open_image
+from rocwheel.binary.pe.header import SECTION_LAYOUT, PeBytes, PeSection, is_pe64, open_image
 from rocwheel.binary.pe.rewrite import PeRewrite, SignedFileError, has_room_for_section, rewrite_image, sections_end
 from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.split.host_layout import (
@@ -60,7 +60,15 @@ def plan_host_image(data: Data, fat: FatBinary, content: bytes, links: Sequence[
     """
     library = _read_image(data, fat)
     image, section = library.image, library.section
-    marker = _marker(image, len(content))
+    # The section of markers, of ``size`` bytes, behind all others in memory.
+    size = len(content)
+    header = image.header
+    end = max(section.memory_end for section in image.sections)
+    address, file_size = (
+        -(-value // max(alignment, 1)) * max(alignment, 1)
+        for value, alignment in ((end, header.section_alignment), (size, header.file_alignment))
+    )
+    marker = PeSection(IMAGE_MARKER, address, size, 0, file_size, _IS_READ_ONLY_DATA)
     memory_size = section.memory_size or section.file_size
     emptied = msgspec.structs.replace(section, memory_size=memory_size, file_size=0, offset=0)
     kept = tuple(emptied if one == section else one for one in image.sections)
@@ -105,17 +113,6 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
     return library
 
 
-def _marker(image: Image, size: int) -> PeSection:
-    """Return the section of markers, of ``size`` bytes, behind all others in memory."""
-    header = image.header
-    end = max(section.memory_end for section in image.sections)
-    address, file_size = (
-        -(-value // max(alignment, 1)) * max(alignment, 1)
-        for value, alignment in ((end, header.section_alignment), (size, header.file_alignment))
-    )
-    return PeSection(IMAGE_MARKER, address, size, 0, file_size, _IS_READ_ONLY_DATA)
-
-
 class UnitLink(msgspec.Struct, frozen=True):
     """What a wrapper says once its code is elsewhere.
 
@@ -152,13 +149,9 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
     if is_pe64(data):
         content, starts = encode_markers(markers)
         return plan_host_image(data, fat, content, [(starts[link.marker], link.index) for link in links])
-    return _plan_library(ElfBytes(data, name), fat, _read(data, fat), markers, links)
-
-
-def _plan_library(
-    source: ElfBytes, fat: FatBinary, library: FatLibrary, markers: Sequence[Marker], links: Sequence[UnitLink]
-) -> FilePatch:
-    """Return the patch of a shared library or program for Linux."""
+    # The patch of a shared library or program for Linux.
+    source = ElfBytes(data, name)
+    library = _read(data, fat)
     content, starts = encode_markers(markers)
     layout = lay_out(library, len(content), is_program=is_program(source, library.header))
     targets = [layout.marker.address + starts[link.marker] for link in links]
@@ -186,7 +179,15 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
     fat = read_fat_binary(data, name=name)
     if fat is None or (fat.is_empty and not fat.wrappers):
         return None
-    names = _section_names(data, name)
+    # The names of all sections; none for an object file.
+    if is_coff_object(data):
+        names = None
+    elif is_pe64(data):
+        names = [section.name for section in open_image(PeBytes(data, name)).sections]
+    else:
+        source = ElfBytes(data, name)
+        header = read_header(source)
+        names = None if header.type == ET_REL else [section.name for section in read_section_table(source, header)]
     if names is None or any(marker in names for marker in (MARKER_SECTION, *PE_MARKER_NAMES)):
         return None
     if fat.is_kpacked or fat.is_empty:
@@ -194,17 +195,6 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
     if names.count(fat.section.name) > 1:
         raise NotSplittableError(CodePlace(name), f"several sections {fat.section.name}", expected="one")
     return fat
-
-
-def _section_names(data: Data, name: str) -> list[str] | None:
-    """Return the names of all sections; none for an object file."""
-    if is_coff_object(data):
-        return None
-    if is_pe64(data):
-        return [section.name for section in open_image(PeBytes(data, name)).sections]
-    source = ElfBytes(data, name)
-    header = read_header(source)
-    return None if header.type == ET_REL else [section.name for section in read_section_table(source, header)]
 
 
 def _read(data: Data, fat: FatBinary) -> FatLibrary:

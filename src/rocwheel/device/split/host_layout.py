@@ -306,15 +306,6 @@ def rewrite_file(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> FileP
     Raises `ElfError` for tables that overlap, and for sections that can't be renumbered.
     """
     require_plain_numbers(source, tables.sections)
-    tail = _plan_tail(source, tables, rewrite)
-    edits = patch_of_writes(_iter_edits(source, tables, rewrite, tail), tail.size, name=source.name)
-    moved = tuple(tail.moves.iter_moved(source.size))
-    filled = fill_gaps(moved, moved[0].start if moved else 0)
-    pieces = sorted([*rewrite.content, *filled], key=lambda piece: piece.start)
-    return FilePatch(tail.moves.offset(source.size), tuple(pieces)).then(edits)
-
-
-def _plan_tail(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> _Tail:
     header, old = tables.header, tables.sections
     names_section = old[header.section_names_index]
     names = source.read(names_section.offset, names_section.size, "the section names")
@@ -331,7 +322,12 @@ def _plan_tail(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> _Tail:
     if header.sections_offset < loaded_end:
         table_at = _aligned(size, _TABLE_ALIGNMENT)
         size = table_at + len(table.sections) * SECTION_LAYOUT.size
-    return _Tail(moves, table, names, names_at, table_at, size)
+    tail = _Tail(moves, table, names, names_at, table_at, size)
+    edits = patch_of_writes(_iter_edits(source, tables, rewrite, tail), tail.size, name=source.name)
+    moved = tuple(tail.moves.iter_moved(source.size))
+    filled = fill_gaps(moved, moved[0].start if moved else 0)
+    pieces = sorted([*rewrite.content, *filled], key=lambda piece: piece.start)
+    return FilePatch(tail.moves.offset(source.size), tuple(pieces)).then(edits)
 
 
 def _growths(tables: ElfTables, names_size: int, count: int, loaded_end: int) -> Iterator[tuple[int, int]]:
@@ -376,23 +372,6 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
     yield Replacement.of(E_PHOFF, _OFFSET.pack(segments_at))
     yield Replacement.of(segments_at, b"".join(_packed(segment, source) for segment in segments))
     yield Replacement.of(tail.names_at, tail.names)
-    yield Replacement.of(tail.table_at, _pack_sections(source, tables, rewrite, tail))
-    yield from tail.table.header(tail.table_at)
-
-
-def _packed(segment: Segment, source: ElfBytes) -> bytes:
-    try:
-        return segment.pack()
-    except struct.error as e:
-        raise ElfError(source.name, f"a program header that ends beyond all addresses: {segment}") from e
-
-
-def _moved_place(offset: int, source: ElfBytes, tail: _Tail) -> int:
-    """Return the new file offset for one in a header; an offset outside of the file stays as it is."""
-    return tail.moves.offset(offset) if offset <= source.size else offset
-
-
-def _pack_sections(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Tail) -> bytes:
     names = tables.sections[tables.header.section_names_index]
     changed = dict(rewrite.sections)
     sections = []
@@ -407,4 +386,17 @@ def _pack_sections(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: 
             sections.append(msgspec.structs.replace(new, offset=tail.moves.end(min(new.offset, source.size))))
         else:
             sections.append(msgspec.structs.replace(new, offset=_moved_place(new.offset, source, tail)))
-    return msgspec.structs.replace(tail.table, sections=tuple(sections)).pack()
+    yield Replacement.of(tail.table_at, msgspec.structs.replace(tail.table, sections=tuple(sections)).pack())
+    yield from tail.table.header(tail.table_at)
+
+
+def _packed(segment: Segment, source: ElfBytes) -> bytes:
+    try:
+        return segment.pack()
+    except struct.error as e:
+        raise ElfError(source.name, f"a program header that ends beyond all addresses: {segment}") from e
+
+
+def _moved_place(offset: int, source: ElfBytes, tail: _Tail) -> int:
+    """Return the new file offset for one in a header; an offset outside of the file stays as it is."""
+    return tail.moves.offset(offset) if offset <= source.size else offset

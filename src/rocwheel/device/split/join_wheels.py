@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.binary.code_objects import TargetId
     from rocwheel.core.reading import FileRange
     from rocwheel.device.split.joining import JoinPlan
     from rocwheel.device.split.split_wheel import WheelSplit
@@ -168,7 +167,15 @@ class _Joining:
             elif name not in self._found.used and name != f"{self._host.dist_info}/{SBOM_NAME}":
                 wheel.add_packed(member, safe_mode(member.mode))
         packer.drain()
-        wheel.close(self._texts())
+        texts = {"METADATA": joined_metadata(self._host), "WHEEL": self._host.wheel}
+        if self._host.declaration is not None:
+            targets = {parse_target_id(text) for plan in self._found.joins.values() for text in plan.targets}
+            for name, content in self._code.items():
+                with content.view() as data:
+                    targets.update(device_targets(data, name=name))
+            texts[DECLARATION_NAME] = encode_declaration(targets)
+        notes = change_notes("rocwheel device join", {"brought device code back to": [*self._found.joins]})
+        wheel.close(texts | changed_bill(self._host.members, self._host.dist_info, notes))
 
     def _add_joined(self, member: ZipMember, plan: JoinPlan, wheel: OpenWheel, packer: WheelPacker) -> None:
         content = self._code[member.name]
@@ -178,20 +185,6 @@ class _Joining:
             wheel.add(member.name, safe_mode(member.mode), PatchedContent(content, patch))
             # The bundles go with the block.
             packer.drain()
-
-    def _texts(self) -> dict[str, bytes]:
-        texts = {"METADATA": joined_metadata(self._host), "WHEEL": self._host.wheel}
-        if self._host.declaration is not None:
-            texts[DECLARATION_NAME] = encode_declaration(self._targets())
-        notes = change_notes("rocwheel device join", {"brought device code back to": [*self._found.joins]})
-        return texts | changed_bill(self._host.members, self._host.dist_info, notes)
-
-    def _targets(self) -> set[TargetId]:
-        targets = {parse_target_id(text) for plan in self._found.joins.values() for text in plan.targets}
-        for name, content in self._code.items():
-            with content.view() as data:
-                targets.update(device_targets(data, name=name))
-        return targets
 
 
 def resplit_wheels(
@@ -214,7 +207,16 @@ def resplit_wheels(
 
     def mend(host: FinishedWheel) -> WheelSplit:
         devices = [wheel for wheel in wheels if is_device_wheel_of(wheel, host) and wheel.file_tags == host.file_tags]
-        own = _with_names(order, host, devices)
+        # The order with the names and requirements that the device wheels have, where it gives none. Each
+        # target keeps its own; a target that had no wheel gets what all others have.
+        named = sorted(split_device_name(name) for name in device_names(host))
+        prefix = order.device_prefix or next((prefix for prefix, _ in named), "")
+        if order.device_requires:
+            own = msgspec.structs.replace(order, device_prefix=prefix)
+        else:
+            kept = {split_device_name(device.name)[1]: tuple(own_requirements(device, host)) for device in devices}
+            shared = _shared({target: texts for target, texts in kept.items() if not is_family(target)})
+            own = msgspec.structs.replace(order, device_prefix=prefix, device_requires=shared, kept_requires=kept)
         return split_members(_united(host, devices), dest_dir, own, source_date, mend=True)
 
     return tuple(map_collecting("wheels", mend, hosts))
@@ -227,20 +229,6 @@ def _united(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> FinishedWh
     metadata = joined_metadata(host)
     fields, _ = parse_core_metadata(metadata)
     return msgspec.structs.replace(host, members=members, metadata=metadata, fields=fields)
-
-
-def _with_names(order: WheelSplitOrder, host: FinishedWheel, devices: Sequence[FinishedWheel]) -> WheelSplitOrder:
-    """Return the order with the names and requirements that the device wheels have, where it gives none.
-
-    Each target keeps its own; a target that had no wheel gets what all others have.
-    """
-    named = sorted(split_device_name(name) for name in device_names(host))
-    prefix = order.device_prefix or next((prefix for prefix, _ in named), "")
-    if order.device_requires:
-        return msgspec.structs.replace(order, device_prefix=prefix)
-    kept = {split_device_name(device.name)[1]: tuple(own_requirements(device, host)) for device in devices}
-    shared = _shared({target: texts for target, texts in kept.items() if not is_family(target)})
-    return msgspec.structs.replace(order, device_prefix=prefix, device_requires=shared, kept_requires=kept)
 
 
 def _shared(requires: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -118,35 +118,28 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
 
     Raises `NoRoomForCodeError` where they don't fit, `NotJoinableError` where no segment loads that part of memory.
     """
-    layout = _lay_out(host, size)
-    if size > layout.room:
-        raise NoRoomForCodeError(CodePlace(host.name, layout.start), size, layout.room)
-    _require_free(host, layout, size)
-    segments = follow_headers(layout.segments, layout.at, layout.inserted, name=host.name)
-    return msgspec.structs.replace(layout, segments=segments)
-
-
-def _lay_out(host: HostTables, size: int) -> FatLayout:
     fat, segments = host.fat, host.tables.segments
     first, parts = _find_parts(host, segments)
     if fat.type != SHT_NOBITS:
         room = host.room(first.address + first.file_size)
         kept = FatLayout(segments, first.offset + fat.address - first.address, room)
-        return kept if size <= room else _ended(host, first, size) or kept
-    if fat.address + size <= first.memory_end:
-        return _grown(host, parts, first, size)
-    parted = _with_own_segment(host, first)
-    joined = _joined(host, parted, _find_parts(host, parted)[1])
-    return joined if size <= joined.room else _extended(host, parts, first, size) or joined
-
-
-def _require_free(host: HostTables, layout: FatLayout, size: int) -> None:
-    """Refuse a file in which another program header has bytes where the code would be: they would be lost."""
+        layout = kept if size <= room else _ended(host, first, size) or kept
+    elif fat.address + size <= first.memory_end:
+        layout = _grown(host, parts, first, size)
+    else:
+        parted = _with_own_segment(host, first)
+        joined = _joined(host, parted, _find_parts(host, parted)[1])
+        layout = joined if size <= joined.room else _extended(host, parts, first, size) or joined
+    if size > layout.room:
+        raise NoRoomForCodeError(CodePlace(host.name, layout.start), size, layout.room)
+    # Refuse a file in which another program header has bytes where the code would be: they would be lost.
     address, stop = host.fat.address, layout.start + size
     stop = min(stop, layout.at) if layout.inserted else stop
     others = (segment for segment in layout.segments if not segment.address <= address < segment.memory_end)
     if any(other.file_size and other.offset < stop and layout.start < other.end for other in others):
         raise _unusual(host)
+    segments = follow_headers(layout.segments, layout.at, layout.inserted, name=host.name)
+    return msgspec.structs.replace(layout, segments=segments)
 
 
 def _find_parts(host: HostTables, segments: tuple[Segment, ...]) -> tuple[Segment, list[Segment]]:

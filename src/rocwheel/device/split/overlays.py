@@ -128,7 +128,9 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
     remarks = {one.path: one.reason for one in found if isinstance(one, StayingCode)}
     lacking = f"it has none for the common set, {_listed(common)}" if common else "it has only code for any GPU"
     remarks |= {one.path: lacking for one in libraries if one not in overlaid}
-    targets = _all_targets(overlaid, device)
+    processors = {code.processor for library in overlaid for code in library.codes}
+    processors |= {file.target for file in device if find_family(file.target) is None}
+    targets = tuple(sorted((name for name in processors if name.startswith("gfx")), key=sort_key))
     planned = (msgspec.structs.replace(one, targets=_targets(one, targets, common)) for one in overlaid)
     return OverlayPlan(common=common, libraries=tuple(planned), device=device, remarks=remarks)
 
@@ -166,12 +168,6 @@ def _reason_to_keep(data: Data, path: str, choice: OverlayChoice) -> str:
     except NotTrimmableError as e:
         return e.reason
     return ""
-
-
-def _all_targets(libraries: Sequence[OverlaidLibrary], device: Sequence[DeviceFile]) -> tuple[str, ...]:
-    processors = {code.processor for library in libraries for code in library.codes}
-    processors |= {file.target for file in device if find_family(file.target) is None}
-    return tuple(sorted((name for name in processors if name.startswith("gfx")), key=sort_key))
 
 
 def _targets(library: OverlaidLibrary, targets: Sequence[str], common: Sequence[TargetId]) -> tuple[str, ...]:

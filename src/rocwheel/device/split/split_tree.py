@@ -38,7 +38,7 @@ from rocwheel.targets.kernel_files import classify_path
 from rocwheel.wheels.binaries import inner_wheel_warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rocwheel.core.errors import RocwheelError
     from rocwheel.device.split.splitting import DeviceFile, HostFile, SplitPlan
@@ -70,7 +70,17 @@ def list_source(source: Path) -> TreeListing:
     folders = [path for path in paths if path.is_dir() and not path.is_symlink()]
     regular = sorted({*paths} - {*links} - {*folders})
     map_collecting(str(source), require_regular, regular)
-    aliases = _find_aliases(source, regular)
+    # The further names of files; a name for another target than the first's is a file of its own.
+    first: dict[tuple[int, int, str], str] = {}
+    aliases = {}
+    for path in regular:
+        status = path.stat()
+        if status.st_nlink > 1:
+            name = _below(source, path)
+            kernels = classify_path(name)
+            key = (status.st_dev, status.st_ino, kernels.target if kernels else "")
+            if first.setdefault(key, name) != name:
+                aliases[name] = first[key]
     files = [path for path in regular if _below(source, path) not in aliases]
     return TreeListing(
         root=source,
@@ -79,21 +89,6 @@ def list_source(source: Path) -> TreeListing:
         files=tuple(NamedFile(_below(source, path), FileRange.whole(path), str(path)) for path in files),
         aliases=aliases,
     )
-
-
-def _find_aliases(source: Path, paths: Sequence[Path]) -> dict[str, str]:
-    """Return the further names of files; a name for another target than the first's is a file of its own."""
-    first: dict[tuple[int, int, str], str] = {}
-    aliases = {}
-    for path in paths:
-        status = path.stat()
-        if status.st_nlink > 1:
-            name = _below(source, path)
-            kernels = classify_path(name)
-            key = (status.st_dev, status.st_ino, kernels.target if kernels else "")
-            if first.setdefault(key, name) != name:
-                aliases[name] = first[key]
-    return aliases
 
 
 def _below(root: Path, path: Path) -> str:
@@ -112,7 +107,15 @@ def find_place(root: Path, folder: str) -> str:
     """
     parts = folder.split("/")
     for number in range(1, len(parts) + 1):
-        _require_folder(root, "/".join(parts[:number]), "/".join(parts[number:]))
+        path = "/".join(parts[:number])
+        step = root / path
+        if step.is_symlink():
+            text = str(step.readlink())
+            if fault := _fault_of_link(root, step):
+                found = f"is a symlink to {quoted(text)}, {fault}, and archives would be below it"
+                raise InputError(path, found, expected=_EXPECTED, remedy=_remedy(root, text, "/".join(parts[number:])))
+        elif step.exists() and not step.is_dir():
+            raise InputError(path, "is a file, and archives would be below it", expected=_EXPECTED)
     place = os.path.relpath(os.path.realpath(root / folder), os.path.realpath(root))
     if place != folder and not is_archive_folder(place):
         expected = f"{_EXPECTED}: names of A-Z, a-z, 0-9 and ._+- alone"
@@ -128,18 +131,6 @@ def require_free(plan: SplitPlan, taken: Iterable[str]) -> None:
     found, expected = "is in the tree, and would be made", "a tree without it"
     there = [path for path in places if path.lower() in names]
     raise_all("archives", [InputError(path, found, expected=expected, remedy=remedy) for path in there])
-
-
-def _require_folder(root: Path, path: str, rest: str) -> None:
-    """Raise `InputError` unless ``path`` is a folder of the tree, a link to one, or not there."""
-    step = root / path
-    if step.is_symlink():
-        text = str(step.readlink())
-        if fault := _fault_of_link(root, step):
-            found = f"is a symlink to {quoted(text)}, {fault}, and archives would be below it"
-            raise InputError(path, found, expected=_EXPECTED, remedy=_remedy(root, text, rest))
-    elif step.exists() and not step.is_dir():
-        raise InputError(path, "is a file, and archives would be below it", expected=_EXPECTED)
 
 
 def _fault_of_link(root: Path, link: Path) -> str:
@@ -355,7 +346,12 @@ class _Splitting:
     def run(self) -> dict[str, int]:
         """Write everything; return the sizes of the archives."""
         problems: list[RocwheelError] = []
-        self._make_folders()
+        # Make the host's folders, and those of targets as far as they hold something.
+        (self._made / HOST_FOLDER).mkdir(parents=True)
+        for folder in self._listing.folders:
+            (self._made / HOST_FOLDER / folder).mkdir()
+        for path, folder in self._folder_of.items():
+            (self._made / folder / path).parent.mkdir(parents=True, exist_ok=True)
         libraries = [file for file, _ in self._plan.libraries]
         progress = self._order.progress
         progress.begin(f"splitting {self._listing.root.resolve().name}", self._plan.code_size)
@@ -371,20 +367,16 @@ class _Splitting:
             progress.end()
         raise_all(str(self._listing.root), problems)
         self._make_names()
-        self._finish_folders()
+        # Give folders the permissions and times that they have in the old tree, the deepest first.
+        for folder in sorted(self._listing.folders, reverse=True):
+            for name in {HOST_FOLDER, *self._folder_of.values()}:
+                if (self._made / name / folder).is_dir():
+                    copy_status(self._listing.root / folder, self._made / name / folder)
         return self._sizes
 
     def _path_of(self, path: str) -> Path:
         """Return where a file is made."""
         return self._made / self._folder_of[path] / path
-
-    def _make_folders(self) -> None:
-        """Make the host's folders, and those of targets as far as they hold something."""
-        (self._made / HOST_FOLDER).mkdir(parents=True)
-        for folder in self._listing.folders:
-            (self._made / HOST_FOLDER / folder).mkdir()
-        for path, folder in self._folder_of.items():
-            (self._made / folder / path).parent.mkdir(parents=True, exist_ok=True)
 
     def _write_host(self, file: HostFile) -> None:
         if file.patch is None:
@@ -433,10 +425,3 @@ class _Splitting:
             with host.content.view() as data:
                 patch = plan_host_file(data, host.library.markers(alias), host.library.links(), name=host.path)
             self._write_patched(host, alias, patch)
-
-    def _finish_folders(self) -> None:
-        """Give folders the permissions and times that they have in the old tree, the deepest first."""
-        for folder in sorted(self._listing.folders, reverse=True):
-            for name in {HOST_FOLDER, *self._folder_of.values()}:
-                if (self._made / name / folder).is_dir():
-                    copy_status(self._listing.root / folder, self._made / name / folder)

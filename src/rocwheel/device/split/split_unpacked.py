@@ -67,7 +67,13 @@ def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_
             for path in (report.host, *(device.path for device in report.devices)):
                 _unpack(Path(path), made / _folder_name(path))
         shutil.rmtree(wheels)
-    return _renamed(report, dest_dir)
+    return msgspec.structs.replace(
+        report,
+        host=str(dest_dir / _folder_name(report.host)),
+        devices=tuple(
+            msgspec.structs.replace(device, path=str(dest_dir / _folder_name(device.path))) for device in report.devices
+        ),
+    )
 
 
 @contextmanager
@@ -127,13 +133,3 @@ def _unpack(wheel: Path, folder: Path) -> None:
             for piece in iter_member(member):
                 file.write(piece)
         path.chmod(safe_mode(member.mode))
-
-
-def _renamed(report: WheelSplit, dest_dir: Path) -> WheelSplit:
-    return msgspec.structs.replace(
-        report,
-        host=str(dest_dir / _folder_name(report.host)),
-        devices=tuple(
-            msgspec.structs.replace(device, path=str(dest_dir / _folder_name(device.path))) for device in report.devices
-        ),
-    )

@@ -78,7 +78,14 @@ def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], giv
     raise_all(wheel.source, problems)
     roots = sorted({root for root in tops if root is not None})
     if not roots:
-        raise _no_code(wheel, code)
+        expected = "a wheel with a fat binary or kernel files"
+        shown = wheel.shown_names
+        for name, content in sorted(code.items()):
+            with content.view() as data:
+                if find_split_library(data, name=shown[name]) is not None:
+                    remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
+                    raise InputError(wheel.source, "is split already", expected=expected, remedy=remedy)
+        raise InputError(wheel.source, "no device code to split off", expected=expected)
     if roots == [""]:
         found = (
             "can't be split: its device code is at its top, which is the folder of all packages once it is installed"
@@ -90,17 +97,6 @@ def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], giv
         remedy = "Name the folder that holds the package: --overlay-root FOLDER"
         raise InputError(wheel.source, f"has device code in {listed}", expected="one folder", remedy=remedy)
     return roots[0]
-
-
-def _no_code(wheel: FinishedWheel, code: Mapping[str, FileRange]) -> InputError:
-    expected = "a wheel with a fat binary or kernel files"
-    shown = wheel.shown_names
-    for name, content in sorted(code.items()):
-        with content.view() as data:
-            if find_split_library(data, name=shown[name]) is not None:
-                remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
-                return InputError(wheel.source, "is split already", expected=expected, remedy=remedy)
-    return InputError(wheel.source, "no device code to split off", expected=expected)
 
 
 def _top_folder(name: str, content: FileRange, shown: str) -> str | None:
@@ -399,9 +395,6 @@ class SplitWheels:
                 wheel.add(member.name, mode, PatchedContent(file.content, file.patch))
         packer.finish()
         before()
-        wheel.close(self._host_texts(order))
-
-    def _host_texts(self, order: WheelSplitOrder) -> dict[str, bytes]:
         texts = {
             "METADATA": host_metadata(self.wheel, self._names, order.host_requires),
             "WHEEL": self.wheel.wheel,
@@ -413,7 +406,7 @@ class SplitWheels:
         files = [self._member_name(file) for file in self.plan.host if file.patch is not None]
         files += [f"{self.root}/{file.path}" for file in self.plan.device]
         notes = change_notes(_COMMAND, {"moved the device code of": files, "to": devices})
-        return texts | changed_bill(self.wheel.members, self.wheel.dist_info, notes)
+        wheel.close(texts | changed_bill(self.wheel.members, self.wheel.dist_info, notes))
 
 
 def _package_of(target: str) -> str:
