@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from packaging.metadata import RawMetadata
-    from packaging.requirements import Requirement
 
     from rocwheel.wheels.zip_reader import ZipMember
 
@@ -138,10 +137,29 @@ def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tu
     Whatever is malformed is left out: an index lists a distribution all the same.
     """
     rows = [*_requirements(metadata), *requires]
+    extras = metadata.get("provides_extra", ())
+    found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    refused = set()
+    for extra in extras:
+        found[canonicalize_name(extra)] = []
+    for name, text in rows:
+        extra = canonicalize_name(name)
+        try:
+            requirement = parse_requirement(text)
+        except RequirementError:
+            requirement = None
+        if requirement and is_refusing(requirement):
+            refused.add(extra)
+        elif requirement:
+            found[extra] += asked_for(requirement)
     return About(
         summary=metadata.get("summary", "")[:_LONGEST_SUMMARY],
         targets=_targets(declared),
-        requires=_by_extra(metadata.get("provides_extra", ()), rows),
+        requires={
+            extra: tuple(dict.fromkeys(names))
+            for extra, names in found.items()
+            if extra not in refused and (not extra or _EXTRA.fullmatch(extra))
+        },
     )
 
 
@@ -154,32 +172,6 @@ def _requirements(metadata: RawMetadata) -> Iterator[tuple[str, str]]:
     for text in metadata.get("requires_dist", ()):
         for extra in _OF_EXTRA.findall(text.partition(";")[2]) or [""]:
             yield extra, text
-
-
-def _by_extra(extras: Iterable[str], rows: Iterable[tuple[str, str]]) -> dict[str, tuple[tuple[str, str], ...]]:
-    found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    refused = set()
-    for extra in extras:
-        found[canonicalize_name(extra)] = []
-    for name, text in rows:
-        extra = canonicalize_name(name)
-        requirement = _parse(text)
-        if requirement and is_refusing(requirement):
-            refused.add(extra)
-        elif requirement:
-            found[extra] += asked_for(requirement)
-    return {
-        extra: tuple(dict.fromkeys(names))
-        for extra, names in found.items()
-        if extra not in refused and (not extra or _EXTRA.fullmatch(extra))
-    }
-
-
-def _parse(text: str) -> Requirement | None:
-    try:
-        return parse_requirement(text)
-    except RequirementError:
-        return None
 
 
 def _targets(declared: bytes) -> tuple[str, ...]:

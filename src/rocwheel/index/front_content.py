@@ -264,7 +264,14 @@ def _endings(name: str) -> frozenset[str]:
 def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
     words = [canonicalize_name(word) for word in (gpu.target, *gpu.others)]
     packages = dict.fromkeys(name for word in words for name in offers.by_word.get(word, ()))
-    wishes = _find_wishes(words, packages, offers)
+    # What is to be asked for to get all the code for a GPU, which has these names.
+    asked = [(offer, _extras_for(offer, words, packages)) for offer in offers.with_extras]
+    wishes = [_Wish(offer, extras, offers.reached(offer.name, extras)) for offer, extras in asked if extras]
+    # What no line brings is asked for by itself, unless it is a part of something that has a line.
+    reached = {name for wish in wishes for name in wish.names} | (offers.parts if wishes else set())
+    alone = [offers.by_name[name] for name in packages if name not in reached and _NAME.fullmatch(name)]
+    alone = [offer for offer in alone if not (wishes and offer.is_for_others(words))]
+    wishes = [*wishes, *(_Wish(offer, [], offers.reached(offer.name, [])) for offer in alone)]
     own = {name: None for name in packages if not offers.by_name[name].is_for_others(words)}
     if any(not wish.names.isdisjoint(own) for wish in wishes):
         packages = own  # code for this GPU that lies in packages for others, too, is of no use beside these
@@ -275,17 +282,6 @@ def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
         tuple(NamedPackage(one, offers.by_name[one].size) for one in packages if one not in offers.withdrawn),
         tuple(offers.withdrawn[name] for name in {**packages, **missed} if name in offers.withdrawn),
     )
-
-
-def _find_wishes(words: Sequence[str], packages: Collection[str], offers: _Offers) -> list[_Wish]:
-    """Return what is to be asked for to get all the code for a GPU, which has these names."""
-    asked = [(offer, _extras_for(offer, words, packages)) for offer in offers.with_extras]
-    wishes = [_Wish(offer, extras, offers.reached(offer.name, extras)) for offer, extras in asked if extras]
-    # What no line brings is asked for by itself, unless it is a part of something that has a line.
-    reached = {name for wish in wishes for name in wish.names} | (offers.parts if wishes else set())
-    alone = [offers.by_name[name] for name in packages if name not in reached and _NAME.fullmatch(name)]
-    alone = [offer for offer in alone if not (wishes and offer.is_for_others(words))]
-    return [*wishes, *(_Wish(offer, [], offers.reached(offer.name, [])) for offer in alone)]
 
 
 def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) -> list[str]:
@@ -399,7 +395,16 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
     A GPU leads to the index of a family that has something for it which this index lacks. What all share stands in the
     indexes of all, and leads to none. It is not offered there where another family's own packages alone ask for it.
     """
-    found = _find_offers(content, gpus)
+    found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
+    owned = {name: _own_projects(family, content) for name, family in content.families.items()}
+    asked = {name: _required(content.families[name], own) for name, own in owned.items()}
+    for name, family in content.families.items():
+        own = owned[name]
+        foreign = frozenset[str]().union(*asked.values()) - asked[name] - own
+        taken = find_taken(family.projects, family.yanked)
+        for card in find_cards(taken, gpus, find_withdrawn(taken, family.yanked)) if own else ():
+            if not own.isdisjoint(_named(card)):
+                found[card.gpu.target].append(_offer(name, card, foreign))
     cards = {card.gpu.target: card for card in page.cards}
     joined = [
         msgspec.structs.replace(cards.get(gpu.target, GpuCard(gpu, (), ())), families=tuple(found.get(gpu.target, ())))
@@ -412,21 +417,6 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
         absent=tuple(gpu for gpu in page.absent if gpu.target not in found),
         families=tuple(ListedFamily(name, len(family.projects)) for name, family in content.families.items()),
     )
-
-
-def _find_offers(content: IndexContent, gpus: Sequence[Gpu]) -> Mapping[str, Sequence[FamilyOffer]]:
-    """Return what families offer, by GPU target."""
-    found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
-    owned = {name: _own_projects(family, content) for name, family in content.families.items()}
-    asked = {name: _required(content.families[name], own) for name, own in owned.items()}
-    for name, family in content.families.items():
-        own = owned[name]
-        foreign = frozenset[str]().union(*asked.values()) - asked[name] - own
-        taken = find_taken(family.projects, family.yanked)
-        for card in find_cards(taken, gpus, find_withdrawn(taken, family.yanked)) if own else ():
-            if not own.isdisjoint(_named(card)):
-                found[card.gpu.target].append(_offer(name, card, foreign))
-    return found
 
 
 def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]:

@@ -376,7 +376,7 @@ def _card(card: GpuCard, url: str) -> Html:
         element("p", "For ", element("strong", " and ".join(card.systems)), ".") if card.systems else "",
         *(_family_choice(offer, gpu, url) for offer in card.families),
         *(part for line in _own_lines(card) for part in _install(line, url)),
-        _packages(card.packages),
+        element("p", "Its code is in: ", *_listed(card.packages)) if card.packages else "",
         _yanked(card.yanked),
         element("p", element("a", "Show all GPUs", href="#gpus"), class_="back"),
         class_="gpu",
@@ -414,12 +414,6 @@ def _yanked(packages: Sequence[YankedPackage]) -> Html | str:
     rows = (element("li", f"{one.project} {one.version}{': ' if one.reason else ''}{one.reason}") for one in packages)
     text = "Yanked, so that installers take it only when asked for that version:"
     return element("div", element("p", text), element("ul", *rows), class_="yanked")
-
-
-def _packages(packages: Sequence[NamedPackage]) -> Html | str:
-    if not packages:
-        return ""
-    return element("p", "Its code is in: ", *_listed(packages))
 
 
 def _listed(packages: Iterable[NamedPackage]) -> Iterator[str]:
@@ -509,13 +503,20 @@ def _mark(reason: str | None) -> Html | str:
 
 def make_front_page(content: FrontPage) -> bytes:
     """Return the page; equal content gives equal bytes."""
+    projects = count(len(content.projects), "package")
+    facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
     body = element(
         "body",
         element("a", "Skip to the packages", href="#packages", class_="skip"),
-        _header(content),
+        element(
+            "header",
+            element("h1", _title(content)),
+            element("p", facts, class_="soft"),
+            element("nav", *_places(content), aria_label="On this page"),
+        ),
         element("main", gpus_part(content), families_part(content), projects_part(content)),
         element("p", "", id="said", role="status", class_="soft"),
-        _script(),
+        element("script", Html(_text("front.js"))),
     )
     html = element("html", _head(content), Html("\n"), body, lang="en")
     return with_digest(f"<!DOCTYPE html>\n{html}\n".encode())
@@ -541,10 +542,6 @@ def _title(content: FrontPage) -> str:
     return f"Packages for {content.family}" if content.family else "Packages"
 
 
-def _script() -> Html:
-    return element("script", Html(_text("front.js")))
-
-
 def _policy() -> str:
     style, script = (policy_hash(_text(name)) for name in ("front.css", "front.js"))
     rules = ["default-src 'none'", "img-src data:", f"style-src {style}", f"script-src {script}"]
@@ -554,17 +551,6 @@ def _policy() -> str:
 @cache
 def _text(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _header(content: FrontPage) -> Html:
-    projects = count(len(content.projects), "package")
-    facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
-    return element(
-        "header",
-        element("h1", _title(content)),
-        element("p", facts, class_="soft"),
-        element("nav", *_places(content), aria_label="On this page"),
-    )
 
 
 def _places(content: FrontPage) -> Iterator[Html]:

@@ -459,7 +459,13 @@ def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Seque
     environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}
     if targets:
         environ[TARGET_VARIABLE] = ",".join(targets)
-    command = [_find_uv(), *compiled, *options.arguments, "-"]
+    # The path of uv: that beside this Python, else the first of the search path.
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    uv = shutil.which("uv", path=places)
+    if uv is None:
+        source, found = "rocwheel lock", "needs uv, which is not installed"
+        raise InputError(source, found, remedy="Install it: pip install 'rocwheel[lock]'.")
+    command = [uv, *compiled, *options.arguments, "-"]
     lines = "".join(f"{requirement}\n" for requirement in requirements)
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, env=environ)
     asked = hide_users(", ".join(requirements))
@@ -469,13 +475,3 @@ def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Seque
         raise InputError(asked, f"can't be locked ({why})", remedy=remedy)
     raise_all(asked, lacking_extras(done.stderr, requirements))
     return done.stdout
-
-
-def _find_uv() -> str:
-    """Return the path of uv: that beside this Python, else the first of the search path."""
-    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    uv = shutil.which("uv", path=places)
-    if uv is None:
-        source, found = "rocwheel lock", "needs uv, which is not installed"
-        raise InputError(source, found, remedy="Install it: pip install 'rocwheel[lock]'.")
-    return uv

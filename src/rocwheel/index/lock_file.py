@@ -151,19 +151,16 @@ def _moved(package: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _moved_file(file: dict[str, Any], folder: Path) -> dict[str, Any]:
-    place = _local_place(file)
+    # The path of a file of this machine, else no text: uv writes an address of its own finds, else a path.
+    if "path" in file:
+        place = str(file["path"])
+    else:
+        parts = urlsplit(file.get("url", ""))
+        place = local_path(parts.path) if parts.scheme == "file" else ""
     if not place.startswith("/"):
         return file
     path = os.path.relpath(place, folder.resolve())
     return {"path": Path(path).as_posix(), **{key: value for key, value in file.items() if key not in {"url", "path"}}}
-
-
-def _local_place(file: dict[str, Any]) -> str:
-    """Return the path of a file of this machine, else no text: uv writes an address of its own finds, else a path."""
-    if "path" in file:
-        return str(file["path"])
-    parts = urlsplit(file.get("url", ""))
-    return local_path(parts.path) if parts.scheme == "file" else ""
 
 
 def _toml() -> Any:

@@ -125,12 +125,22 @@ def _plan(
 ) -> MirrorPlan:
     where = " and ".join(source.url for source in sources)
     finder = PackageFinder(sources, choice, serves)
-    present = _present(sources, choice, finder)
+    # The projects of all indexes, of those that can be meant; the page of all may be huge, or missing.
+    if any(map(is_pattern, choice.projects)):
+        present = tuple(dict.fromkeys(name for source in sources for name in source.projects()))
+    else:
+        names = dict.fromkeys(normalized_pattern(text) for text in choice.projects)
+        present = tuple(name for name in names if is_utf8(name) and finder.has(name))
     either = " or ".join(source.url for source in sources)
     if not present:
         raise_all(where, [error for source in sources if (error := _page_error(source))])
     raise_all(where, [*unmatched(choice, present, either), *_unknown_pooled(choice, finder, either)])
-    files = _named_files(finder, choice, choose_projects(choice, present, serves), where)
+    offered = map_in_threads(finder.offered, choose_projects(choice, present, serves), where)
+    finder.check(where)
+    files = tuple(file for group in offered for file in choose_files(choice, group))
+    if not files:
+        found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
+        raise InputError(where, found, remedy="Ask for other projects, versions or targets.")
     everything = msgspec.structs.replace(choice, devel=True)
     plan = MirrorPlan(files, finder.ignored, choose_projects(everything, present, lambda _: True))
     if dependencies is None:
@@ -138,14 +148,6 @@ def _plan(
     followed = follow(files, choice, serves, finder.offered, dependencies.read)
     finder.check(where)
     return _with_required(plan, followed, finder.ignored, frozenset(dependencies.fetched))
-
-
-def _present(sources: Sequence[IndexSource], choice: Choice, finder: PackageFinder) -> tuple[str, ...]:
-    """Return the projects of all indexes, of those that can be meant; the page of all may be huge, or missing."""
-    if any(map(is_pattern, choice.projects)):
-        return tuple(dict.fromkeys(name for source in sources for name in source.projects()))
-    names = dict.fromkeys(normalized_pattern(text) for text in choice.projects)
-    return tuple(name for name in names if is_utf8(name) and finder.has(name))
 
 
 def _page_error(source: IndexSource) -> MissingFileError | None:
@@ -167,17 +169,6 @@ def _unknown_pooled(choice: Choice, finder: PackageFinder, where: str) -> Iterat
             yield InputError("--pool", found, expected="the name of a project", remedy="Give it once for each project.")
         elif not (is_utf8(name) and finder.has(name)):
             yield InputError("--pool", f"{quoted(name)} is no project of {where}", remedy="Correct the name.")
-
-
-def _named_files(finder: PackageFinder, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
-    """Return the files of the wanted projects; raise `InputError` for none, and what is wrong with their pages."""
-    offered = map_in_threads(finder.offered, wanted, where)
-    finder.check(where)
-    files = tuple(file for group in offered for file in choose_files(choice, group))
-    if not files:
-        found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
-        raise InputError(where, found, remedy="Ask for other projects, versions or targets.")
-    return files
 
 
 def _with_required(

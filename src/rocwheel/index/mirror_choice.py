@@ -237,18 +237,14 @@ def _read(listing: ProjectListing, name: str) -> dict[str, Properties]:
     return parse_variants(read_text(url), source=shown_url(url))[1]
 
 
-def _properties(file: ListedFile, known: dict[str, dict[str, Properties]]) -> Properties:
+def _is_wanted(file: ListedFile, known: dict[str, dict[str, Properties]], serves: Callable[[str], bool]) -> bool:
+    if not file.label:
+        return True
+    provider = load_draft().provider
     variants = known[index_file_name(file.filename)]
     if file.label not in variants:
         found = f"is a wheel variant that {index_file_name(file.filename)} doesn't list"
         expected = f"one of {', '.join(map(quoted, sorted(variants)))}"
         raise InputError(file.filename, found, expected=expected, remedy="Ask who publishes it.")
-    return variants[file.label]
-
-
-def _is_wanted(file: ListedFile, known: dict[str, dict[str, Properties]], serves: Callable[[str], bool]) -> bool:
-    if not file.label:
-        return True
-    provider = load_draft().provider
-    values = _properties(file, known).get(provider.namespace, {}).get(provider.feature, ())
+    values = variants[file.label].get(provider.namespace, {}).get(provider.feature, ())
     return not values or any(map(serves, values))

@@ -150,19 +150,14 @@ def decode_html_page(data: bytes) -> RawPage:
     """
     parser = _Anchors()
     with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
-        parser.feed(_finished(data.decode(errors="replace")))
+        # A page without a tag at its end that nothing closes: no browser makes a link of it. Python's parser,
+        # until 2025, looks through all of the rest anew for each ``<`` in it.
+        text = data.decode(errors="replace")
+        start = text.find("<", text.rfind(">") + 1)
+        parser.feed(text if start < 0 else text[:start])
         parser.close()
     parser.end_anchor()
     return RawPage(tuple(parser.files), tuple(parser.texts), parser.base or "", None, parser.version)
-
-
-def _finished(text: str) -> str:
-    """Return a page without a tag at its end that nothing closes: no browser makes a link of it.
-
-    Python's parser, until 2025, looks through all of the rest anew for each ``<`` in it.
-    """
-    start = text.find("<", text.rfind(">") + 1)
-    return text if start < 0 else text[:start]
 
 
 class _Anchors(HTMLParser):

@@ -122,7 +122,13 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
         if self.holds_files:
             self._place_copy(source, targets[0], found.known.entry, stamp)
         if metadata is not None:
-            self._write_metadata(targets[-1], metadata)
+            try:
+                write_changed(targets[-1], metadata)
+            except WorkError as e:
+                if self.holds_files:
+                    raise
+                remedy = "Make its folder writable, or have the index hold the files: --files hardlink or copy."
+                raise WorkError(e.source, e.found, remedy=remedy) from e
         # Linking has changed the stamp, and only that: the next run need not read the file again.
         stamp = _require(source, stamp)
         placed = settled((_stamp(target) for target in targets), begun)
@@ -141,15 +147,6 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
             remedy = f"Remove {self.output / KNOWN_NAME}, and run it again."
             raise WorkError(source, "its core metadata have another hash than an earlier run has noted", remedy=remedy)
         return data
-
-    def _write_metadata(self, target: Path, metadata: bytes) -> None:
-        try:
-            write_changed(target, metadata)
-        except WorkError as e:
-            if self.holds_files:
-                raise
-            remedy = "Make its folder writable, or have the index hold the files: --files hardlink or copy."
-            raise WorkError(e.source, e.found, remedy=remedy) from e
 
     def _place_copy(self, source: Path, target: Path, entry: IndexEntry, stamp: FileStamp) -> None:
         if target.parent.exists() and target.parent.samefile(source.parent):

@@ -39,7 +39,7 @@ from rocwheel.stores.folder import FolderStore
 from rocwheel.wheels.file_names import parse_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rocwheel.core.errors import RocwheelError
     from rocwheel.index.entry import IndexEntry
@@ -63,7 +63,10 @@ def change_published_marks(
     store that is no published index and for files that no page lists, before anything is changed; `StoreError` for what
     the store refuses.
     """
-    projects = _projects([*yanking.yanked, *yanking.unyanked])
+    names = [*yanking.yanked, *yanking.unyanked]
+    projects: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        projects[_project(name)].add(name)
     families = _find_families(store, list_stored(store, ""))
     if not {"", family or ""} <= {*families}:
         remedy = "Name the index that rocwheel publish has written with --output."
@@ -96,13 +99,6 @@ def _open(
     index = StoredIndex(store, layout, pages, notes, family, find_family_indexes(layout, pages))
     has_front = index.layout.beside("", FRONT_PAGE) in pages
     return OneIndex(index, (), make_front if has_front else None, problems)
-
-
-def _projects(names: Iterable[str]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for name in names:
-        found[_project(name)].add(name)
-    return found
 
 
 def _project(name: str) -> str:
@@ -228,7 +224,10 @@ class _Work:
             family: OneIndex(places[family], uploads, options.make_front, self._problems)
             for family, uploads in local.groups.items()
         }
-        self._times = _read_times(store, options.upload_time)
+        if store.is_folder:
+            self._times = read_clock(time.time_ns() // 1000, options.upload_time)
+        else:
+            self._times = UploadTimes(sys.maxsize, options.upload_time)  # whatever the clock of the store says
         self._missing: list[Upload] = []
         self._leftovers: tuple[str, ...] = ()
 
@@ -316,13 +315,6 @@ class _Work:
             return msgspec.structs.replace(entry, upload_time=self._times.choose(None, changed))
 
         return {project: [date(entry) for entry in entries] for project, entries in index.projects.items()}
-
-
-def _read_times(store: Store, given: int | None) -> UploadTimes:
-    """Return how new files are dated; raise `InputError` for a folder where the clock of this machine is wrong."""
-    if store.is_folder:
-        return read_clock(time.time_ns() // 1000, given)
-    return UploadTimes(sys.maxsize, given)  # whatever the clock of the store says
 
 
 def _names(entries: Sequence[IndexEntry]) -> list[str]:

@@ -271,7 +271,15 @@ def _entry(place: str, project: str, file: RawFile, size: int, upload_time: int)
     if is_index_file_name(file.filename):
         return _variants_entry(place, project, file, size, upload_time)
     name = parse_file_name(file.filename)
-    if fault := _find_fault(file, size, is_foreign=name.project != project):
+    # What is wrong with a file that a page lists, if anything is.
+    faults = {
+        "the name of another project": name.project != project,
+        "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
+        "an address that is not of the web": not leads_to_web(file.url),
+        "no sha256": not is_sha256(file.hashes.get("sha256", "")),
+        "a negative size": size < 0,
+    }
+    if fault := next((fault for fault, is_there in faults.items() if is_there), None):
         raise InputError(place, f"has {fault} for {file.filename}", remedy=MEND)
     return IndexEntry(
         filename=file.filename,
@@ -285,18 +293,6 @@ def _entry(place: str, project: str, file: RawFile, size: int, upload_time: int)
         upload_time=upload_time,
         label=name.label,
     )
-
-
-def _find_fault(file: RawFile, size: int, *, is_foreign: bool) -> str | None:
-    """Return what is wrong with a file that a page lists, if anything is."""
-    faults = {
-        "the name of another project": is_foreign,
-        "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
-        "an address that is not of the web": not leads_to_web(file.url),
-        "no sha256": not is_sha256(file.hashes.get("sha256", "")),
-        "a negative size": size < 0,
-    }
-    return next((fault for fault, is_there in faults.items() if is_there), None)
 
 
 def _variants_entry(place: str, project: str, file: RawFile, size: int, upload_time: int) -> IndexEntry:

@@ -306,7 +306,10 @@ def fetch_file(
     path, modified = folder / file.filename, _nanoseconds(file.upload_time)
     if _is_present(path, file, known):
         advance(file.size or 0)
-        _set_time(path, modified)
+        # Give a file that is there already the date of its upload, which the page may have changed.
+        with suppress(OSError, OverflowError):  # somebody else's file keeps its own
+            if modified is not None and path.stat().st_mtime_ns != modified:
+                os.utime(path, ns=(modified, modified))
         return False
     expected = Expected(source=shown_url(file.url), size=file.size, sha256=file.sha256, modified=modified)
     receive(path, expected, partial(stream_file, file), advance)
@@ -337,10 +340,3 @@ def _nanoseconds(upload_time: str | None) -> int | None:
         if moment.tzinfo is not None:
             return to_microseconds(moment) * 1000
     return None
-
-
-def _set_time(path: Path, modified: int | None) -> None:
-    """Give a file that is there already the date of its upload, which the page may have changed."""
-    with suppress(OSError, OverflowError):  # somebody else's file keeps its own
-        if modified is not None and path.stat().st_mtime_ns != modified:
-            os.utime(path, ns=(modified, modified))

@@ -145,23 +145,20 @@ class NotesFile:
 
         def attempt() -> Notes:
             before, notes = first.take(self._load)
-            joined = notes.join(self._updated(update, notes, read_again))
+            contested = [
+                name
+                for name, noted in update.projects.items()
+                if notes.projects.get(name) not in (self.notes.projects.get(name), noted)
+            ]
+            found = {name: read_again(name) for name in contested}
+            updated = {name: found.get(name, noted) for name, noted in update.projects.items()}
+            projects = {name: noted for name, noted in updated.items() if noted is not None}
+            joined = notes.join(msgspec.structs.replace(update, projects=projects))
             if joined != notes or not before.data:  # also without any projects: by it, an index above others is known
                 swap(self._store, self._name, msgspec.json.encode(joined), before)
             return joined
 
         return until_done(attempt)
-
-    def _updated(self, update: NoteUpdate, notes: Notes, read_again: Callable[[str], Noted | None]) -> NoteUpdate:
-        contested = [
-            name
-            for name, noted in update.projects.items()
-            if notes.projects.get(name) not in (self.notes.projects.get(name), noted)
-        ]
-        found = {name: read_again(name) for name in contested}
-        updated = {name: found.get(name, noted) for name, noted in update.projects.items()}
-        projects = {name: noted for name, noted in updated.items() if noted is not None}
-        return msgspec.structs.replace(update, projects=projects)
 
     def read(self) -> Notes:
         """Return what is noted now."""

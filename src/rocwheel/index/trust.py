@@ -105,13 +105,19 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
     if owner != project:
         raise InputError(place, f"lists {quoted(name)}, a file of {owner}", expected=f"files of {project}")
     check_step(page_url, url)
+    digest = raw.hashes.get("sha256", "").lower()
+    if not is_sha256(digest):
+        found = f"has {'a malformed' if digest else 'no'} SHA-256 of {name}"
+        raise InputError(place, found, remedy="Without one, nothing says whether the file is the right one.")
+    if raw.size is not None and not 0 <= raw.size <= LARGEST_FILE:
+        raise InputError(place, f"says that {name} has {raw.size} bytes", expected="a size")
     return ListedFile(
         filename=name,
         project=owner,
         version=str(version),
         url=url,
-        sha256=_checked_digest(raw, name, place),
-        size=_checked_size(raw, name, place),
+        sha256=digest,
+        size=raw.size,
         metadata_sha256=_metadata_digest(raw),
         yanked=_plain_reason(raw.yanked_reason),
         upload_time=raw.upload_time,
@@ -136,20 +142,6 @@ def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, st
     if identity is not None and not is_file_name(f"{name}{METADATA_SUFFIX}"):
         raise InputError(place, f"lists {quoted(name)}", expected="a name that a file can have")
     return identity
-
-
-def _checked_digest(raw: RawFile, name: str, place: str) -> str:
-    digest = raw.hashes.get("sha256", "").lower()
-    if not is_sha256(digest):
-        found = f"has {'a malformed' if digest else 'no'} SHA-256 of {name}"
-        raise InputError(place, found, remedy="Without one, nothing says whether the file is the right one.")
-    return digest
-
-
-def _checked_size(raw: RawFile, name: str, place: str) -> int | None:
-    if raw.size is not None and not 0 <= raw.size <= LARGEST_FILE:
-        raise InputError(place, f"says that {name} has {raw.size} bytes", expected="a size")
-    return raw.size
 
 
 def _metadata_digest(raw: RawFile) -> str | None:

@@ -158,7 +158,11 @@ def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
     ``cache`` is the folder where earlier runs have noted which files they have read: none is read again that is
     certainly the same. Raises everything that is wrong with the files, and `InputError` for a folder without any.
     """
-    listings = _list_folders(dist_dir)
+    # What is in the folder itself, under an empty name, and in its folders for families.
+    families = find_families(dist_dir, dist_dir.parent)
+    require_addresses(str(dist_dir), {dist_dir / name: name for name in families})
+    listings = {"": list_folder(dist_dir, dist_dir, may_be_empty=bool(families))}
+    listings = listings | {name: list_folder(dist_dir / name, dist_dir / name) for name in families}
     sources = {name: _source(dist_dir, name, listing) for name, listing in listings.items()}
     known = read_known(cache).files if cache else {}
     memory: dict[Path, Found] = {}
@@ -179,28 +183,16 @@ def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
     raise_all(str(dist_dir), list({str(problem): problem for problem in problems}.values()))
     if cache and noted != known:
         _write_cache(cache, noted)
-    return Local(groups, _ignored(listings))
-
-
-def _list_folders(dist_dir: Path) -> dict[str, Listing]:
-    """Return what is in the folder itself, under an empty name, and in its folders for families."""
-    families = find_families(dist_dir, dist_dir.parent)
-    require_addresses(str(dist_dir), {dist_dir / name: name for name in families})
-    listings = {"": list_folder(dist_dir, dist_dir, may_be_empty=bool(families))}
-    return listings | {name: list_folder(dist_dir / name, dist_dir / name) for name in families}
+    names = [name for name in listings[""].subfolders if name not in listings]
+    for family, listing in listings.items():
+        if family:
+            names += [f"{family}/{name}" for name in (*listing.ignored, *listing.subfolders)]
+    return Local(groups, tuple(sorted([*names, *listings[""].ignored])))
 
 
 def _source(dist_dir: Path, family: str, listing: Listing) -> Source:
     folder = dist_dir / family if family else dist_dir
     return Source(Placer(folder, folder, FilePlacement.RELATIVE), listing, f"{family}/" if family else "")
-
-
-def _ignored(listings: dict[str, Listing]) -> tuple[str, ...]:
-    names = [name for name in listings[""].subfolders if name not in listings]
-    for family, listing in listings.items():
-        if family:
-            names += [f"{family}/{name}" for name in (*listing.ignored, *listing.subfolders)]
-    return tuple(sorted([*names, *listings[""].ignored]))
 
 
 def _write_cache(cache: Path, files: dict[str, KnownFile]) -> None:
@@ -251,7 +243,10 @@ def find_missing(
     """
     missing, doubtful = [], []
     for upload in uploads:
-        promised = _promised(layout, upload)
+        # What a distribution consists of on the store: itself, and the core metadata that its page promises.
+        name, entry = layout.file(upload.name), upload.entry
+        metadata = [_Promise(f"{name}{METADATA_SUFFIX}", None, entry.metadata_sha256)] if entry.metadata_sha256 else []
+        promised = [_Promise(name, entry.size, entry.sha256), *metadata]
         present = [(stored[one.name], one) for one in promised if one.name in stored]
         if len(present) < len(promised):
             missing.append(upload)
@@ -277,13 +272,6 @@ class _Promise(msgspec.Struct, frozen=True):
     sha256: str
 
 
-def _promised(layout: Layout, upload: Upload) -> list[_Promise]:
-    """Return what a distribution consists of on the store: itself, and the core metadata that its page promises."""
-    name, entry = layout.file(upload.name), upload.entry
-    metadata = [_Promise(f"{name}{METADATA_SUFFIX}", None, entry.metadata_sha256)] if entry.metadata_sha256 else []
-    return [_Promise(name, entry.size, entry.sha256), *metadata]
-
-
 def _find_taken(check: Callable[[Item], None], item: Item) -> RocwheelError | None:
     try:
         check(item)
@@ -300,7 +288,13 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
     advance = serialized(progress.advance)
 
     def upload(one: Upload) -> None:
-        _upload(store, layout.file(one.name), one)
+        # Store a file and its metadata; raise `ChangedFileError` before, if it is not the one that was read.
+        name = layout.file(one.name)
+        entry, path = one.entry, one.path
+        metadata = _read_same_metadata(one) if entry.metadata_sha256 else b""
+        put_same(store, name, path, entry.size, entry.sha256, stamp=one.stamp)
+        if entry.metadata_sha256:
+            put_same(store, f"{name}{METADATA_SUFFIX}", metadata, len(metadata), entry.metadata_sha256)
         advance(one.entry.size)
 
     for at_once, is_large in ((_LARGE_AT_ONCE, True), (AT_ONCE, False)):
@@ -309,15 +303,6 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
             for _ in executor.map(upload, sorted(some, key=lambda one: (-one.entry.size, one.name))):
                 pass
     progress.end()
-
-
-def _upload(store: Store, name: str, upload: Upload) -> None:
-    """Store a file and its metadata; raise `ChangedFileError` before, if it is not the one that was read."""
-    entry, path = upload.entry, upload.path
-    metadata = _read_same_metadata(upload) if entry.metadata_sha256 else b""
-    put_same(store, name, path, entry.size, entry.sha256, stamp=upload.stamp)
-    if entry.metadata_sha256:
-        put_same(store, f"{name}{METADATA_SUFFIX}", metadata, len(metadata), entry.metadata_sha256)
 
 
 def _read_same_metadata(upload: Upload) -> bytes:

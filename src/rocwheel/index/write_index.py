@@ -541,7 +541,11 @@ def _write(
     folders: Sequence[Path], output: Path, options: IndexOptions, unread: list[RocwheelError] | None
 ) -> WrittenIndex:
     known = read_known(output)
-    _remove_links(output, known)
+    # Remove what a killed run has left in folders of projects, before files are read: links to them may be there.
+    # A file that loses such a link and gets a proper one looks as if it had been written to.
+    for project in () if known.is_finished else known.written:
+        if is_normalized_name(project):
+            remove_abandoned(output / project)
     sources = _list_sources(folders, output, options)
     read = read_folders(sources, known.files, options.progress, unread, options.memory, options.readers)
     times = read_clock(time.time_ns() // 1000, options.upload_time)
@@ -569,16 +573,6 @@ def _naming_full_disk(output: Path) -> Iterator[None]:
         remedy = "Make room there, and run it again; until then the index lists nothing that is not there."
         why = f"its disk, {disk}, is full" if number == errno.ENOSPC else f"the quota on its disk, {disk}, is used up"
         raise WorkError(output, f"can't be written, as {why}", remedy=remedy) from e
-
-
-def _remove_links(output: Path, known: KnownIndex) -> None:
-    """Remove what a killed run has left in folders of projects, before files are read: links to them may be there.
-
-    A file that loses such a link and gets a proper one looks as if it had been written to.
-    """
-    for project in () if known.is_finished else known.written:
-        if is_normalized_name(project):
-            remove_abandoned(output / project)
 
 
 def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) -> tuple[Source, ...]:

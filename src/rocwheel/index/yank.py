@@ -48,24 +48,18 @@ def change_marks_of(
         yanking = msgspec.structs.replace(make(names), files=_by_name(given))
         path = Path(place)
         if _is_elsewhere(place) or (not _is_of_folders(path) and _is_index(path)):
-            report = _change_published(place, yanking)
+            # With the index of a family, the page for people of the index above it is brought up to date, too;
+            # whoever may not read that one changes the marks of the family alone.
+            above, _, name = place.rstrip("/").rpartition("/")
+            family = unquote(name) if is_url(place) else name
+            is_below = bool(above) and not above.endswith("/")  # not the whole bucket
+            if is_below and _leads_to(above, family):
+                report = change_published_marks(open_store(above), yanking, next_front_page, family)
+            else:
+                report = change_published_marks(open_store(place), yanking, next_front_page)
         else:
             report = change_marks(path, yanking, progress=new_progress(), keep=kept_front_page)
         yield place, report, names
-
-
-def _change_published(place: str, yanking: Yanking) -> IndexReport:
-    """Change marks in the published index at a URL or path; raises as `change_published_marks` does.
-
-    Where it is that of a family, the page for people of the index above it is brought up to date, too; whoever may not
-    read that one changes the marks of the family alone.
-    """
-    above, _, name = place.rstrip("/").rpartition("/")
-    family = unquote(name) if is_url(place) else name
-    is_below = bool(above) and not above.endswith("/")  # not the whole bucket
-    if is_below and _leads_to(above, family):
-        return change_published_marks(open_store(above), yanking, next_front_page, family)
-    return change_published_marks(open_store(place), yanking, next_front_page)
 
 
 def _leads_to(above: str, family: str) -> bool:
