@@ -316,9 +316,12 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
     if is_windows and (problems := list(_windows_problems(known))):
         raise ProblemsError(catalog.root, problems)
     by_source = {entry.source: facts for entry, facts in known if entry.source}
+    groups = (tuple(group) for _, group in groupby(files, key=lambda entry: entry.path))
+    shared = [entry.source for group in groups if len(group) > 1 for entry in group if entry.source]
+    digests = executor.map(lambda source: digest_content(FileContent(source)).sha256, shared)
     return Facts(
         elves={source: facts.elf for source, facts in by_source.items() if facts.elf},
-        digests=_digests(files, executor),
+        digests=dict(zip(shared, digests, strict=True)),
         targets={source: facts.targets for source, facts in by_source.items() if facts.targets},
         scripts=frozenset(source for source, facts in by_source.items() if facts.is_script),
         platform=decided,
@@ -346,10 +349,3 @@ def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
             found = f"is for {machine_name(facts.pe.header.machine)}"
             expected = "x86-64, the only machine that ROCm for Windows has"
             yield InputError(f"{entry.artifact}: {entry.path}", found, expected=expected)
-
-
-def _digests(files: Iterable[Entry], executor: Executor) -> dict[FileRange, bytes]:
-    groups = (tuple(group) for _, group in groupby(files, key=lambda entry: entry.path))
-    shared = [entry.source for group in groups if len(group) > 1 for entry in group if entry.source]
-    digests = executor.map(lambda source: digest_content(FileContent(source)).sha256, shared)
-    return dict(zip(shared, digests, strict=True))

@@ -124,21 +124,6 @@ def split_catalog(
     """
     taken, files, named = _taken_files(catalog, recipe)
     plan = plan_split(named, choice, subject=catalog.root)
-    hosts = _write_split(plan, choice, folder, workers, subject=catalog.root)
-    changed = {*(file.path for file in plan.host if file.library), *(file.path for file in plan.device)}
-    changed.update(plan.left_out)
-    new = [*_split_entries(plan, files, hosts, folder), *_kernel_entries(plan, files)]
-    remarks = {file.path: file.remark for file in plan.host if file.remark}
-    return _prepared(_replace_files(catalog, taken, changed, new), remarks)
-
-
-def _write_split(
-    plan: SplitPlan, choice: SplitChoice, folder: Path, workers: Workers, *, subject: str
-) -> dict[str, FileRange]:
-    """Write the host files and archives of ``plan`` below ``folder``; return the host files by path.
-
-    Raises, for all libraries together and led by ``subject`` if they are several, what `write_archives` raises.
-    """
     problems: list[RocwheelError] = []
     libraries = [file for file, _ in plan.libraries]
     workers.progress.begin("splitting device code", plan.code_size)
@@ -146,8 +131,13 @@ def _write_split(
         made = attempt_all(partial(_write_host, choice=choice, folder=folder, workers=workers), libraries, problems)
     finally:
         workers.progress.end()
-    raise_all(subject, problems)
-    return {file.path: host for file, host in zip(libraries, made, strict=True)}
+    raise_all(catalog.root, problems)
+    hosts = {file.path: host for file, host in zip(libraries, made, strict=True)}
+    changed = {*(file.path for file in plan.host if file.library), *(file.path for file in plan.device)}
+    changed.update(plan.left_out)
+    new = [*_split_entries(plan, files, hosts, folder), *_kernel_entries(plan, files)]
+    remarks = {file.path: file.remark for file in plan.host if file.remark}
+    return _prepared(_replace_files(catalog, taken, changed, new), remarks)
 
 
 def _write_host(file: HostFile, *, choice: SplitChoice, folder: Path, workers: Workers) -> FileRange:

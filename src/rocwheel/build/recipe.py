@@ -356,11 +356,7 @@ def _problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
         if fault := expression_fault(text):
             expected = "an SPDX expression such as MIT, or Apache-2.0 WITH LLVM-exception"
             yield f"licenses.{component}: {text!r} is none ({fault})", expected
-    yield from _platform_problems(recipe)
-
-
-def _platform_problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each reference in the rules of a platform that leads nowhere on that platform."""
+    # Each reference in the rules of a platform that leads nowhere on that platform.
     for platform, rules in recipe.platforms.items():
         where = f"platforms.{platform}"
         yield from _unknown(f"{where}.packages", rules.packages, recipe)

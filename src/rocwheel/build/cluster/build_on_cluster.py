@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from rocwheel.build.cluster.workers import Cluster
     from rocwheel.build.plan import Plan, PlannedWheel
     from rocwheel.wheels.build_manifest import BuildManifest
-    from rocwheel.wheels.content import Digest
     from rocwheel.wheels.sdist import SourceDate
 
 
@@ -313,31 +312,25 @@ class _WheelJobs:
         wheel = self._wheels[number]
         require_same(wheel, self._staging)
         bare = msgspec.structs.replace(wheel, members=(), licenses=())
-        arguments = (self._settings, bare, *_in_order(self._records.pop(number)))
+        # The pieces of a wheel, and the digests of members that were packed in parts, by name.
+        records = self._records.pop(number)
+        units: dict[int, list[Piece]] = {}
+        hashes: dict[int, Hashed] = {}
+        for unit, record in records:
+            if isinstance(record, Hashed):
+                hashes[unit] = record
+            else:
+                units.setdefault(unit, []).append(record)
+        ordered = {unit: sorted(units[unit], key=lambda piece: piece.start) for unit in sorted(units)}
+        digests = {}
+        for unit, hashed in hashes.items():
+            opening = ordered[unit][0].sections[0].opening
+            assert opening is not None, "the first part of a member begins it"
+            if hashed.crc32s != tuple(piece.crc32 for piece in ordered[unit]):
+                raise ChangedFileError(opening[0], "was written to while it was being packed")
+            digests[opening[0]] = hashed.digest
+        arguments = (self._settings, bare, *([piece for pieces in ordered.values() for piece in pieces], digests))
         return Job(wheel.name.file_name, assemble, arguments, JobTag(number))
-
-
-def _in_order(records: Iterable[tuple[int, Piece | Hashed]]) -> tuple[list[Piece], dict[str, Digest]]:
-    """Return the pieces of a wheel, and the digests of members that were packed in parts, by name.
-
-    Raises `ChangedFileError` for a file that was written to meanwhile.
-    """
-    units: dict[int, list[Piece]] = {}
-    hashes: dict[int, Hashed] = {}
-    for unit, record in records:
-        if isinstance(record, Hashed):
-            hashes[unit] = record
-        else:
-            units.setdefault(unit, []).append(record)
-    ordered = {unit: sorted(units[unit], key=lambda piece: piece.start) for unit in sorted(units)}
-    digests = {}
-    for unit, hashed in hashes.items():
-        opening = ordered[unit][0].sections[0].opening
-        assert opening is not None, "the first part of a member begins it"
-        if hashed.crc32s != tuple(piece.crc32 for piece in ordered[unit]):
-            raise ChangedFileError(opening[0], "was written to while it was being packed")
-        digests[opening[0]] = hashed.digest
-    return [piece for pieces in ordered.values() for piece in pieces], digests
 
 
 def _name(members: Sequence[PlacedMember]) -> str:

@@ -194,19 +194,16 @@ class Staging:
         """
         sources = dict.fromkeys(file.source for placed in members for file in member_files(placed.member))
         if new := [source for source in sources if self.is_staged(source) and source not in self._placed]:
-            self._stage(new)
+            self._count += 1
+            path, offset = self._exchange.input_path(self._count, sum(source.size for source in new)), 0
+            for source in new:
+                self._placed[source] = FileRange(path, offset, source.size, _STAGED)
+                offset += source.size
+            chunks = enumerate(_chunks(new))
+            work = ((len(data), partial(self._exchange.put_chunk, path, number, data)) for number, data in chunks)
+            with open_workers(_AT_ONCE) as executor:
+                deque(work_in_order(executor, work, _AT_ONCE * CHUNK), maxlen=0)
         return tuple(_with_sources(placed, self._there) for placed in members)
-
-    def _stage(self, sources: Sequence[FileRange]) -> None:
-        self._count += 1
-        path, offset = self._exchange.input_path(self._count, sum(source.size for source in sources)), 0
-        for source in sources:
-            self._placed[source] = FileRange(path, offset, source.size, _STAGED)
-            offset += source.size
-        chunks = enumerate(_chunks(sources))
-        work = ((len(data), partial(self._exchange.put_chunk, path, number, data)) for number, data in chunks)
-        with open_workers(_AT_ONCE) as executor:
-            deque(work_in_order(executor, work, _AT_ONCE * CHUNK), maxlen=0)
 
     def _there(self, source: FileRange) -> FileRange:
         return self._placed[source] if self.is_staged(source) else source.for_any_machine()

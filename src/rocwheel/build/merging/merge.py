@@ -203,7 +203,16 @@ def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[
     """
     first = selectors[0].info
     facts = [find_facts(place, selectors) for place in find_places(one.machines for one in selectors)]
-    families = _merged_families(facts)
+    names = canonical_order({name for one in facts for name in one.families})
+    families = {}
+    for name in names:
+        having = [one for one in facts if name in one.families]
+        targets = dict.fromkeys(target for one in having for target in one.families[name])
+        own = [name] if name in targets else []
+        families[name] = {
+            "targets": [*own, *(target for target in canonical_order(targets) if target not in own)],
+            "platforms": list(dict.fromkeys(one.place.platform for one in having)),
+        }
     shared = {"FAMILIES": families, **facts[0].others}
     return {
         **first,
@@ -215,20 +224,6 @@ def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[
         "EXTRAS": _extras(facts, first["REQUIRES"][0] if first["REQUIRES"] else ""),
         "BY_PLATFORM": {one.place.key: part for one in facts if (part := _own_facts(one, shared))},
     }
-
-
-def _merged_families(facts: Sequence[PlatformFacts]) -> dict[str, dict[str, list[str]]]:
-    names = canonical_order({name for one in facts for name in one.families})
-    rows = {}
-    for name in names:
-        having = [one for one in facts if name in one.families]
-        targets = dict.fromkeys(target for one in having for target in one.families[name])
-        own = [name] if name in targets else []
-        rows[name] = {
-            "targets": [*own, *(target for target in canonical_order(targets) if target not in own)],
-            "platforms": list(dict.fromkeys(one.place.platform for one in having)),
-        }
-    return rows
 
 
 def _own_facts(facts: PlatformFacts, shared: dict[str, Any]) -> dict[str, Any]:
@@ -273,12 +268,6 @@ def _extras(facts: Sequence[PlatformFacts], required: str) -> dict[str, list[lis
         extra: [[text, marker_of(on, everywhere)] for text, on in by_requirement.items()]
         for extra, by_requirement in rows.items()
     }
-    return {**merged, **_refusing(facts, merged, required)}
-
-
-def _refusing(
-    facts: Sequence[PlatformFacts], merged: dict[str, list[list[str]]], required: str
-) -> dict[str, list[list[str]]]:
     name, _, version = required.partition("==")
     families = canonical_order({family for one in facts for family in one.families})
     refused = {(prefix, target) for one in facts for prefix, targets in one.refused.items() for target in targets}
@@ -287,9 +276,12 @@ def _refusing(
         (prefix, target) for prefix in by_prefix for target in canonical_order({t for p, t in refused if p == prefix})
     ]
     return {
-        f"{prefix}-{target}": [[refusing_requirement(name, version.partition("+")[0], target, families), ""]]
-        for prefix, target in ordered
-        if f"{prefix}-{target}" not in merged
+        **merged,
+        **{
+            f"{prefix}-{target}": [[refusing_requirement(name, version.partition("+")[0], target, families), ""]]
+            for prefix, target in ordered
+            if f"{prefix}-{target}" not in merged
+        },
     }
 
 

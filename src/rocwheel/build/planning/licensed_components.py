@@ -128,7 +128,12 @@ def license_files(
 
     A text belongs to the component in whose stage folder it stands. The ``manifest`` tells what they were made of.
     """
-    artifacts = _artifacts(entries)
+    # The artifacts that files come from, by component.
+    artifacts: dict[Component, set[str]] = {}
+    for entry in entries:
+        # What the build of the SDK itself added, facts about the build and links, is of no project.
+        if entry.source and component_of(entry).project.rpartition("/")[2] != _OVERLAY:
+            artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
     patterns = PathPatterns(recipe.license_patterns) if recipe.license_patterns else None
     found = {path: entry for path, entry in tree.items() if patterns and entry.source and patterns.matches(path)}
     texts = {path: entry for path, entry in found.items() if component_of(entry) in artifacts}
@@ -147,16 +152,6 @@ def license_files(
         )
 
     return LicensedFiles(tuple(plan(*one) for one in sorted(artifacts.items())), texts)
-
-
-def _artifacts(entries: Iterable[Entry]) -> dict[Component, set[str]]:
-    """Return the artifacts that files come from, by component."""
-    artifacts: dict[Component, set[str]] = {}
-    for entry in entries:
-        # What the build of the SDK itself added, facts about the build and links, is of no project.
-        if entry.source and component_of(entry).project.rpartition("/")[2] != _OVERLAY:
-            artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
-    return artifacts
 
 
 def _license_of(component: Component, table: Mapping[str, str], default: str | None) -> str | None:

@@ -62,7 +62,14 @@ class _PlannedGroup(msgspec.Struct, frozen=True):
 
 
 def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequence[PlacedPackage]) -> Plan:
-    targets = _code_targets(basis, placed)
+    # The processors that the packages have code for, by their files and their names.
+    found = set()
+    for package in placed:
+        if basis.recipe.packages[package.key].kind == "device":
+            found.add(package.variant)
+        for entry in package.placement.files.values():
+            found.update(map(processor_of, basis.facts.codes(entry)))
+    targets = canonical_order(found)
     groups = [_plan_group(basis, prefixes, placed, family, targets) for family in prefixes.families or ("",)]
     wheels: dict[str, PlannedWheel] = {}
     for group in groups:
@@ -149,14 +156,3 @@ def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator
         for artifact in {entry.artifact for entry in entries if entry.source}:
             if (artifact.name, variant) not in taken:
                 yield Dropped("", str(artifact), "no package takes this artifact")
-
-
-def _code_targets(basis: PlanBasis, placed: Iterable[PlacedPackage]) -> tuple[str, ...]:
-    """Return the processors that the packages have code for, by their files and their names."""
-    found = set()
-    for package in placed:
-        if basis.recipe.packages[package.key].kind == "device":
-            found.add(package.variant)
-        for entry in package.placement.files.values():
-            found.update(map(processor_of, basis.facts.codes(entry)))
-    return canonical_order(found)

@@ -166,17 +166,14 @@ def lacking_relays(recipe: Recipe, groups: Sequence[Sequence[PlannedWheel]]) -> 
     for key, members in held.items():
         for path, rule in sorted(recipe.packages[key].relays.items()):
             if not isinstance(members.get(path), RelayMember):
-                found = _lack(key, path, rule.target, members)
+                if path not in members:
+                    found = f"is in no wheel of {key}, so that no relay is made"
+                elif rule.target not in members:
+                    found = f"ships as it is: the target of its relay, {rule.target}, is in no wheel of {key}"
+                else:
+                    found = f"is no copy of {rule.target}, so that it ships as it is"
                 files = (path,) if path in members else ()
                 yield PlanWarning("relay", path, found, "Correct or remove the row.", files)
-
-
-def _lack(package: str, path: str, target: str, members: Mapping[str, Member]) -> str:
-    if path not in members:
-        return f"is in no wheel of {package}, so that no relay is made"
-    if target not in members:
-        return f"ships as it is: the target of its relay, {target}, is in no wheel of {package}"
-    return f"is no copy of {target}, so that it ships as it is"
 
 
 _OWN_TEXT = "rocm_sdk/LICENSE"

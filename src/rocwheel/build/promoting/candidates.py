@@ -69,7 +69,14 @@ def read_candidates(dist: Path) -> dict[str, list[Candidate]]:
     Raises `InputError`, or `ProblemsError` with all, for files that can't be read, are not what their names say, hold
     members that installers refuse, or are neither a wheel nor an sdist; and when there are none.
     """
-    paths = _list(dist)
+    try:
+        folders = [dist, *(path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith("."))]
+        found = [path for folder in folders for path in sorted(folder.iterdir())]
+    except OSError as e:
+        raise read_error(dist, e, expected="a folder of wheels and sdists") from e
+    paths = [path for path in found if path.name.endswith(DISTRIBUTION_SUFFIXES) and not path.name.startswith(".")]
+    if not paths:
+        raise InputError(dist, "has no wheels or sdists", expected="the packages of a release candidate")
     candidates = map_in_threads(lambda path: read_candidate(path, dist), paths, str(dist))
     raise_all(str(dist), list(_find_doubles(candidates)))
     by_folder: defaultdict[str, list[Candidate]] = defaultdict(list)
@@ -87,18 +94,6 @@ def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
         if first != candidate.path:
             found = f"is the same distribution as {first.name} under another name"
             yield InputError(candidate.path, found, remedy="Remove one of the two.")
-
-
-def _list(dist: Path) -> list[Path]:
-    try:
-        folders = [dist, *(path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith("."))]
-        found = [path for folder in folders for path in sorted(folder.iterdir())]
-    except OSError as e:
-        raise read_error(dist, e, expected="a folder of wheels and sdists") from e
-    paths = [path for path in found if path.name.endswith(DISTRIBUTION_SUFFIXES) and not path.name.startswith(".")]
-    if not paths:
-        raise InputError(dist, "has no wheels or sdists", expected="the packages of a release candidate")
-    return paths
 
 
 def read_candidate(path: Path, dist: Path) -> Candidate:

@@ -346,25 +346,22 @@ class KeptTargets(msgspec.Struct, frozen=True):
         changed = {**values, "FAMILIES": families, "DEFAULT_FAMILY": default}
         if "BY_PLATFORM" in values:
             changed["BY_PLATFORM"] = {name: self._own_facts(facts) for name, facts in values["BY_PLATFORM"].items()}
-        return {**changed, "EXTRAS": self._extras(changed)}
+        extras: dict[str, list[list[str]]] = {}
+        served = {name: row["targets"] for name, row in changed["FAMILIES"].items()}
+        for extra, rows in changed["EXTRAS"].items():
+            left = [row for row in rows if not self._is_dropped(row[0])]
+            if left or not rows:
+                extras[extra] = left
+            prefix = extra.removesuffix("-all")
+            if prefix != extra and changed["LAYOUT"] == "neutral" and rows:
+                extras |= refusing_extras(prefix, changed["REQUIRES"][0], served)
+        return {**changed, "EXTRAS": extras}
 
     def _own_facts(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is otherwise on a platform, without what is for other targets."""
         families = facts.get("FAMILIES")
         kept = {"FAMILIES": {name: families[name] for name in self.families}} if families else {}
         return {**facts, **kept}
-
-    def _extras(self, values: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-        extras: dict[str, list[list[str]]] = {}
-        served = {name: row["targets"] for name, row in values["FAMILIES"].items()}
-        for extra, rows in values["EXTRAS"].items():
-            left = [row for row in rows if not self._is_dropped(row[0])]
-            if left or not rows:
-                extras[extra] = left
-            prefix = extra.removesuffix("-all")
-            if prefix != extra and values["LAYOUT"] == "neutral" and rows:
-                extras |= refusing_extras(prefix, values["REQUIRES"][0], served)
-        return extras
 
     def _is_dropped(self, text: str) -> bool:
         """Return whether a requirement is of a dropped package, or refuses a target: those are made again."""
@@ -428,12 +425,27 @@ def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: Kept
     # Packages that several sets share were compared with each set by itself.
     has_selector = any(one.info for one in packages)
     if kept and has_selector and all(promotion.candidate.path in declarations for promotion in wheels):
-        _declare_again(wheels, declarations)
+        # Have the wheels record how those that stay fit together, in the order in which they did before.
+        compared = next((found.coherence.packages for found in declarations.values() if found.coherence), ())
+        order = {name: number for number, name in enumerate(compared)}
+        ordered = sorted(wheels, key=lambda wheel: order.get(wheel.candidate.name, len(order)))
+        facts = [_facts(wheel, declarations[wheel.candidate.path]) for wheel in ordered]
+        report = check_coherence(wheel_package_targets(facts))
+        for wheel, known in zip(ordered, facts, strict=True):
+            name = f"{wheel.candidate.dist_info}/{DECLARATION_NAME}"
+            wheel.changed[name] = encode_declaration(known.targets, report.recorded if known.targets else None)
     return made
 
 
 def _promote(candidate: Candidate, change: VersionChange, kept: KeptTargets | None, declared: set[str]) -> Promotion:
-    texts = _texts(candidate)
+    # The files that may say the version or list targets.
+    if not candidate.is_wheel:
+        texts = {name: data for name, data in candidate.files.items() if name == "PKG-INFO" or says_version(name)}
+    else:
+        own = f"{candidate.dist_info}/METADATA"
+        members = candidate.members.items()
+        found = {name: member for name, member in members if says_version(name) or name.endswith(f"/{DIST_INFO_PATH}")}
+        texts = {name: read_member(member) for name, member in {**found, own: candidate.members[own]}.items()}
     changed = {name: change.text(name, data) if says_version(name) else data for name, data in texts.items()}
     metadata = f"{candidate.dist_info}/METADATA" if candidate.is_wheel else "PKG-INFO"
     changed[metadata] = change.metadata(texts[metadata])
@@ -461,16 +473,6 @@ def _narrow(
                 changed.update(dict.fromkeys(listed, requires_txt(info).encode()))
 
 
-def _texts(candidate: Candidate) -> Mapping[str, bytes]:
-    """Return the files that may say the version or list targets."""
-    if not candidate.is_wheel:
-        return {name: data for name, data in candidate.files.items() if name == "PKG-INFO" or says_version(name)}
-    own = f"{candidate.dist_info}/METADATA"
-    members = candidate.members.items()
-    found = {name: member for name, member in members if says_version(name) or name.endswith(f"/{DIST_INFO_PATH}")}
-    return {name: read_member(member) for name, member in {**found, own: candidate.members[own]}.items()}
-
-
 def _place(candidate: Candidate, change: VersionChange) -> str:
     prefix = f"{candidate.folder}/" if candidate.folder else ""
     if not candidate.is_wheel:
@@ -482,18 +484,6 @@ def _place(candidate: Candidate, change: VersionChange) -> str:
 def _versioned(stem: str, change: VersionChange) -> str:
     """Return ``NAME-VERSION`` with the new version."""
     return f"{stem.rpartition('-')[0]}-{change.new}"
-
-
-def _declare_again(wheels: list[Promotion], declarations: Mapping[Path, Declaration]) -> None:
-    """Have the wheels record how those that stay fit together, in the order in which they did before."""
-    compared = next((found.coherence.packages for found in declarations.values() if found.coherence), ())
-    order = {name: number for number, name in enumerate(compared)}
-    ordered = sorted(wheels, key=lambda wheel: order.get(wheel.candidate.name, len(order)))
-    facts = [_facts(wheel, declarations[wheel.candidate.path]) for wheel in ordered]
-    report = check_coherence(wheel_package_targets(facts))
-    for wheel, known in zip(ordered, facts, strict=True):
-        name = f"{wheel.candidate.dist_info}/{DECLARATION_NAME}"
-        wheel.changed[name] = encode_declaration(known.targets, report.recorded if known.targets else None)
 
 
 def _facts(wheel: Promotion, declaration: Declaration) -> WheelFacts:
