@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 def run_command(arguments: Sequence[str]) -> int:
     """Run a command and return the exit status: 0 when it did its work, 1 when it could not, 2 for wrong usage."""
     words = list(arguments)
-    options = _parse([*words[1:], "--help"] if words[:1] == ["help"] else words)
-    try:
-        return int(options.run(options))
-    except (ModuleNotFoundError, RuntimeError, ValueError, OSError) as e:
-        sys.stderr.write(f"rocm-sdk: error: {printable(str(e))}\n")
-        return 1
-
-
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="rocm-sdk",
         description="Finds, tests and prepares the ROCm packages that are installed in this Python environment.",
@@ -50,7 +41,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     version.set_defaults(run=lambda _: _print(_build_info.VERSION))
     targets = commands.add_parser("targets", help="print the GPU targets that the packages support")
     targets.set_defaults(run=lambda _: _print_targets())
-    return parser.parse_args(arguments)
+    options = parser.parse_args([*words[1:], "--help"] if words[:1] == ["help"] else words)
+    try:
+        return int(options.run(options))
+    except (ModuleNotFoundError, RuntimeError, ValueError, OSError) as e:
+        sys.stderr.write(f"rocm-sdk: error: {printable(str(e))}\n")
+        return 1
 
 
 def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

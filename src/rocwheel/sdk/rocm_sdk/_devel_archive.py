@@ -262,7 +262,11 @@ class _ZstdReader(io.RawIOBase):
             if self._input.position == self._input.size and not self._fill() and not self._is_inside_frame:
                 return 0
             before = self._input.position
-            self._decompress()
+            by = self._ctypes.byref
+            left = self._library.ZSTD_decompressStream(self._stream, by(self._output), by(self._input))
+            if self._library.ZSTD_isError(left):
+                raise ValueError(self._library.ZSTD_getErrorName(left).decode())
+            self._is_inside_frame = left != 0
             is_idle = not self._output.position and self._input.position == before
             if is_idle and self._is_inside_frame and not self._block:
                 msg = "the compressed data ends too early"
@@ -281,10 +285,3 @@ class _ZstdReader(io.RawIOBase):
         place = self._ctypes.cast(self._ctypes.c_char_p(self._block), self._ctypes.c_void_p)
         self._input.data, self._input.size, self._input.position = place, len(self._block), 0
         return bool(self._block)
-
-    def _decompress(self) -> None:
-        by = self._ctypes.byref
-        left = self._library.ZSTD_decompressStream(self._stream, by(self._output), by(self._input))
-        if self._library.ZSTD_isError(left):
-            raise ValueError(self._library.ZSTD_getErrorName(left).decode())
-        self._is_inside_frame = left != 0

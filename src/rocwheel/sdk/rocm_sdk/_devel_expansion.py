@@ -224,17 +224,14 @@ class DevelTree:
         if any("\ud800" <= letter <= "\udfff" for letter in name):  # bytes that `tarfile` could only take as they are
             raise _unsafe(name, "is not UTF-8, as RECORD has to list it")
         if self._platform.is_windows:
-            self._require_name("/".join(parts))
+            path = "/".join(parts)
+            fault = self._platform.name_fault(path)
+            if fault:
+                raise _unsafe(path, f"can't be made on Windows: {fault}")
+            spelling = self._spellings.setdefault(path.lower(), path)
+            if spelling != path:
+                raise _unsafe(path, f"is the same as {spelling!r} on Windows, which differs in case alone")
         return self._place.partial.joinpath(*parts[1:])
-
-    def _require_name(self, path: str) -> None:
-        """Raise `DevelError` for a name that Windows hasn't, or that differs from another in case alone."""
-        fault = self._platform.name_fault(path)
-        if fault:
-            raise _unsafe(path, f"can't be made on Windows: {fault}")
-        spelling = self._spellings.setdefault(path.lower(), path)
-        if spelling != path:
-            raise _unsafe(path, f"is the same as {spelling!r} on Windows, which differs in case alone")
 
     def _make_folder(self, path: Path, member: tarfile.TarInfo) -> None:
         """Make a folder and those above it; a link in place of one must not lead the files elsewhere."""
@@ -259,7 +256,10 @@ class DevelTree:
     def _add_link(self, path: Path, member: tarfile.TarInfo) -> None:
         """Make a symlink; for a program of another package a hard link, as it finds its prefix by its own path."""
         folder = posixpath.join(self._place.root.name, path.parent.relative_to(self._place.partial).as_posix())
-        target = _link_target(folder, member)
+        # The path below site-packages that a link in ``folder``, which is below it, leads to.
+        target = posixpath.normpath(posixpath.join(folder, member.linkname))
+        if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
+            raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
         package = target.split("/")[0]
         if package not in (self._place.root.name, *self.packages):
             self.packages.append(package)
@@ -276,14 +276,6 @@ class DevelTree:
             link_hard(file, path)
         else:
             path.symlink_to(posixpath.relpath(target, folder))
-
-
-def _link_target(folder: str, member: tarfile.TarInfo) -> str:
-    """Return the path below site-packages that a link in ``folder``, which is below it, leads to."""
-    target = posixpath.normpath(posixpath.join(folder, member.linkname))
-    if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
-        raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
-    return target
 
 
 def _is_program(path: Path) -> bool:

@@ -97,7 +97,14 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     notes = place.root / NOTES
     if not is_folder(notes):
         make_folder(notes, place.modes)
-    _remove_others(place, notes, wanted)
+    # Remove the links that were noted but are no longer wanted, and the notes of packages that are gone.
+    for note in sorted(path for path in notes.iterdir() if path.suffix == ".json"):
+        kept = set(wanted.get(note.stem, ()))
+        for path in _read_note(note, warn):
+            if path not in kept:
+                unlink_file(place, path)
+        if note.stem not in wanted:
+            note.unlink()
     for target, paths in wanted.items():
         old = _noted(place, target)
         noted = [path for path in paths if path in old or is_free(place, path)]
@@ -106,17 +113,6 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
             link_file(place, path, noted)
     state["devices"] = manifests
     _write(place, place.root / STATE, state)
-
-
-def _remove_others(place: DevelPlace, notes: Path, wanted: dict[str, list[str]]) -> None:
-    """Remove the links that were noted but are no longer wanted, and the notes of packages that are gone."""
-    for note in sorted(path for path in notes.iterdir() if path.suffix == ".json"):
-        kept = set(wanted.get(note.stem, ()))
-        for path in _read_note(note, warn):
-            if path not in kept:
-                unlink_file(place, path)
-        if note.stem not in wanted:
-            note.unlink()
 
 
 def _manifest_folder(place: DevelPlace) -> Path | None:

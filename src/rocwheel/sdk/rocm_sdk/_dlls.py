@@ -150,16 +150,12 @@ def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> I
             if name.lower() in seen or name.lower().startswith(VIRTUAL) or calls.loaded_path(name):
                 continue
             seen.add(name.lower())
-            found = _find(name, searched)
+            paths = (Path(folder, name) for folder in searched)
+            found = next((path for path in paths if path.is_file()), None)
             if found is None:
                 yield MissingDll(name, file.name)
             elif str(found.parent) != searched[-1]:
                 waiting.append((found, file.name))
-
-
-def _find(name: str, folders: Sequence[str]) -> Path | None:
-    paths = (Path(folder, name) for folder in folders)
-    return next((path for path in paths if path.is_file()), None)
 
 
 def describe_missing(missing: MissingDll, searched: Sequence[str]) -> str:

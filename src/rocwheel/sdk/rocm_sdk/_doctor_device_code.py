@@ -158,21 +158,16 @@ def check_host_wheels(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     levels = lack_levels(system, gpus)
     if not levels:
         return []
-    installed = _installed()
+    # Distributions by their names; of several copies on ``sys.path`` the first, which Python imports.
+    installed: dict[str, Distribution] = {}
+    for one in list_distributions():
+        name = _field(one, "name")
+        if NAME.fullmatch(name) and VERSION.fullmatch(_field(one, "version")):
+            installed.setdefault(normalize_name(name), one)
     own = {normalize_name(names["dist"]) for names in _build_info.PACKAGES.values()}
     hosts = [_read_host(one) for key, one in sorted(installed.items()) if key not in own]
     pairs = [(host, target) for host in hosts if host.wheels for target in levels]
     return [found for host, target in pairs for found in _check_host(host, target, levels[target], installed)]
-
-
-def _installed() -> dict[str, Distribution]:
-    """Return distributions by their names; of several copies on ``sys.path`` the first, which Python imports."""
-    found: dict[str, Distribution] = {}
-    for one in list_distributions():
-        name = _field(one, "name")
-        if NAME.fullmatch(name) and VERSION.fullmatch(_field(one, "version")):
-            found.setdefault(normalize_name(name), one)
-    return found
 
 
 def _check_host(host: HostWheel, target: str, level: str, installed: dict[str, Distribution]) -> Iterator[Diagnosis]:

@@ -67,10 +67,6 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
     if fault:
         yield Diagnosis(ERROR, fault, overwriting_hint(extra))
         return
-    yield from _compare(dist, extra, rows, deep)
-
-
-def _compare(dist: str, extra: str, rows: list[Row], deep: bool) -> Iterator[Diagnosis]:
     found = [(name, path, _fault(path, digest, size, deep)) for name, path, digest, size in rows]
     refused = {name: path for name, path, fault in found if fault == REFUSED}
     lacking = [name for name, _, fault in found if fault == ABSENT]
@@ -141,18 +137,14 @@ def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
             lost.setdefault(named, []).append(path.name)
     for absent, names in lost.items():
         yield Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
-    folders = _script_folders(dist)
-    commands = [row for row in rows if _is_among(row[1], folders)]
-    for level, text in _compare_commands(dist, commands, deep):
-        yield Diagnosis(level, text, reinstallation_hint(extra))
-
-
-def _script_folders(dist: str) -> set[str]:
-    """Return where installers put the scripts of a package that is where it is; none for a folder of ``--target``."""
+    # Where installers put the scripts of a package that is where it is; none for a folder of ``--target``.
     site = os.path.realpath(str(find_distribution(dist).locate_file("")))
     schemes = map(sysconfig.get_paths, sysconfig.get_scheme_names())
     own = (paths for paths in schemes if site in map(os.path.realpath, (paths["purelib"], paths["platlib"])))
-    return {os.path.realpath(paths["scripts"]) for paths in own}
+    folders = {os.path.realpath(paths["scripts"]) for paths in own}
+    commands = [row for row in rows if _is_among(row[1], folders)]
+    for level, text in _compare_commands(dist, commands, deep):
+        yield Diagnosis(level, text, reinstallation_hint(extra))
 
 
 def _is_among(path: Path, folders: set[str]) -> bool:

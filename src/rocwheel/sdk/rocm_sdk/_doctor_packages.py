@@ -99,7 +99,12 @@ def check_devel() -> list[Diagnosis]:
     except ModuleNotFoundError:
         return []
     if place.archive is not None:
-        return _check_expandable(place)
+        needed = (place.package / "__init__.py", place.package, place.site)
+        locked = next((path for path in needed if not os.access(path, os.W_OK)), None)
+        if locked is None:
+            return []
+        text = f"the development files are not expanded yet, and {locked} can't be written: compilers and CMake fail"
+        return [Diagnosis(ERROR, text, "As a user who may write there: rocm-sdk init")]
     try:
         require_whole(place)
     except DevelError as e:
@@ -117,12 +122,3 @@ def _check_links(place: DevelPlace) -> list[Diagnosis]:
     rest = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
     text = f"{place.root} lacks what leads to files of device packages: {absent[0]}{rest}"
     return [Diagnosis(ERROR, text, "rocm-sdk init")]
-
-
-def _check_expandable(place: DevelPlace) -> list[Diagnosis]:
-    needed = (place.package / "__init__.py", place.package, place.site)
-    locked = next((path for path in needed if not os.access(path, os.W_OK)), None)
-    if locked is None:
-        return []
-    text = f"the development files are not expanded yet, and {locked} can't be written: compilers and CMake fail"
-    return [Diagnosis(ERROR, text, "As a user who may write there: rocm-sdk init")]

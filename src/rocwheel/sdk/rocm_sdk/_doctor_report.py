@@ -37,6 +37,8 @@ def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
     ``facts`` are the GPUs and the findings.
     """
     variables = sorted(system.variables().items())
+    # Facts by the name of what they are about; empty for what is not known or not installed.
+    name = re.search('^PRETTY_NAME="?(.*?)"?$', system.read_text("/etc/os-release") or "", re.MULTILINE)
     report = {
         "schema": SCHEMA,
         "packages": {dist: text for dist, _, text in installed_packages()},
@@ -46,7 +48,15 @@ def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
             "chosen_when_installed": _choice_when_installed(),
             "chosen_now": _choice_now(system),
         },
-        "system": _describe_system(system),
+        "system": {
+            "platform": f"{platform.system()} {platform.machine()}",
+            "distribution": name[1] if name else "",
+            "kernel": platform.release(),
+            "libc": _libc(),
+            "python": f"{platform.python_implementation()} {platform.python_version()}",
+            "executable": sys.executable,
+            **{dist: _installed_version(dist) for dist in ("pip", "uv")},
+        },
         "gpus": facts["gpus"],
         "environment": {name: hide_secret(name, value) for name, value in variables if RELEVANT.fullmatch(name)},
         "findings": facts["findings"],
@@ -78,20 +88,6 @@ def _choice_now(system: System) -> str:
         return select(system).explanation
     except ValueError as e:
         return str(e)
-
-
-def _describe_system(system: System) -> dict[str, str]:
-    """Return facts by the name of what they are about; empty for what is not known or not installed."""
-    name = re.search('^PRETTY_NAME="?(.*?)"?$', system.read_text("/etc/os-release") or "", re.MULTILINE)
-    return {
-        "platform": f"{platform.system()} {platform.machine()}",
-        "distribution": name[1] if name else "",
-        "kernel": platform.release(),
-        "libc": _libc(),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "executable": sys.executable,
-        **{dist: _installed_version(dist) for dist in ("pip", "uv")},
-    }
 
 
 def _libc() -> str:

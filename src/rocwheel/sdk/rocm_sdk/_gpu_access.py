@@ -75,20 +75,17 @@ def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gp
     """
     gpus, problems = survey_gpus(system)
     unclear = [Diagnosis(ERROR, str(problem), _remedy_of(system, problem)) for problem in problems]
+    # The GPUs that the machine has, whatever a variable says; those of the variable where nobody knows.
+    if not gpus or not replacing_variable(system) or system.platform == "win32" or is_wsl(system):
+        present = gpus
+    else:
+        found, problems = read_topology(system)
+        present = found or (gpus if problems else [])
     # When detection itself failed, the reasons for an absence would be guesses.
-    present = _present_gpus(system, gpus)
     access = _check_access(system, present, is_listed=bool(gpus)) if present or not unclear else []
     lack = MISSING_ON_WINDOWS if system.platform == "win32" else MISSING
     missing = [lack] if require_gpu and not present else []
     return gpus, [*unclear, *access, *missing]
-
-
-def _present_gpus(system: System, gpus: list[Gpu]) -> list[Gpu]:
-    """Return the GPUs that the machine has, whatever a variable says; those of the variable where nobody knows."""
-    if not gpus or not replacing_variable(system) or system.platform == "win32" or is_wsl(system):
-        return gpus
-    found, problems = read_topology(system)
-    return found or (gpus if problems else [])
 
 
 def _remedy_of(system: System, problem: DetectionError) -> str:
@@ -145,7 +142,12 @@ def _explain_absence(system: System) -> list[Diagnosis]:
     if is_wsl(system):
         text = "this is the Windows Subsystem for Linux, which shows no GPU in sysfs"
         return [Diagnosis(NOTE, text, "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has")]
-    cards = _list_pci_gpus(system)
+    cards = []
+    for name in system.list_names(PCI):
+        vendor = (system.read_text(f"{PCI}/{name}/vendor") or "").strip()
+        kind = (system.read_text(f"{PCI}/{name}/class") or "").strip()
+        if vendor == "0x1002" and kind.startswith(PCI_CLASSES):
+            cards.append(name)
     if not cards:
         text = f"{NONE_FOUND.text}: neither {TOPOLOGY} nor {PCI} shows one"
         return [Diagnosis(NOTE, text, CONTAINER_DEVICES if _is_container(system) else MISSING.remedy)]
@@ -153,16 +155,6 @@ def _explain_absence(system: System) -> list[Diagnosis]:
     if not system.exists("/sys/module/amdgpu"):
         return [Diagnosis(ERROR, f"{found}: the kernel driver is not loaded", "sudo modprobe amdgpu")]
     return [Diagnosis(ERROR, f"{found}: the kernel driver has no KFD for it", "dmesg | grep -i kfd")]
-
-
-def _list_pci_gpus(system: System) -> list[str]:
-    cards = []
-    for name in system.list_names(PCI):
-        vendor = (system.read_text(f"{PCI}/{name}/vendor") or "").strip()
-        kind = (system.read_text(f"{PCI}/{name}/class") or "").strip()
-        if vendor == "0x1002" and kind.startswith(PCI_CLASSES):
-            cards.append(name)
-    return cards
 
 
 def _check_hidden(system: System) -> list[Diagnosis]:

@@ -256,17 +256,7 @@ def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
 
 
 def _read_node(system: System, path: str, node: int, number: int) -> list[Gpu]:
-    properties = _read_properties(system, path)
-    version = properties["gfx_target_version"]
-    if not version and not properties["simd_count"]:
-        return []
-    target = _read_override(system, number) or _target_of_version(path, version)
-    is_integrated = properties["cpu_cores_count"] > 0 or INTEGRATED.fullmatch(target_name(version)) is not None
-    return [Gpu(node, target, properties["device_id"], properties["drm_render_minor"], is_integrated, number)]
-
-
-def _read_properties(system: System, path: str) -> dict[str, int]:
-    """Return the numbers that detection uses, 0 for each that is absent."""
+    # The numbers that detection uses, 0 for each that is absent.
     text = system.read_text(path)
     if text is None:
         raise DetectionError(path, f"can't be read ({system.refusal(path)})")
@@ -281,7 +271,13 @@ def _read_properties(system: System, path: str) -> dict[str, int]:
     if "simd_count" not in properties:
         found = f"begins with {text[:40]!a}" if text.strip() else "is empty"
         raise DetectionError(path, f"{found}; expected properties, 'simd_count' and a number among them")
-    return {name: properties.get(name, 0) for name in PROPERTIES}
+    properties = {name: properties.get(name, 0) for name in PROPERTIES}
+    version = properties["gfx_target_version"]
+    if not version and not properties["simd_count"]:
+        return []
+    target = _read_override(system, number) or _target_of_version(path, version)
+    is_integrated = properties["cpu_cores_count"] > 0 or INTEGRATED.fullmatch(target_name(version)) is not None
+    return [Gpu(node, target, properties["device_id"], properties["drm_render_minor"], is_integrated, number)]
 
 
 def _read_override(system: System, number: int) -> str:

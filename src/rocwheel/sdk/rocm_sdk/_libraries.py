@@ -109,7 +109,11 @@ def _beside(path: Path, device: str) -> Path:
 
 def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
     if path not in _LOADED:
-        earlier = _loaded_as(path.name, mode)
+        # The library of this SONAME that the process has, None when it has none.
+        try:
+            earlier = ctypes.CDLL(path.name, mode=mode | os.RTLD_NOLOAD)
+        except OSError:
+            earlier = None
         if earlier and not _is_mapped(chosen):
             msg = (
                 f"{path.name} was loaded before rocm_sdk could choose {chosen.name}: this process uses the code for "
@@ -118,14 +122,6 @@ def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
             warnings.warn(msg, RuntimeWarning, stacklevel=5)
         _LOADED[path] = earlier or ctypes.CDLL(str(chosen), mode=mode)
     return _LOADED[path]
-
-
-def _loaded_as(soname: str, mode: int) -> ctypes.CDLL | None:
-    """Return the library of this SONAME that the process has, None when it has none."""
-    try:
-        return ctypes.CDLL(soname, mode=mode | os.RTLD_NOLOAD)
-    except OSError:
-        return None
 
 
 def _is_mapped(path: Path) -> bool:

@@ -109,17 +109,13 @@ def write_sdist(source: Path, modules: Path, destination: Path, module: str) -> 
     stem = file_stem(pkg_info)
     name = f"{stem}.tar.gz"
     with gzip.GzipFile(destination / name, "wb", mtime=0) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
-        for path in _source_files(source, modules, module):
+        members = [source / "PKG-INFO", source / "pyproject.toml", *sorted(source.glob("LICENSE*"))]
+        members += sorted(modules.glob("*.egg-info/*"))
+        for folder in (module, "selector"):
+            members += sorted(path for path in (modules / folder).rglob("*.py") if "__pycache__" not in path.parts)
+        for path in members:
             archive.add(path, f"{stem}/{path.relative_to(source).as_posix()}", filter=_anonymous)
     return name
-
-
-def _source_files(source: Path, modules: Path, module: str) -> list[Path]:
-    members = [source / "PKG-INFO", source / "pyproject.toml", *sorted(source.glob("LICENSE*"))]
-    members += sorted(modules.glob("*.egg-info/*"))
-    for folder in (module, "selector"):
-        members += sorted(path for path in (modules / folder).rglob("*.py") if "__pycache__" not in path.parts)
-    return members
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -99,7 +99,14 @@ def check_load(path: Path) -> str:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _load_and_exit(path, writing)
+        signal.alarm(TIME_LIMIT)
+        try:
+            ctypes.CDLL(str(path))
+            os.write(writing, LOADED.encode())
+        except OSError as e:
+            os.write(writing, str(e).encode())
+        finally:
+            os._exit(0)  # without the destructors of what was loaded
     os.close(writing)
     with open(reading, "rb") as pipe:  # noqa: PTH123 (it is a descriptor)
         text = pipe.read().decode(errors="replace")
@@ -108,17 +115,6 @@ def check_load(path: Path) -> str:
         return ""
     ended = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
     return text or f"the process ended {ended} while it was loaded"
-
-
-def _load_and_exit(path: Path, writing: int) -> None:
-    signal.alarm(TIME_LIMIT)
-    try:
-        ctypes.CDLL(str(path))
-        os.write(writing, LOADED.encode())
-    except OSError as e:
-        os.write(writing, str(e).encode())
-    finally:
-        os._exit(0)  # without the destructors of what was loaded
 
 
 def needs_its_program(path: Path, problem: str) -> bool:
