@@ -200,7 +200,12 @@ def find_binaries(path: Path) -> Iterator[Binary | InputError]:
         yield read_error(path, e)
         return
     if stat.S_ISDIR(mode):
-        yield from _find_below(path)
+        unreadable: list[OSError] = []
+        walk = os.walk(path, onerror=unreadable.append)
+        for file in sorted(Path(root, name) for root, _, names in walk for name in names):
+            yield from _find_file(file, path)
+        for error in unreadable:
+            yield read_error(error.filename, error, remedy="")
     elif stat.S_ISREG(mode):
         yield from _find_given(path)
     else:
@@ -216,15 +221,6 @@ def _find_given(path: Path) -> Iterator[Binary | InputError]:
     else:
         file = path if source_of(path) else None
         yield from _find_members(path) if is_archive else [Binary(str(path), "", path.stat().st_size, file=file)]
-
-
-def _find_below(folder: Path) -> Iterator[Binary | InputError]:
-    unreadable: list[OSError] = []
-    walk = os.walk(folder, onerror=unreadable.append)
-    for file in sorted(Path(root, name) for root, _, names in walk for name in names):
-        yield from _find_file(file, folder)
-    for error in unreadable:
-        yield read_error(error.filename, error, remedy="")
 
 
 def _find_file(path: Path, folder: Path) -> Iterator[Binary | InputError]:

@@ -156,16 +156,6 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
         document = json.loads(data)
     except (ValueError, RecursionError) as e:
         raise InputError(source, f"is not JSON ({shortened(str(e))})", expected=_EXPECTED) from e
-    _check_schema(document, source)
-    try:
-        manifest = convert_value(document, BuildManifest)
-    except msgspec.ValidationError as e:
-        raise InputError(source, f"is damaged: {shortened(str(e))}", expected=_EXPECTED) from e
-    raise_all(source, list(_path_problems(manifest, source)))
-    return manifest
-
-
-def _check_schema(document: object, source: str) -> None:
     schema = document.get("schema") if isinstance(document, dict) else None
     match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if match is None:
@@ -174,6 +164,12 @@ def _check_schema(document: object, source: str) -> None:
     if int(match[1]) != _OURS:
         found = f"has the schema {match[0]}, of another rocwheel"
         raise InputError(source, found, expected=MANIFEST_SCHEMA, remedy="Use the rocwheel that has written it.")
+    try:
+        manifest = convert_value(document, BuildManifest)
+    except msgspec.ValidationError as e:
+        raise InputError(source, f"is damaged: {shortened(str(e))}", expected=_EXPECTED) from e
+    raise_all(source, list(_path_problems(manifest, source)))
+    return manifest
 
 
 def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]:
@@ -331,7 +327,13 @@ def remove_manifest(dest_dir: Path) -> None:
     _remove_attestations(dest_dir / ATTESTATIONS)
     for name in (MANIFEST_NAME, SUMS_NAME):
         _remove(dest_dir / name)
-    _sync(dest_dir)
+    # Have a folder's names on the disk, so that what comes later does not get there first.
+    with suppress(OSError):  # no such folder yet, or a file system that can't
+        descriptor = os.open(dest_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _remove_attestations(folder: Path) -> None:
@@ -368,16 +370,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as e:
         raise write_error(path, e) from e
-
-
-def _sync(folder: Path) -> None:
-    """Have a folder's names on the disk, so that what comes later does not get there first."""
-    with suppress(OSError):  # no such folder yet, or a file system that can't
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def write_manifest(dest_dir: Path, manifest: BuildManifest) -> Path:

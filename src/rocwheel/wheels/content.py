@@ -152,16 +152,7 @@ class SequenceContent:
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
         """Yield the range of the one part that holds it, or a copy gathered from several parts."""
-        touched = self._touched(start, stop)
-        if len(touched) == 1:
-            part, part_start, part_stop = touched[0]
-            with part.open(part_start, part_stop) as buffers:
-                yield buffers
-        else:
-            yield [memoryview(_gathered(touched, stop - start))]
-
-    def _touched(self, start: int, stop: int) -> list[tuple[Content, int, int]]:
-        """Return the parts that hold bytes of the range, with the range inside each."""
+        # The parts that hold bytes of the range, with the range inside each.
         touched = []
         for index in range(bisect_right(self._ends, start), len(self.parts)):
             part = self.parts[index]
@@ -170,7 +161,12 @@ class SequenceContent:
                 break
             if part.size:
                 touched.append((part, max(start - begin, 0), min(stop - begin, part.size)))
-        return touched
+        if len(touched) == 1:
+            part, part_start, part_stop = touched[0]
+            with part.open(part_start, part_stop) as buffers:
+                yield buffers
+        else:
+            yield [memoryview(_gathered(touched, stop - start))]
 
 
 def _copied(parts: list[Data], size: int) -> bytearray:

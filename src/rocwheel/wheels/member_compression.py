@@ -108,15 +108,11 @@ def open_deflate(data: memoryview, level: int) -> bytes | None:
         return None
     opened = bytearray(stream)
     opened[block.bit >> 3] &= ~(1 << (block.bit & 7))
-    is_spare = _is_spare(stream, block, data)
-    return bytes(opened) + (b"" if is_spare else b"\0") + _FLUSH
-
-
-def _is_spare(stream: bytes, block: _FinalBlock, data: memoryview) -> bool:
-    """Return whether the last three bits of the stream are not part of its last block: set, they change nothing."""
+    # Whether the last three bits of the stream are not part of its last block: set, they change nothing.
     changed = _shifted(stream[block.bit >> 3 : -1] + bytes([stream[-1] ^ _SPARE]), block.bit & 7)
     history, last = _split(data, block.size)
-    return _inflated(changed, history) == last
+    is_spare = _inflated(changed, history) == last
+    return bytes(opened) + (b"" if is_spare else b"\0") + _FLUSH
 
 
 def _find_final_block(stream: bytes, data: memoryview) -> _FinalBlock | None:
@@ -153,14 +149,11 @@ def _header_bits(part: bytes) -> Iterator[int]:
         for match in _HEADER.finditer(shifted):
             at = match.start()
             bits = int.from_bytes(shifted[at + 1 : at + 10], "little") >> 5
-            if _is_code(bits >> 4 & (1 << 3 * ((bits & 15) + 4)) - 1):
+            # Whether up to 19 lengths of 3 bits are those of a complete prefix code.
+            lengths = bits >> 4 & (1 << 3 * ((bits & 15) + 4)) - 1
+            taken = _SUMS[lengths & 4095] + _SUMS[lengths >> 12 & 4095] + _SUMS[lengths >> 24 & 4095]
+            if taken + _SUMS[lengths >> 36 & 4095] + _SUMS[lengths >> 48] == _WHOLE:
                 yield at * 8 + shift
-
-
-def _is_code(lengths: int) -> bool:
-    """Return whether up to 19 lengths of 3 bits are those of a complete prefix code."""
-    taken = _SUMS[lengths & 4095] + _SUMS[lengths >> 12 & 4095] + _SUMS[lengths >> 24 & 4095]
-    return taken + _SUMS[lengths >> 36 & 4095] + _SUMS[lengths >> 48] == _WHOLE
 
 
 def _shifted(part: bytes, bits: int) -> bytes:

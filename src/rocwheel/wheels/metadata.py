@@ -280,15 +280,7 @@ def render_metadata(metadata: CoreMetadata) -> bytes:
     Raises ``packaging.metadata.InvalidMetadata`` (in a group) on a field that breaks the standard.
     """
     message = RFC822Message()
-    for name, value in Metadata.from_raw(_raw_metadata(metadata)).as_rfc822().items():
-        # uv reads the values of Dynamic case by case, too.
-        message[_header_case(name)] = _header_case(value) if name == "dynamic" else value
-    message.set_payload(metadata.description)
-    return bytes(message)
-
-
-def _raw_metadata(metadata: CoreMetadata) -> RawMetadata:
-    """Return the fields as ``packaging`` has them, without those that are empty."""
+    # The fields as ``packaging`` has them, without those that are empty.
     raw: RawMetadata = {"metadata_version": "2.4", "name": metadata.name, "version": metadata.version}
     if metadata.summary:
         raw["summary"] = metadata.summary
@@ -308,7 +300,11 @@ def _raw_metadata(metadata: CoreMetadata) -> RawMetadata:
     if metadata.description:
         raw["description"] = metadata.description
         raw["description_content_type"] = "text/markdown"
-    return raw
+    for name, value in Metadata.from_raw(raw).as_rfc822().items():
+        # uv reads the values of Dynamic case by case, too.
+        message[_header_case(name)] = _header_case(value) if name == "dynamic" else value
+    message.set_payload(metadata.description)
+    return bytes(message)
 
 
 def _header_case(name: str) -> str:

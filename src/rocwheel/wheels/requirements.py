@@ -144,7 +144,12 @@ class RequirementError(ValueError):
 
 def read_requirement(text: str) -> Requirement:
     """Return a requirement, whatever its marker compares; raise `RequirementError`, with why, for text that is none."""
-    if _nesting(text) > _MOST_NESTED:
+    # How many brackets are open at most, those in quotes among them.
+    depth = most = 0
+    for bracket in _BRACKET.findall(text):
+        depth += 1 if bracket == "(" else -1
+        most = max(most, depth)
+    if most > _MOST_NESTED:
         message = f"more than {_MOST_NESTED} brackets within one another"
         raise RequirementError(message)
     if _LONG_NUMBER.search(text):
@@ -176,27 +181,14 @@ def parse_requirement(text: str) -> Requirement:
     except UndefinedEnvironmentName as e:
         message = f"a Requires-Dist with a marker of lock files ({shortened(str(e.args[0]))})"
         raise RequirementError(message) from e
-    if "\\" in _marker_text(text, requirement):
+    # A requirement's text from the end of its URL, which may have any characters, or from the first ``;``.
+    if "\\" in (text.partition(requirement.url)[2] if requirement.url else text.partition(";")[2]):
         message = "a malformed Requires-Dist (its marker has a backslash)"  # which packaging reads as Python does
         raise RequirementError(message)
     if not all(specifier.version for specifier in requirement.specifier):
         message = "a malformed Requires-Dist (no version after ===)"  # which packaging takes, and nothing can meet
         raise RequirementError(message)
     return requirement
-
-
-def _marker_text(text: str, requirement: Requirement) -> str:
-    """Return a requirement's text from the end of its URL, which may have any characters, or from the first ``;``."""
-    return text.partition(requirement.url)[2] if requirement.url else text.partition(";")[2]
-
-
-def _nesting(text: str) -> int:
-    """Return how many brackets are open at most, those in quotes among them."""
-    depth = most = 0
-    for bracket in _BRACKET.findall(text):
-        depth += 1 if bracket == "(" else -1
-        most = max(most, depth)
-    return most
 
 
 def readable_requirements(texts: Iterable[str]) -> list[Requirement]:

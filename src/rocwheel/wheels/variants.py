@@ -214,12 +214,8 @@ def _find_faults(source: str, document: _Document) -> Iterator[InputError]:
     for namespace in sorted(namespaces - set(document.default_priorities.namespace)):
         found = f"has properties of {quoted(namespace)}, which default-priorities doesn't name"
         yield InputError(source, found, expected="each namespace there")
-    yield from _find_empty(source, document.variants)
-
-
-def _find_empty(source: str, variants: Mapping[str, Properties]) -> Iterator[InputError]:
     null = load_draft().names.null_label
-    for label, properties in variants.items():
+    for label, properties in document.variants.items():
         if bool(properties) == (label == null):
             found = f"gives {quoted(label)} {'properties' if properties else 'no property'}"
             yield InputError(source, found, expected=f"none for {null!r}, and some for every other label")

@@ -38,7 +38,6 @@ from rocwheel.wheels.zip_refusals import find_refused, read_entries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from rocwheel.wheels.zip_refusals import CentralEntry
@@ -130,10 +129,19 @@ def read_archive(path: Path) -> Archive:
                 entries = read_entries(file, archive.start_dir, len(archive.infolist()))
                 read = _read_members(path, archive, entries, _reader_at(path, file.fileno()), stamp)
                 _require_end(path, archive, sum(entry.length for entry in entries), file)
-                _require_no_bomb(path, read.members, file.seek(0, os.SEEK_END))
+                size = file.seek(0, os.SEEK_END)
+                total = sum(member.size for member in read.members)
+                if total > most_unpacked(size):
+                    found = f"unpacks to {count(total, 'byte')} from {size}"
+                    remedy = "If you trust it, pack it again with members that are stored."
+                    raise InputError(path, found, expected=BOUND, remedy=remedy)
             stamp.require(os.fstat(file.fileno()), str(path))
     except _DAMAGED_ARCHIVE as e:
-        raise _directory_error(path, e) from e
+        # The error for a directory that can't be read; the library calls every failure to read damage.
+        reason = e.__context__ if isinstance(e, zipfile.BadZipFile) else e
+        if isinstance(reason, OSError) and reason.errno not in {None, errno.EINVAL}:
+            raise read_error(path, reason) from e
+        raise InputError(path, f"a damaged archive ({e})", remedy=AGAIN) from e
     return read
 
 
@@ -149,20 +157,16 @@ def _read_members(
     # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
     whole = FileRange.stamped(path, stamp)
     members = tuple(_member(whole, one) for one in extents if not one.info.filename.endswith("/"))
-    _require_different(members, {info.filename[:-1] for info in infos if info.filename.endswith("/")})
-    require_apart(path, extents, archive.start_dir, read_at)
-    headers = (extent.header for extent in extents)
-    return Archive(members, find_refused(path, archive.comment, zip(infos, entries, headers, strict=True)))
-
-
-def _require_different(members: Iterable[ZipMember], folders: AbstractSet[str]) -> None:
-    """Raise `InputError` for members of one name, and for one of the name that a folder has."""
+    folders = {info.filename[:-1] for info in infos if info.filename.endswith("/")}
     names: set[str] = set()
     for member in members:
         if member.name in names or member.name in folders:
             found = "is there twice" if member.name in names else "is there as a folder, too"
             raise InputError(member.source, found, expected="one member of each name", remedy=AGAIN)
         names.add(member.name)
+    require_apart(path, extents, archive.start_dir, read_at)
+    headers = (extent.header for extent in extents)
+    return Archive(members, find_refused(path, archive.comment, zip(infos, entries, headers, strict=True)))
 
 
 def _require_end(path: Path, archive: zipfile.ZipFile, length: int, file: IO[bytes]) -> None:
@@ -172,23 +176,6 @@ def _require_end(path: Path, archive: zipfile.ZipFile, length: int, file: IO[byt
 
     directory = Directory(len(archive.infolist()), archive.start_dir, length)
     require_whole_end(path, directory, file.seek(0, os.SEEK_END), read)
-
-
-def _require_no_bomb(path: Path, members: Iterable[ZipMember], size: int) -> None:
-    """Raise `InputError` for members that unpack to far more than those of libraries do."""
-    total = sum(member.size for member in members)
-    if total > most_unpacked(size):
-        found = f"unpacks to {count(total, 'byte')} from {size}"
-        remedy = "If you trust it, pack it again with members that are stored."
-        raise InputError(path, found, expected=BOUND, remedy=remedy)
-
-
-def _directory_error(path: Path, error: Exception) -> InputError:
-    """Return the error for a directory that can't be read; the library calls every failure to read damage."""
-    reason = error.__context__ if isinstance(error, zipfile.BadZipFile) else error
-    if isinstance(reason, OSError) and reason.errno not in {None, errno.EINVAL}:
-        return read_error(path, reason)
-    return InputError(path, f"a damaged archive ({error})", remedy=AGAIN)
 
 
 def _reader_at(path: Path, descriptor: int) -> ReadAt:
@@ -209,29 +196,15 @@ def _read_header(path: Path, info: zipfile.ZipInfo, read_at: ReadAt) -> LocalHea
     source = f"{path}!{info.filename}"
     is_folder = info.filename.endswith("/")
     if not is_folder:
-        _require_readable(source, info)
+        if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
+            how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
+            raise InputError(source, how, expected="a stored or deflated member, as installers read")
+        if info.compress_type == STORED and info.compress_size != info.file_size:
+            found = f"stored in {count(info.compress_size, 'byte')}"
+            raise InputError(source, found, expected=f"its size, {info.file_size}", remedy=AGAIN)
     header = read_local_header(read_at, info.header_offset)
     if header is None:
         raise InputError(source, "no member at the place that the directory names", expected="a whole archive")
-    _require_same(source, info, header)
-    require_one_name(source, header.name, header.extra, info.extra)
-    if is_folder:
-        require_empty(source, info, header, read_at)
-    return header
-
-
-def _require_readable(source: str, info: zipfile.ZipInfo) -> None:
-    """Raise `InputError` for a member that installers can't unpack."""
-    if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
-        how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
-        raise InputError(source, how, expected="a stored or deflated member, as installers read")
-    if info.compress_type == STORED and info.compress_size != info.file_size:
-        found = f"stored in {count(info.compress_size, 'byte')}"
-        raise InputError(source, found, expected=f"its size, {info.file_size}", remedy=AGAIN)
-
-
-def _require_same(source: str, info: zipfile.ZipInfo, header: LocalHeader) -> None:
-    """Raise `InputError` where a member's own header contradicts the directory."""
     if header.name.decode("utf-8" if header.flags & _UTF8_FLAG else "cp437") != info.orig_filename:
         raise InputError(
             source, f"calls itself {quoted(header.name)}", expected="the name in the directory", remedy=AGAIN
@@ -241,3 +214,7 @@ def _require_same(source: str, info: zipfile.ZipInfo, header: LocalHeader) -> No
         found = f"has method {header.method}, checksum {header.crc32:08x} and sizes {header.packed_size}, {header.size}"
         expected = "{}, {:08x} and {}, {} as in the directory".format(*promised)
         raise InputError(source, found, expected=expected, remedy=AGAIN)
+    require_one_name(source, header.name, header.extra, info.extra)
+    if is_folder:
+        require_empty(source, info, header, read_at)
+    return header

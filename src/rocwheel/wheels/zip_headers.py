@@ -104,16 +104,12 @@ def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
     rest = read_at(name_size + extra_size, offset + _HEADER.size)
     name, extra = rest[:name_size], rest[name_size:]
     if _IN_EXTRA in (packed_size, size):
-        large = _find_zip64(extra)
+        # The large sizes of a member: the unpacked one first, each only where the header has no room for it.
+        data = next((data for kind, _, data in iter_extra_fields(extra) if kind == ZIP64), b"")
+        large = (value for (value,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]))
         size, packed_size = (next(large, 0) if value == _IN_EXTRA else value for value in (size, packed_size))
     content = offset + _HEADER.size + name_size + extra_size
     return LocalHeader(name, version, flags, method, crc32, packed_size, size, content, extra, narrow)
-
-
-def _find_zip64(extra: bytes) -> Iterator[int]:
-    """Yield the large sizes of a member: the unpacked one first, each only where the header has no room for it."""
-    data = next((data for kind, _, data in iter_extra_fields(extra) if kind == ZIP64), b"")
-    return (value for (value,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]))
 
 
 HEAD_PIECE: Final = 512
@@ -209,20 +205,15 @@ def _require_no_gap(path: Path, before: Extent | None, stop: int, read_at: ReadA
     start = before.stop if before else 0
     size = stop - start
     if before and before.header.is_stream:
-        _require_descriptor(path, before, read_at(min(size, _LONGEST_DESCRIPTOR + 1), start))
+        info = before.info
+        layout = "<I2Q" if before.header.is_zip64 or max(info.compress_size, info.file_size) >> 32 else "<I2I"
+        fields = struct.pack(layout, info.CRC, info.compress_size, info.file_size)
+        if read_at(min(size, _LONGEST_DESCRIPTOR + 1), start) not in (fields, b"PK\7\10" + fields):
+            source, what = f"{path}!{info.filename}", "isn't followed by its checksum and sizes alone"
+            raise InputError(source, what, expected="these, as behind what was written as a stream", remedy=AGAIN)
     elif size:
         found = f"bytes {start} to {stop} belong to no member that its directory names"
         raise InputError(path, found, expected="members one after the other", remedy=AGAIN)
-
-
-def _require_descriptor(path: Path, extent: Extent, found: bytes) -> None:
-    """Raise `InputError` unless a descriptor and nothing else follows a member (APPNOTE.TXT 4.3.9)."""
-    info = extent.info
-    layout = "<I2Q" if extent.header.is_zip64 or max(info.compress_size, info.file_size) >> 32 else "<I2I"
-    fields = struct.pack(layout, info.CRC, info.compress_size, info.file_size)
-    if found not in (fields, b"PK\7\10" + fields):
-        source, what = f"{path}!{info.filename}", "isn't followed by its checksum and sizes alone"
-        raise InputError(source, what, expected="these, as behind what was written as a stream", remedy=AGAIN)
 
 
 _END: Final = struct.Struct("<4s4H2IH")
@@ -268,7 +259,19 @@ def require_whole_end(path: Path, directory: Directory, size: int, read_at: Read
     end = _Counts(*fields)
     large = _large_counts(path, tail[:at], start_of_tail)
     _require_agreeing(path, end, large)
-    _require_true(path, large or end, directory)
+    counts = large or end
+    start = directory.start
+    if (counts.disk, counts.first_disk) != (0, 0) or counts.number_here != counts.number:
+        raise InputError(path, "its end says that it is one of several files", expected="all in one", remedy=AGAIN)
+    if counts.number != directory.number:
+        found = f"its directory has {directory.number} entries, and says that it has {counts.number}"
+        raise InputError(path, found, expected="the same number", remedy=AGAIN)
+    if counts.start != start:
+        found = f"its directory is at byte {start}, and its end says at byte {counts.start}"
+        raise InputError(path, found, expected="the same place", remedy=AGAIN)
+    if counts.length != directory.length:
+        found = f"its directory, at byte {start}, is not of the {counts.length} bytes that its end says"
+        raise InputError(path, found, expected="a whole archive", remedy=AGAIN)
 
 
 def _find_end(size: int, read_at: ReadAt) -> tuple[int, bytes, int]:
@@ -325,19 +328,3 @@ def _contradictions(end: _Counts, large: _Counts) -> Iterator[tuple[str, str]]:
         found, expected, unsaid = getattr(end, field), getattr(large, field), (1 << width) - 1
         if found not in (expected, unsaid):
             yield f"the last says {found} where the one for large archives says {expected}", f"{expected} or {unsaid}"
-
-
-def _require_true(path: Path, counts: _Counts, directory: Directory) -> None:
-    """Raise `InputError` unless what the records say is true of the directory that was read."""
-    start = directory.start
-    if (counts.disk, counts.first_disk) != (0, 0) or counts.number_here != counts.number:
-        raise InputError(path, "its end says that it is one of several files", expected="all in one", remedy=AGAIN)
-    if counts.number != directory.number:
-        found = f"its directory has {directory.number} entries, and says that it has {counts.number}"
-        raise InputError(path, found, expected="the same number", remedy=AGAIN)
-    if counts.start != start:
-        found = f"its directory is at byte {start}, and its end says at byte {counts.start}"
-        raise InputError(path, found, expected="the same place", remedy=AGAIN)
-    if counts.length != directory.length:
-        found = f"its directory, at byte {start}, is not of the {counts.length} bytes that its end says"
-        raise InputError(path, found, expected="a whole archive", remedy=AGAIN)

@@ -239,7 +239,12 @@ class UnpackedMembers:
             unpacked, digest = stack.enter_context(open_unpacked(member))
             self.digests[member] = digest
             yield unpacked, digest
-            if self._takes(member, unpacked):
+            with self._lock:
+                takes = self._least <= member.size <= self._room and self._most > 0
+                takes = takes and self._held + member.size <= _free_at(unpacked.path)
+                if takes:
+                    self._count(member.size)
+            if takes:
                 self._kept[member] = (stack.pop_all(), unpacked)
 
     @contextmanager
@@ -251,14 +256,6 @@ class UnpackedMembers:
             return
         with self.open(member) as (unpacked, _):
             yield unpacked
-
-    def _takes(self, member: ZipMember, unpacked: FileRange) -> bool:
-        with self._lock:
-            takes = self._least <= member.size <= self._room and self._most > 0
-            takes = takes and self._held + member.size <= _free_at(unpacked.path)
-            if takes:
-                self._count(member.size)
-        return takes
 
     def _count(self, size: int, number: int = 1) -> None:
         self._most -= number

@@ -108,7 +108,12 @@ def _member_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHead
     if _may_be_archive(entry.comment):
         yield _COMMENT
     if info.filename.endswith("/"):
-        yield from _folder_faults(info, header)
+        if info.CRC:
+            yield f"a folder with checksum {info.CRC:08x}", "00000000"
+        if header.is_stream and info.compress_size:
+            yield f"a folder with {count(info.compress_size, 'packed byte')} and a descriptor", "none"
+        if info.compress_type not in {STORED, DEFLATED}:
+            yield f"a folder packed by method {info.compress_type}", "a stored one"
 
 
 def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]]:
@@ -130,32 +135,15 @@ def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple
         elif kind in seen:
             yield f"has the extra field {kind:#06x} twice", "each field once"
         elif kind == ZIP64:
-            yield from _zip64_faults(said.narrow, disk, data)
+            needed = 8 * said.narrow.count(_WIDE32)
+            lengths = {needed, needed + 4} if disk == _WIDE16 else {needed}
+            is_excused = len(said.narrow) == _OF_OWN_HEADER and not needed and data == struct.pack("<2Q", *said.narrow)
+            if len(data) not in lengths and not is_excused:
+                expected = f"{needed}, by its sizes" if needed else "none, since its sizes have room"
+                yield f"has a ZIP64 field of {count(len(data), 'byte')}", expected
         elif kind == _UNICODE_COMMENT and (not data or (data[0] == 1 and len(data) < _UNICODE_HEAD)):
             yield f"has an extra field {kind:#06x} of {count(len(data), 'byte')}", f"at least {_UNICODE_HEAD}"
         seen.add(kind)
-
-
-def _zip64_faults(narrow: tuple[int, ...], disk: int, data: bytes) -> Iterator[tuple[str, str]]:
-    """Find a ZIP64 field that holds anything but the sizes for which a header has no room.
-
-    uv excuses a field that repeats both sizes of a member's own header.
-    """
-    needed = 8 * narrow.count(_WIDE32)
-    lengths = {needed, needed + 4} if disk == _WIDE16 else {needed}
-    is_excused = len(narrow) == _OF_OWN_HEADER and not needed and data == struct.pack("<2Q", *narrow)
-    if len(data) not in lengths and not is_excused:
-        expected = f"{needed}, by its sizes" if needed else "none, since its sizes have room"
-        yield f"has a ZIP64 field of {count(len(data), 'byte')}", expected
-
-
-def _folder_faults(info: zipfile.ZipInfo, header: LocalHeader) -> Iterator[tuple[str, str]]:
-    if info.CRC:
-        yield f"a folder with checksum {info.CRC:08x}", "00000000"
-    if header.is_stream and info.compress_size:
-        yield f"a folder with {count(info.compress_size, 'packed byte')} and a descriptor", "none"
-    if info.compress_type not in {STORED, DEFLATED}:
-        yield f"a folder packed by method {info.compress_type}", "a stored one"
 
 
 def _may_be_archive(comment: bytes) -> bool:
