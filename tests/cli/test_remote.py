@@ -242,8 +242,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     short = timedelta(milliseconds=1)
     monkeypatch.setitem(RETRIES, "backoff", {"init_backoff": short, "max_backoff": short, "base": 2.0})
     monkeypatch.setitem(RETRIES, "max_retries", 2)
-    monkeypatch.setattr("rocwheel.stores.store._FIRST", 0.001)
-    monkeypatch.setattr("rocwheel.stores.store.MOST_ATTEMPTS", 3)
+    monkeypatch.setattr("rocwheel.stores.retry._FIRST", 0.001)
+    monkeypatch.setattr("rocwheel.stores.retry.MOST_ATTEMPTS", 3)
     monkeypatch.setenv("UV_HTTP_RETRIES", "2")
     (tmp_path / "here").mkdir()
     return tmp_path / "here"

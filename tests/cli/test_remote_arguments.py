@@ -70,7 +70,7 @@ def test_the_page_lists_the_commands_that_take_urls() -> None:
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("rocwheel.stores.store.MOST_ATTEMPTS", 1)
+    monkeypatch.setattr("rocwheel.stores.retry.MOST_ATTEMPTS", 1)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.stores import store as store_module
+from rocwheel.stores import retry
 from rocwheel.stores.objects import RETRIES
 from rocwheel.stores.open import open_file, open_store
 from rocwheel.stores.store import (
@@ -58,7 +58,7 @@ def store(request: pytest.FixtureRequest, faulty: FaultyServer, monkeypatch: pyt
         "AWS_ALLOW_HTTP": "true",
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(store_module, "_FIRST", 0.001)
+    monkeypatch.setattr(retry, "_FIRST", 0.001)
     short = timedelta(milliseconds=1)
     monkeypatch.setitem(RETRIES, "backoff", {"init_backoff": short, "max_backoff": short, "base": 2.0})
     faulty.files[f"/{BUCKET}/x"] = DATA

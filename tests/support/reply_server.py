@@ -102,5 +102,5 @@ def server(start_server: Start) -> Server:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let attempts follow each other at once; return the seconds that they would have waited."""
     waited: list[float] = []
-    monkeypatch.setattr("rocwheel.stores.store.time.sleep", waited.append)
+    monkeypatch.setattr("rocwheel.stores.retry.time.sleep", waited.append)
     return waited

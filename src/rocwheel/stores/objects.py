@@ -22,6 +22,7 @@ from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
 from rocwheel.core.reading import open_unchanged
+from rocwheel.stores.retry import RetryPolicy, retry
 from rocwheel.stores.store import (
     HASHES,
     UPLOADS,
@@ -35,7 +36,6 @@ from rocwheel.stores.store import (
     MissingStoreError,
     PassingError,
     RangesIgnoredError,
-    RetryPolicy,
     StoredFile,
     StoreError,
     TakenError,
@@ -43,7 +43,6 @@ from rocwheel.stores.store import (
     content_type,
     is_same_tag,
     outdated,
-    retry,
     taken,
 )
 from rocwheel.stores.urls import (

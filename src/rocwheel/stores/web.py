@@ -20,6 +20,7 @@ from rocwheel import __version__
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, quoted
 from rocwheel.core.names import is_file_name
+from rocwheel.stores.retry import RetryPolicy, retry
 from rocwheel.stores.store import (
     BrokenTransferError,
     BusyError,
@@ -28,12 +29,10 @@ from rocwheel.stores.store import (
     MissingFileError,
     MissingStoreError,
     PassingError,
-    RetryPolicy,
     StoredFile,
     StoreError,
     UnlistableError,
     outdated,
-    retry,
 )
 from rocwheel.stores.urls import WEB_SCHEMES, is_same_server, is_web_url, keep_user, shown_url, split_user, url_below
 
