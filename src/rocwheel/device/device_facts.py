@@ -202,22 +202,18 @@ def _read_or_report(
     payload: Data, entry: BundleEntry, place: CodePlace, *, strict: bool
 ) -> tuple[int | None, str | None]:
     try:
-        return _read_payload(payload, entry, place)
+        # The number of kernels, none in bitcode and SPIR-V, and the problem of a payload for another target.
+        if not is_code_object(payload):
+            return None, None
+        code = read_code_object(payload, place=place)
+        problem = None
+        if code.version >= _FIRST_WITH_FEATURES and code.target not in {None, entry.target}:
+            problem = f"{place}: the entry {entry.spelling!r} holds code for {code.target}"
+        return count_kernels(payload, code, place=place), problem
     except InputError as e:
         if strict:
             raise
         return None, str(e)
-
-
-def _read_payload(payload: Data, entry: BundleEntry, place: CodePlace) -> tuple[int | None, str | None]:
-    """Return the number of kernels, none in bitcode and SPIR-V, and the problem of a payload for another target."""
-    if not is_code_object(payload):
-        return None, None
-    code = read_code_object(payload, place=place)
-    problem = None
-    if code.version >= _FIRST_WITH_FEATURES and code.target not in {None, entry.target}:
-        problem = f"{place}: the entry {entry.spelling!r} holds code for {code.target}"
-    return count_kernels(payload, code, place=place), problem
 
 
 def read_kpack_facts(

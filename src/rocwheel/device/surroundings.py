@@ -194,7 +194,14 @@ def completeness_of(library: Binary, debs: Iterable[GivenDeb] = ()) -> Completen
     path = Path(library.name).resolve()
     site = _find_installation(path)
     if site is not None:
-        return Completeness(path.relative_to(site).parts[0] in _divided_folders(site), is_closed=True)
+        # The top folders of packages in an environment whose kernels come with others.
+        found: set[str] = set()
+        for info in site.glob("*.dist-info"):
+            metadata, record = info / "METADATA", info / "RECORD"
+            if _is_divided(read_if_readable(metadata)):
+                with suppress(InputError):
+                    found |= {entry.path.partition("/")[0] for entry in parse_record(read_if_readable(record), record)}
+        return Completeness(path.relative_to(site).parts[0] in found, is_closed=True)
     is_artifact = any((parent / MANIFEST_NAME).is_file() for parent in path.parents)
     return Completeness(is_artifact, is_closed=False, is_alone=not library.place and not is_artifact)
 
@@ -205,17 +212,6 @@ def _is_divided_wheel(path: Path) -> bool:
         return _is_divided(read_member(members[find_metadata(path, members)]))
     except InputError:
         return False
-
-
-def _divided_folders(site: Path) -> frozenset[str]:
-    """Return the top folders of packages in an environment whose kernels come with others."""
-    found: set[str] = set()
-    for info in site.glob("*.dist-info"):
-        metadata, record = info / "METADATA", info / "RECORD"
-        if _is_divided(read_if_readable(metadata)):
-            with suppress(InputError):
-                found |= {entry.path.partition("/")[0] for entry in parse_record(read_if_readable(record), record)}
-    return frozenset(found)
 
 
 def _is_divided(metadata: bytes) -> bool:

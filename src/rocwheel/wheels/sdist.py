@@ -105,7 +105,19 @@ def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | N
     for what is damaged or beyond bounds, and `OSError` when the file can't be read.
     """
     with _opened(path) as tar:
-        return _find(path, tar, name, to_end=to_end)
+        found: bytes | None = None
+        before: str | None = None
+        for info, place in _placed(path, tar):
+            top, _, rest = place.partition("/")
+            if rest != name:
+                continue
+            if before is not None:
+                raise _second(path, name, before, top)
+            before = top
+            found = _content(path, tar, info) if info.isfile() else None
+            if found is not None and not to_end:
+                break
+        return found
 
 
 def read_sdist_names(path: Path) -> tuple[str, ...]:
@@ -150,22 +162,6 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
         raise InputError(path, str(e), expected=BOUND, remedy=CAUTION) from e
     except _ERRORS as e:
         raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy=_AGAIN) from e
-
-
-def _find(path: Path, tar: BoundedTar, name: str, *, to_end: bool) -> bytes | None:
-    found: bytes | None = None
-    before: str | None = None
-    for info, place in _placed(path, tar):
-        top, _, rest = place.partition("/")
-        if rest != name:
-            continue
-        if before is not None:
-            raise _second(path, name, before, top)
-        before = top
-        found = _content(path, tar, info) if info.isfile() else None
-        if found is not None and not to_end:
-            break
-    return found
 
 
 def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:

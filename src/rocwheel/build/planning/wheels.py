@@ -57,7 +57,17 @@ def plan_runtime_wheel(
     texts = {f"{package.module}/{path}": text for path, text in module_files(group, package).items()}
     texts[f"{package.platform_module}/__init__.py"] = ""
     if spec.console_scripts:
-        texts[f"{package.module}/_build_info.py"] = _script_info(group, package, scripts)
+        devel = next((other for other in group.by_key.values() if group.recipe_of(other).kind == "devel"), None)
+        devel = devel if any(script.expands for script in scripts.values()) else None
+        texts[f"{package.module}/_build_info.py"] = render_literals(
+            {
+                "PLATFORM_MODULE": package.platform_module,
+                "DEVEL_MODULE": devel.platform_module if devel else "",
+                "DEVEL_PACKAGE": devel.module if devel else "",
+                "SDK_MODULE": group.basis.recipe.selector.module,
+                "SCRIPTS": {name: _script_row(group, package, script) for name, script in scripts.items()},
+            }
+        )
     if spec.dist_info:
         facts = with_declared_targets(spec.dist_info, b"{}", targets)
         texts[f"{package.platform_module}/{spec.dist_info}"] = facts.decode()
@@ -66,20 +76,6 @@ def plan_runtime_wheel(
     entry_points = {name: f"{package.module}._cli:{script_function(name)}" for name in scripts}
     wheel = make_wheel(group, package, members, licensed, group.required(package))
     return msgspec.structs.replace(wheel, console_scripts=entry_points)
-
-
-def _script_info(group: PackageGroup, package: PlacedPackage, scripts: dict[str, ConsoleScript]) -> str:
-    devel = next((other for other in group.by_key.values() if group.recipe_of(other).kind == "devel"), None)
-    devel = devel if any(script.expands for script in scripts.values()) else None
-    return render_literals(
-        {
-            "PLATFORM_MODULE": package.platform_module,
-            "DEVEL_MODULE": devel.platform_module if devel else "",
-            "DEVEL_PACKAGE": devel.module if devel else "",
-            "SDK_MODULE": group.basis.recipe.selector.module,
-            "SCRIPTS": {name: _script_row(group, package, script) for name, script in scripts.items()},
-        }
-    )
 
 
 def _script_row(group: PackageGroup, package: PlacedPackage, script: ConsoleScript) -> dict[str, Any]:

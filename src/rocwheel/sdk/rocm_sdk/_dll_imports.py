@@ -65,7 +65,12 @@ class _Reader:
             address = self._number(self._offset(table + 20 * number) + 12)
             if not address:
                 return names
-            names.append(self._text(self._offset(address)))
+            self._file.seek(self._offset(address))
+            name, end, _ = self._file.read(LONGEST_NAME).partition(b"\0")
+            if not end:
+                msg = "the name of a DLL that it needs has no end"
+                raise DamagedDllError(msg)
+            names.append(name.decode("ascii", "backslashreplace"))
         msg = f"it needs more than {MOST} DLLs"
         raise DamagedDllError(msg)
 
@@ -75,14 +80,6 @@ class _Reader:
                 return address - start + offset
         msg = f"its tables lead to {address:#x}, which is in no section"
         raise DamagedDllError(msg)
-
-    def _text(self, offset: int) -> str:
-        self._file.seek(offset)
-        name, end, _ = self._file.read(LONGEST_NAME).partition(b"\0")
-        if not end:
-            msg = "the name of a DLL that it needs has no end"
-            raise DamagedDllError(msg)
-        return name.decode("ascii", "backslashreplace")
 
     def _number(self, offset: int) -> int:
         return int.from_bytes(self._read(offset, 4), "little")

@@ -68,19 +68,15 @@ def initialize_process(
     """
     preload_libraries(*(preload_shortnames or ()), rtld_global=rtld_global)
     if env_override:
-        _preload_from_environment(rtld_global=rtld_global)
+        value = os.environ.get("ROCM_SDK_PRELOAD_LIBRARIES", "")
+        names = [name.strip() for name in re.split("[,;]", value) if name.strip()]
+        try:
+            preload_libraries(*names, rtld_global=rtld_global)
+        except (ImportError, OSError, ValueError) as e:
+            msg = f"Correct or unset ROCM_SDK_PRELOAD_LIBRARIES={value!r}: {e}"
+            raise RuntimeError(msg) from e
     if check_version:
         _check_version(check_version, fail=fail_on_version_mismatch)
-
-
-def _preload_from_environment(*, rtld_global: bool) -> None:
-    value = os.environ.get("ROCM_SDK_PRELOAD_LIBRARIES", "")
-    names = [name.strip() for name in re.split("[,;]", value) if name.strip()]
-    try:
-        preload_libraries(*names, rtld_global=rtld_global)
-    except (ImportError, OSError, ValueError) as e:
-        msg = f"Correct or unset ROCM_SDK_PRELOAD_LIBRARIES={value!r}: {e}"
-        raise RuntimeError(msg) from e
 
 
 def _check_version(expected: str | re.Pattern[str], *, fail: bool) -> None:
