@@ -11,8 +11,8 @@ from tests.audit.rules import (
     test_needed_libraries,
     test_providers,
     test_run_paths,
-    test_symbols,
     test_tags,
+    test_undefined_symbols,
 )
 from tests.audit.rules.windows import test_archives, test_dlls, test_images, test_names, test_sets
 
@@ -21,7 +21,7 @@ __all__ = ["ALL_BREACHES"]
 ALL_BREACHES = {
     **test_needed_libraries.BREACHES,
     **test_providers.BREACHES,
-    **test_symbols.BREACHES,
+    **test_undefined_symbols.BREACHES,
     **test_run_paths.BREACHES,
     **test_layout.BREACHES,
     **test_tags.BREACHES,

@@ -11,15 +11,15 @@ from rocwheel.audit.rules import (
     needed_libraries,
     providers,
     run_paths,
-    symbols,
     tags,
+    undefined_symbols,
     windows,
 )
 
 ALL_RULES = (
     *needed_libraries.RULES,
     *providers.RULES,
-    *symbols.RULES,
+    *undefined_symbols.RULES,
     *run_paths.RULES,
     *layout.RULES,
     *tags.RULES,
