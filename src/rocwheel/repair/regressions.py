@@ -1,6 +1,6 @@
 """What files find before and after a repair, by the loader's rules, and what a repair would take away.
 
-Packages share others, such as ``nvidia/cu13/lib``: there may be more on a user's machine.
+Packages share some folders, such as ``nvidia/cu13/lib``: on a user's machine there may be more in them.
 
 A library is found for sure in the wheel itself, in a package that the wheel requires and that is at hand, and among the
 libraries that every system has. Any other folder of a run path may have it: a folder of the host such as
@@ -9,7 +9,8 @@ libraries that every system has. Any other folder of a run path may have it: a f
 Two kinds of folders have nothing more: those of entries that are proved to lead nowhere
 (`rocwheel.environment.run_path_entries.leads_nowhere`), and those that a package at hand has for itself.
 
-That is what the copy there lacks, and what other files found by the copy before.
+A process that takes a library from another place than before may lose two things: what the copy there needs and does
+not find, and what other files found because the copy before had it loaded.
 """
 
 from __future__ import annotations

@@ -2,7 +2,10 @@
 
 An unmodified runtime (clang, comgr, CLR and ROCr agree) takes code for the same processor, or for a generic one that
 covers it, when every feature is open or set as the GPU has it. When there is neither, it compiles SPIR-V. Extended
-runtimes also take code for certain similar processors, which ``catalog/similar_code.toml`` lists.
+runtimes also take code for certain similar processors, which ``targets/similar_code.toml`` lists.
+
+What differs by release, such as whether code for gfx9-generic is found for gfx906, is in ``device/selection.py``, by
+the table ``binary/bundles/runtimes.toml``.
 
 A processor that the catalog doesn't know, such as one of a newer compiler, suits only itself.
 """

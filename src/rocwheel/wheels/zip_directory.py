@@ -115,8 +115,8 @@ def read_archive(path: Path) -> Archive:
     Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
     a method other than stored and deflate, for members that unpack to more than `most_unpacked` bytes, and for what
     programs read differently: two members of one name, members that share bytes, a member whose own header disagrees
-    with the directory, and what `ambiguity` and `ending` name. What is behind the end of a member's packed bytes is
-    found where it is unpacked.
+    with the directory, and what else `rocwheel.wheels.zip_headers` finds. What is behind the end of a member's packed
+    bytes is found where it is unpacked.
     """
     try:
         opened = open_regular(path)
