@@ -31,7 +31,7 @@ from rocwheel.wheels.requirements import (
     parse_requires_txt,
     read_specifier,
 )
-from rocwheel.wheels.sdist import read_sdist_file
+from rocwheel.wheels.sdist import read_listed_requirements, read_sdist_file
 from rocwheel.wheels.variants import load_draft, read_wheel_text, render_metadata
 from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, outside_reason, read_archive, read_directory
 from rocwheel.wheels.zip_reader import check_member, read_member
@@ -243,7 +243,7 @@ def read_entry(path: Path) -> ReadEntry:
         with unchanged(path) as stamp:
             sha256 = hash_file(path)
             texts = _read_checked_texts(path, name) if is_wheel else _Texts(_read_sdist_metadata(path))
-            required = () if is_wheel else _read_sdist_requirements(path, name)
+            required = () if is_wheel else tuple(read_requires_txt(read_listed_requirements(path, name.project)))
     except OSError as e:
         raise read_error(path, e, remedy="Check its permissions.") from e
     metadata = _parse_metadata(path, texts.metadata)
@@ -296,13 +296,6 @@ def _read_sdist_metadata(path: Path) -> bytes:
     if found is None:
         raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
     return found
-
-
-def _read_sdist_requirements(path: Path, name: FileName) -> tuple[tuple[str, str], ...]:
-    """Return what an sdist's build may require, as far as setuptools or the selector's maker has listed it."""
-    info = f"{name.project.replace('-', '_')}.egg-info/requires.txt"
-    found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
-    return tuple(read_requires_txt(found.decode(errors="replace")))
 
 
 def _parse_metadata(path: Path, data: bytes) -> RawMetadata:

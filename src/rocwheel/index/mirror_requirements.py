@@ -37,7 +37,7 @@ from rocwheel.wheels.requirements import (
     read_build_requires,
     to_requires_dist,
 )
-from rocwheel.wheels.sdist import read_sdist_file
+from rocwheel.wheels.sdist import read_listed_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -78,7 +78,10 @@ class DependencyReader:
             self.fetched.add(file.filename)
         path = self._folder / file.filename
         try:
-            lines = () if path.name.endswith(".whl") else (*_read_requires_txt(path, file), *read_build_requires(path))
+            lines: tuple[str, ...] = ()
+            if not path.name.endswith(".whl"):
+                listed = parse_requires_txt(read_listed_requirements(path, file.project))
+                lines = (*(to_requires_dist(*line) for line in listed), *read_build_requires(path))
             return _parse(file, read_metadata(path), lines)
         except OSError as e:
             raise read_error(path, e) from e
@@ -99,13 +102,6 @@ class DependencyReader:
                 shown_url(url), f"has the SHA-256 {found}", expected=sha256, remedy="Ask who publishes it."
             )
         return data
-
-
-def _read_requires_txt(path: Path, file: ListedFile) -> tuple[str, ...]:
-    """Return what setuptools or the selector's maker has listed in an sdist, for the case that its metadata doesn't."""
-    info = f"{file.project.replace('-', '_')}.egg-info/requires.txt"
-    found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
-    return tuple(to_requires_dist(*line) for line in parse_requires_txt(found.decode(errors="replace")))
 
 
 def _parse(file: ListedFile, data: bytes, lines: tuple[str, ...]) -> Dependencies:

@@ -153,6 +153,16 @@ def read_sdist(path: Path) -> dict[str, bytes]:
     return files
 
 
+def read_listed_requirements(path: Path, project: str) -> str:
+    """Return the ``requires.txt`` in an sdist, empty for none.
+
+    What setuptools or the selector's maker lists there, the metadata may lack.
+    """
+    info = f"{project.replace('-', '_')}.egg-info/requires.txt"
+    found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
+    return found.decode(errors="replace")
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BoundedTar]:
     try:
