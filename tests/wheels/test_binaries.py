@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rocwheel.core.errors import InputError
-from rocwheel.wheels.binaries import find_binaries, read_binaries
+from rocwheel.wheels.binaries import find_binaries, read_found
 from tests.support.bundles import bundle_of
 from tests.support.wheels import make_wheel
 
@@ -58,6 +58,6 @@ def test_errors_in_a_folder_come_with_the_results(tmp_path: Path) -> None:
     make_wheel(tmp_path, "a", {"a/z.hipfb": BUNDLE * 9})
     results = [
         size if isinstance(size, int) else size.found
-        for _, size in read_binaries(tmp_path, lambda data, _: len(data), limit=len(BUNDLE))
+        for _, size in read_found(find_binaries(tmp_path), lambda data, _: len(data), limit=len(BUNDLE))
     ]
     assert results == [f"{len(BUNDLE) * 9} bytes when unpacked", len(BUNDLE)]

@@ -44,7 +44,7 @@ from rocwheel.targets.compatibility import GENERIC
 from rocwheel.wheels.content import FileContent, digest_content
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from rocwheel.artifacts.sdk_files import SdkManifest
@@ -180,19 +180,17 @@ def overlay_catalog(catalog: Catalog, recipe: Recipe, how: Writing, folder: Path
     problems, and `OSError` when writing fails.
     """
     taken, files, named = _taken_files(catalog, recipe)
-    choice = OverlayChoice(how.common, _is_loaded_by_soname(catalog, recipe, workers))
+    facts = read_facts(catalog, workers.executor)
+    needed = {name for elf in facts.elves.values() for name in elf.needed}
+    public = [library.pattern for library in recipe.libraries.values()]
+    choice = OverlayChoice(
+        how.common, lambda soname: soname in needed or any(fnmatchcase(soname, pattern) for pattern in public)
+    )
     plan = plan_overlays(named, choice, subject=catalog.root)
     new = _write_overlays(plan, files, msgspec.structs.replace(how, common=plan.common), folder, workers, catalog.root)
     changed = {*(library.path for library in plan.libraries), *(file.path for file in plan.device)}
     made = _replace_files(catalog, taken, changed, [*new, *_kernel_entries(plan, files)])
     return _prepared(made, plan.remarks)
-
-
-def _is_loaded_by_soname(catalog: Catalog, recipe: Recipe, workers: Workers) -> Callable[[str], bool]:
-    facts = read_facts(catalog, workers.executor)
-    needed = {name for elf in facts.elves.values() for name in elf.needed}
-    public = [library.pattern for library in recipe.libraries.values()]
-    return lambda soname: soname in needed or any(fnmatchcase(soname, pattern) for pattern in public)
 
 
 def _write_overlays(

@@ -404,7 +404,11 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
         taken = find_taken(family.projects, family.yanked)
         for card in find_cards(taken, gpus, find_withdrawn(taken, family.yanked)) if own else ():
             if not own.isdisjoint(_named(card)):
-                found[card.gpu.target].append(_offer(name, card, foreign))
+                # What a family offers for a GPU, but for projects that belong to other families.
+                lines = tuple(line for line in card.lines if _project(line) not in foreign)
+                found[card.gpu.target].append(
+                    FamilyOffer(name, lines, tuple(one for one in card.yanked if one.project not in foreign))
+                )
     cards = {card.gpu.target: card for card in page.cards}
     joined = [
         msgspec.structs.replace(cards.get(gpu.target, GpuCard(gpu, (), ())), families=tuple(found.get(gpu.target, ())))
@@ -433,12 +437,6 @@ def _required(family: IndexContent, own: Collection[str]) -> frozenset[str]:
     """Return the projects that a family's own ones ask for."""
     requires = (entry.about.requires for name in own for entry in family.projects[name])
     return frozenset(name for one in requires for asked in one.values() for name, _ in asked)
-
-
-def _offer(family: str, card: GpuCard, foreign: Collection[str]) -> FamilyOffer:
-    """Return what a family offers for a GPU, but for projects that belong to other families."""
-    lines = tuple(line for line in card.lines if _project(line) not in foreign)
-    return FamilyOffer(family, lines, tuple(one for one in card.yanked if one.project not in foreign))
 
 
 def _project(line: InstallLine) -> str:

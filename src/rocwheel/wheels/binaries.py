@@ -14,7 +14,7 @@ import msgspec
 
 from rocwheel.binary.kind import HEAD_SIZE, is_binary
 from rocwheel.core.errors import InputError, read_error
-from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.progress import Progress, tracked
 from rocwheel.core.reading import FileRange, open_regular
 from rocwheel.core.remote_file import source_of
 from rocwheel.wheels.zip_directory import read_directory
@@ -120,16 +120,13 @@ def _head_of_archive(path: Path) -> tuple[bytes, bool]:
         raise read_error(path, e) from e
 
 
-def read_binaries(
-    path: Path, read: Callable[[Data, Binary], Result], *, limit: int | None = None, progress: Progress = SILENT
-) -> Iterator[tuple[str, Result | InputError]]:
+def read_binaries(path: Path, read: Callable[[Data, Binary], Result]) -> Iterator[tuple[str, Result | InputError]]:
     """Yield the name of each binary at ``path`` and what ``read`` makes of its bytes.
 
-    In a folder or a wheel, a file that is damaged, that ``read`` refuses, or that unpacks to more than ``limit`` bytes
-    comes with its error. An error about ``path`` itself is raised.
+    In a folder or a wheel, a file that is damaged or that ``read`` refuses comes with its error. An error about
+    ``path`` itself is raised.
     """
-    binaries = tracked_binaries(list(find_binaries(path)), "reading", progress)
-    for name, result in read_found(binaries, read, limit=limit):
+    for name, result in read_found(list(find_binaries(path)), read):
         if isinstance(result, InputError) and name == str(path):
             raise result
         yield name, result
@@ -138,7 +135,10 @@ def read_binaries(
 def read_found(
     binaries: Iterable[Binary | InputError], read: Callable[[Data, Binary], Result], *, limit: int | None = None
 ) -> Iterator[tuple[str, Result | InputError]]:
-    """Yield the name of each of ``binaries``, and what ``read`` makes of its bytes, or its error."""
+    """Yield the name of each of ``binaries``, and what ``read`` makes of its bytes, or its error.
+
+    A packed member that unpacks to more than ``limit`` bytes comes with an error.
+    """
     for found in binaries:
         name = str(found.source) if isinstance(found, InputError) else found.name
         try:

@@ -89,14 +89,6 @@ _SUMS = [sum(_PARTS[four >> bit & 7] for bit in (0, 3, 6, 9)) for four in range(
 _WHOLE = 128
 
 
-class _FinalBlock(msgspec.Struct, frozen=True):
-    """Where a block begins, in bits, its bytes shifted to a whole byte, and how many bytes they inflate to."""
-
-    bit: int
-    packed: bytes
-    size: int
-
-
 def open_deflate(data: memoryview, level: int) -> bytes | None:
     """Return ``data`` deflated by libdeflate, as part of a stream that goes on; ``None`` if no final block is found.
 
@@ -106,16 +98,18 @@ def open_deflate(data: memoryview, level: int) -> bytes | None:
     block = _find_final_block(stream, data)
     if block is None:
         return None
+    bit, size = block
     opened = bytearray(stream)
-    opened[block.bit >> 3] &= ~(1 << (block.bit & 7))
+    opened[bit >> 3] &= ~(1 << (bit & 7))
     # Whether the last three bits of the stream are not part of its last block: set, they change nothing.
-    changed = _shifted(stream[block.bit >> 3 : -1] + bytes([stream[-1] ^ _SPARE]), block.bit & 7)
-    history, last = _split(data, block.size)
+    changed = _shifted(stream[bit >> 3 : -1] + bytes([stream[-1] ^ _SPARE]), bit & 7)
+    history, last = _split(data, size)
     is_spare = _inflated(changed, history) == last
     return bytes(opened) + (b"" if is_spare else b"\0") + _FLUSH
 
 
-def _find_final_block(stream: bytes, data: memoryview) -> _FinalBlock | None:
+def _find_final_block(stream: bytes, data: memoryview) -> tuple[int, int] | None:
+    """Return where the final block begins, in bits, and how many bytes it inflates to."""
     for near, far in pairwise(_REACHES):
         start = max(len(stream) - far, 0)
         stop = min(len(stream) - near + _HEADER_BITS // 8 + 2, len(stream))
@@ -126,7 +120,7 @@ def _find_final_block(stream: bytes, data: memoryview) -> _FinalBlock | None:
             size = len(_inflated(packed, bytes(_WINDOW)) or b"")
             history, last = _split(data, min(size, len(data)))
             if _inflated(packed, history) == last:
-                return _FinalBlock(at, packed, size) if _is_evidence(last, history) else None
+                return (at, size) if _is_evidence(last, history) else None
     return None
 
 

@@ -103,7 +103,9 @@ class ClusterReaders:
         Raises `AccessError` for a worker that lacks a file.
         """
         contexts = [tell(item) for item in items]
-        self._check({one.path for one in contexts})
+        paths = {one.path for one in contexts}
+        stamps = {path: FileStamp.at(Path(path)) for path in paths}
+        check_access(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
         results: dict[int, Result] = {}
 
         def take(job: Job, values: Sequence[Result]) -> tuple[Job, ...]:
@@ -112,10 +114,6 @@ class ClusterReaders:
 
         do_jobs(self._cluster, _jobs(function, items, contexts), take)
         return (results[number] for number in range(len(items)))
-
-    def _check(self, paths: set[str]) -> None:
-        stamps = {path: FileStamp.at(Path(path)) for path in paths}
-        check_access(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
 
 
 def _jobs(function: Callable[[Item], Result], items: Sequence[Item], contexts: Sequence[ReadContext]) -> Iterator[Job]:

@@ -184,7 +184,14 @@ class _Joining:
                 (made / alias).hardlink_to(made / first)
         for link in overlay.links:
             (made / link).symlink_to((overlay.root_of[link] / link).readlink())
-        self._finish_folders()
+        # Folders get the permissions and times that they had, the deepest first; those with archives alone go.
+        emptied = {path.rpartition("/")[0] for path in self._found.used}
+        for folder in sorted(self._overlay.folders, reverse=True):
+            made = self._made / folder
+            if folder in emptied and not any(made.iterdir()):
+                made.rmdir()
+            else:
+                copy_status(self._overlay.root_of[folder] / folder, made)
 
     def _write_file(self, file: NamedFile) -> None:
         old, new = self._overlay.root_of[file.path] / file.path, self._made / file.path
@@ -200,13 +207,3 @@ class _Joining:
             write_patch(output, data, patch)
         copy_status(old, new)
         self._progress.advance(join.code_size)
-
-    def _finish_folders(self) -> None:
-        """Give folders the permissions and times that they had, the deepest first; drop those with archives alone."""
-        emptied = {path.rpartition("/")[0] for path in self._found.used}
-        for folder in sorted(self._overlay.folders, reverse=True):
-            made = self._made / folder
-            if folder in emptied and not any(made.iterdir()):
-                made.rmdir()
-            else:
-                copy_status(self._overlay.root_of[folder] / folder, made)
