@@ -404,18 +404,14 @@ def _verdicts_by_release(
         begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number
         spans.append((uses, begin, number))
     floor, last = next((number for number, row in enumerate(rows) if code.is_read_by(row)), 0), len(rows) - 1
-    faults = _faults(verdict, code, rows, rocm)
+    # What packages of releases that load compressed code for the GPU do wrong with it.
+    own = find_faults(code.hip.first, code.hip.last) if code.hip else find_faults()
+    loading = [(rocm or row.since, rocm or row.last) for row in rows if _loads_compressed(verdict, code, row)]
+    faults = tuple(dict.fromkeys(str(fault) for span in loading for fault in find_faults(*span) if fault in own))
     for uses, begin, end in spans:
         if end >= floor:
             since, up_to = rows[begin].since if begin else "", rows[end].last if end < last else ""
             yield msgspec.structs.replace(verdict, uses=uses, since=since, up_to=up_to, faults=faults)
-
-
-def _faults(verdict: FileVerdict, code: _Code, rows: Iterable[HipRelease], rocm: str) -> tuple[str, ...]:
-    """Return what packages of releases that load compressed code for the GPU do wrong with it."""
-    own = find_faults(code.hip.first, code.hip.last) if code.hip else find_faults()
-    spans = [(rocm or row.since, rocm or row.last) for row in rows if _loads_compressed(verdict, code, row)]
-    return tuple(dict.fromkeys(str(fault) for span in spans for fault in find_faults(*span) if fault in own))
 
 
 def _loads_compressed(verdict: FileVerdict, code: _Code, row: HipRelease) -> bool:

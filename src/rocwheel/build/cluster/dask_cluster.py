@@ -49,7 +49,17 @@ def opened(scheduler: str) -> Iterator[DaskCluster]:
     Raises `InputError` when it can't be reached, or runs another Python, and when it has no workers.
     """
     address = read_address(scheduler)
-    _check_address(scheduler, address)
+    try:
+        _, port = get_address_host_port(address)
+    except (ValueError, TypeError, KeyError, ImportError) as error:
+        raise InputError(scheduler, f"can't be reached ({_reason(error)})", expected=EXPECTED) from error
+    if not 0 < port <= _LAST_PORT:
+        found = f"can't be reached (there is no port {port})"
+        raise InputError(scheduler, found, expected=f"a port from 1 to {_LAST_PORT}")
+    if address.startswith("tls://") and not _has_certificates():
+        found = "can't be reached (Dask has no certificates for TLS)"
+        remedy = "Name them in Dask's configuration, as distributed.comm.tls.client.cert, .key and ca-file."
+        raise InputError(scheduler, found, remedy=remedy)
     with _quiet():
         try:
             client = _open_client(address, timeout=_TIMEOUT, set_as_default=False, name="rocwheel")
@@ -83,21 +93,6 @@ def _is_chatty(logger: str) -> bool:
 
 def _is_of_others(record: logging.LogRecord) -> bool:
     return not _is_chatty(record.name)
-
-
-def _check_address(scheduler: str, address: str) -> None:
-    """Raise `InputError` for an address that Dask can't even begin to connect to: its client would wait at its end."""
-    try:
-        _, port = get_address_host_port(address)
-    except (ValueError, TypeError, KeyError, ImportError) as e:
-        raise InputError(scheduler, f"can't be reached ({_reason(e)})", expected=EXPECTED) from e
-    if not 0 < port <= _LAST_PORT:
-        found = f"can't be reached (there is no port {port})"
-        raise InputError(scheduler, found, expected=f"a port from 1 to {_LAST_PORT}")
-    if address.startswith("tls://") and not _has_certificates():
-        found = "can't be reached (Dask has no certificates for TLS)"
-        remedy = "Name them in Dask's configuration, as distributed.comm.tls.client.cert, .key and ca-file."
-        raise InputError(scheduler, found, remedy=remedy)
 
 
 def _has_certificates() -> bool:
