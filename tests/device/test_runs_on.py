@@ -393,7 +393,9 @@ def test_a_release_finds_what_comgr_finds_when_it_is_asked_as_hip_asks(tmp_path:
     comgr = load_later_comgr()
     processors = [name for name, row in load_catalog().processors.items() if not isinstance(row, Generic)]
     known = [name for name in processors if name.startswith(("gfx90", "gfx94", "gfx10", "gfx110", "gfx115", "gfx120"))]
-    gpus = [gpu for name in known for gpu in settings_of(TargetId(name), FEATURES) if name not in {"gfx940", "gfx941"}]
+    # HIP 7.2 asks for nothing on GPUs that it does not know.
+    known = [name for name in known if name not in {"gfx940", "gfx941", "gfx1154"}]
+    gpus = [gpu for name in known for gpu in settings_of(TargetId(name), FEATURES)]
     data = (FIXTURES / name).read_bytes()
     families = [data] if "fam" not in name else [data, _generic_alone(data)]
     for number, bundle in enumerate(families):

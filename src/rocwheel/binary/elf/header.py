@@ -105,8 +105,14 @@ class Segment(msgspec.Struct, frozen=True):
         )
 
     def pack(self) -> bytes:
-        """Return the 56 bytes of this program header."""
-        return SEGMENT_LAYOUT.pack(*msgspec.structs.astuple(self))
+        """Return the 56 bytes of this program header.
+
+        Physical addresses, which loaders pass over, go on at zero where a damaged file has them at the end of 64 bits.
+        """
+        physical_address = self.physical_address % (1 << 64)
+        return SEGMENT_LAYOUT.pack(
+            *msgspec.structs.astuple(msgspec.structs.replace(self, physical_address=physical_address))
+        )
 
 
 def read_header(source: ElfBytes) -> Header:
