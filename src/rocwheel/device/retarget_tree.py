@@ -387,8 +387,7 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
         remedy = "Name one target, or the folder that the archive is in."
         raise InputError(source, f"can't be for {agents} at once", expected="an archive for each target", remedy=remedy)
     [pair] = pairs
-    # Refuse a name with another target: runtimes open an archive for the GPU in its name, and look for that in
-    # it.
+    # Runtimes open an archive for the GPU in its name, and look for that in it.
     named = [target.processor for target in targets_in_path(output.name)]
     if named and pair.agent.processor not in named:
         found = f"is named for {', '.join(named)}, so no runtime would find the code for {pair.agent.processor} in it"

@@ -288,7 +288,7 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
     advance = serialized(progress.advance)
 
     def upload(one: Upload) -> None:
-        # Store a file and its metadata; raise `ChangedFileError` before, if it is not the one that was read.
+        # `ChangedFileError` is raised before anything is stored, for a file that is not the one that was read.
         name = layout.file(one.name)
         entry, path = one.entry, one.path
         metadata = _read_same_metadata(one) if entry.metadata_sha256 else b""

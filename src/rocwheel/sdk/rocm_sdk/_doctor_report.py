@@ -37,7 +37,6 @@ def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
     ``facts`` are the GPUs and the findings.
     """
     variables = sorted(system.variables().items())
-    # Facts by the name of what they are about; empty for what is not known or not installed.
     name = re.search('^PRETTY_NAME="?(.*?)"?$', system.read_text("/etc/os-release") or "", re.MULTILINE)
     report = {
         "schema": SCHEMA,
@@ -48,7 +47,7 @@ def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
             "chosen_when_installed": _choice_when_installed(),
             "chosen_now": _choice_now(system),
         },
-        "system": {
+        "system": {  # empty for what is not known or not installed
             "platform": f"{platform.system()} {platform.machine()}",
             "distribution": name[1] if name else "",
             "kernel": platform.release(),
