@@ -17,7 +17,7 @@ from rocwheel.binary.bundles.plain import (
     ambiguous_targets,
     write_offload_bundle,
 )
-from rocwheel.binary.bundles.runtimes import choose_version
+from rocwheel.binary.bundles.storage import choose_version
 from rocwheel.binary.code_objects import CodePlace, TargetId, is_code_object, read_code_object
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, ElfBytes, read_header, read_segments
 from rocwheel.binary.kind import is_bundle, is_elf64, is_kpack

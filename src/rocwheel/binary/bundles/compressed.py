@@ -235,6 +235,8 @@ def _zstd_encoder(buffers: Sequence[Data], level: int) -> zstd.ZstdCompressor:
 
 _COMMON = struct.Struct("<4sHH")
 _LAYOUTS = {1: struct.Struct("<I8s"), 2: struct.Struct("<II8s"), 3: struct.Struct("<QQ8s")}
+VERSION_2_LIMIT = 1 << 32
+"""The sizes of version 2 are below this, in bytes: its fields have 32 bits."""
 _BLOCK = 1 << 20
 
 
@@ -289,7 +291,7 @@ def read_compressed_bundle(data: Data, *, place: CodePlace) -> CompressedBundle:
         actual: int | None = None
         with suppress(*PAYLOAD_ERRORS):
             actual = zstd.get_frame_info(load(data[start:size][:_ZSTD_HEADER_LIMIT])).decompressed_size
-        raw_size = actual if actual is not None and actual % (1 << 32) == raw_size else raw_size
+        raw_size = actual if actual is not None and actual % VERSION_2_LIMIT == raw_size else raw_size
     return CompressedBundle(version, method, start, size, raw_size, fields[-1])
 
 
@@ -511,12 +513,12 @@ def write_compressed_bundle(
 
     The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on, so that the code of many targets
     that is the same costs almost nothing. Memory holds the window, and a few megabytes of each side.
-    Raises `ValueError`, before anything is written, for 4 GiB or more in version 2: `choose_version` says which version
-    holds the bundle.
+    Raises `ValueError`, before anything is written, for 4 GiB or more in version 2:
+    `rocwheel.binary.bundles.storage.choose_version` says which version holds the bundle.
     """
     buffers = list(raw)
     raw_size = sum(len(buffer) for buffer in buffers)
-    if version == 2 and raw_size >= 1 << 32:
+    if version == 2 and raw_size >= VERSION_2_LIMIT:
         msg = f"a bundle of {count(raw_size, 'byte')} can't be written in version 2"
         raise ValueError(msg)
     start, size = file.tell(), header_size(version)

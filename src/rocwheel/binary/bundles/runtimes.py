@@ -15,12 +15,9 @@ from packaging.version import Version
 
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError
-from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_VERSION_2_LIMIT = 1 << 32
 
 
 class Generics(str, Enum):
@@ -176,30 +173,6 @@ def first_reader(version: int) -> str:
 def other_readers(version: int) -> str:
     """Return which packages of earlier releases load bundles of header ``version``, too; empty if none do."""
     return ", ".join(build.packages for build in _table().build if version in build.compressed)
-
-
-def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:
-    """Return the header version for a plain bundle of ``raw_size`` bytes: the one that the most releases read.
-
-    ``rocm`` is the oldest ROCm that has to read it, ``wanted`` a version to insist on. Raises `InputError`, led by
-    ``source``, when that ROCm doesn't read the version, or when the version can't hold the size.
-    """
-    least = 2 if raw_size < _VERSION_2_LIMIT else 3
-    version = least if wanted is None else wanted
-    if version not in {2, 3}:
-        raise InputError(source, f"header version {version}", expected="2 or 3; ROCm doesn't read version 1")
-    if version < least:
-        raise InputError(
-            source, f"a bundle of {count(raw_size, 'byte')}", expected="less than 4 GiB for header version 2"
-        )
-    if not is_read_by(version, rocm):
-        raise InputError(
-            source,
-            f"compressed bundles of version {version}, which ROCm {rocm} doesn't read",
-            expected=f"ROCm {first_reader(version)} or later",
-            remedy="Leave the device code uncompressed for that release.",
-        )
-    return version
 
 
 def is_read_by(version: int, rocm: str) -> bool:

@@ -13,16 +13,18 @@ import msgspec
 from rocwheel.binary.bundles.compressed import (
     HIGHEST_LEVEL,
     RAW_SIZE_LIMIT,
+    VERSION_2_LIMIT,
     CompressedBundle,
     Method,
     compress_bundle,
     header_version,
 )
 from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
-from rocwheel.binary.bundles.runtimes import choose_version, is_read_by, parse_rocm
+from rocwheel.binary.bundles.runtimes import first_reader, is_read_by, parse_rocm
 from rocwheel.binary.bundles.sequence import Bundle
 from rocwheel.binary.code_objects import NoRoomError
 from rocwheel.core.compression import DEVICE_CODE_LEVEL
+from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.patch import Replacement
 
@@ -191,3 +193,27 @@ def _format_of(old: CompressedBundle | None, raw_size: int, storage: Storage, so
     method = Method.ZSTD if old is None or old.version == 1 else old.method
     kept = old.version if old and storage.accepts(old.version) else storage.version
     return choose_version(raw_size, rocm=storage.rocm, wanted=kept, source=source), method
+
+
+def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:
+    """Return the header version for a plain bundle of ``raw_size`` bytes: the one that the most releases read.
+
+    ``rocm`` is the oldest ROCm that has to read it, ``wanted`` a version to insist on. Raises `InputError`, led by
+    ``source``, when that ROCm doesn't read the version, or when the version can't hold the size.
+    """
+    least = 2 if raw_size < VERSION_2_LIMIT else 3
+    version = least if wanted is None else wanted
+    if version not in {2, 3}:
+        raise InputError(source, f"header version {version}", expected="2 or 3; ROCm doesn't read version 1")
+    if version < least:
+        raise InputError(
+            source, f"a bundle of {count(raw_size, 'byte')}", expected="less than 4 GiB for header version 2"
+        )
+    if not is_read_by(version, rocm):
+        raise InputError(
+            source,
+            f"compressed bundles of version {version}, which ROCm {rocm} doesn't read",
+            expected=f"ROCm {first_reader(version)} or later",
+            remedy="Leave the device code uncompressed for that release.",
+        )
+    return version

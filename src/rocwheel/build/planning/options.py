@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import Version
 
-from rocwheel.binary.bundles.runtimes import choose_version, parse_rocm
+from rocwheel.binary.bundles.runtimes import parse_rocm
+from rocwheel.binary.bundles.storage import choose_version
 from rocwheel.binary.platform import Platform
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import map_collecting

@@ -11,8 +11,8 @@ import msgspec
 
 from rocwheel.binary.bundles.compressed import write_compressed_bundle
 from rocwheel.binary.bundles.plain import BUNDLE_ALIGNMENT, CODE_ENTRY, HOST_ENTRY, lay_out_bundle, spell_host
-from rocwheel.binary.bundles.runtimes import choose_version, last_stopping_release
-from rocwheel.binary.bundles.storage import announce_level, stronger_level
+from rocwheel.binary.bundles.runtimes import last_stopping_release
+from rocwheel.binary.bundles.storage import announce_level, choose_version, stronger_level
 from rocwheel.binary.code_objects import BundleEntryId, CodePlace, DeviceCodeError, TargetId, parse_target_id
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KERNEL_LIMIT, KpackArchive, KpackEntry, iter_kernel, read_archive, split_key
