@@ -21,8 +21,9 @@ from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.remote_file import make_remote
 from rocwheel.demo import SAMPLE_SDK
 from rocwheel.environment.file_reports import read_device_report
+from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.known_libraries import allowed_libraries
-from rocwheel.environment.loader import SITE, TreeDisk
+from rocwheel.environment.loader import TreeDisk
 from rocwheel.environment.read_tree import read_environments, read_tree
 from rocwheel.stores.open import RemoteFile, open_store
 from rocwheel.targets.declaration import DECLARATION_NAME

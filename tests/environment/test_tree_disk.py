@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.environment.loader import SITE, InstalledLayout, Library, TreeDisk
+from rocwheel.environment.installed_paths import SITE, InstalledLayout
+from rocwheel.environment.loader import Library, TreeDisk
 from rocwheel.environment.read_tree import read_environments, read_tree
 from rocwheel.environment.run_path_advice import places_for_machine
-from rocwheel.environment.run_path_entries import resolve_entry
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.reality import LOADER, list_libraries
 from tests.support.trees import data, find, library, package, tree
@@ -131,25 +131,6 @@ def test_links_of_a_folder_and_of_a_file_in_it_count_together(links: int, found:
     disk = TreeDisk({"real/y.so": _ELF}, chain | {"real/x.so": "y.so"})
     assert disk.find(f"{SITE}/l0/y.so", _ELF.machine)
     assert isinstance(disk.find(f"{SITE}/l0/x.so", _ELF.machine), Library) is found
-
-
-@pytest.mark.parametrize(
-    ("site", "folder", "origin", "entry"),
-    [
-        ("lib/python3.11/site-packages", "x/lib", "../../../bin", "$ORIGIN/../lib/python3.11/site-packages/x/lib"),
-        ("lib/python3/dist-packages", "", "../../../bin", "$ORIGIN/../lib/python3/dist-packages"),
-        ("", "x/lib", "../../../bin", None),
-        ("", "../../../lib", "../../../bin", "$ORIGIN/../lib"),
-        ("lib/python3.11/site-packages", "x/lib", "demo", "$ORIGIN/../x/lib"),
-    ],
-)
-def test_programs_name_the_site_packages_of_their_python(
-    site: str, folder: str, origin: str, entry: str | None
-) -> None:
-    layout = InstalledLayout(site)
-    assert layout.spell(folder, origin) == entry
-    if entry is not None:
-        assert layout.inside(str(resolve_entry(entry, origin))) == folder
 
 
 def test_the_loader_enters_site_packages_by_the_name_that_is_known_only() -> None:

@@ -14,7 +14,8 @@ from rocwheel.audit.subject import Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scope, unmet_references
 from rocwheel.binary.elf.facts import ElfKind, read_elf_traits
 from rocwheel.core.reading import FileRange
-from rocwheel.environment.loader import SITE, Loader, SystemLibraries
+from rocwheel.environment.installed_paths import SITE
+from rocwheel.environment.loader import Loader, SystemLibraries
 from rocwheel.environment.read_tree import read_tree
 from rocwheel.environment.run_path_entries import CpuLevel, hwcaps_folders
 

@@ -12,9 +12,10 @@ from rocwheel.artifacts.sdk_names import is_divided, is_sdk_package
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
 from rocwheel.audit.wheel_toolkits import Toolkit, judge_toolkit, sdk_library_folders
 from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.known_libraries import allowed_libraries, is_shared_by_toolkits
 from rocwheel.environment.library_code import CodeTree, FileCode
-from rocwheel.environment.loader import SITE, Library, Loader, TreeDisk, place_of
+from rocwheel.environment.loader import Library, Loader, TreeDisk, place_of
 from rocwheel.environment.requirements import required_distributions
 from rocwheel.environment.run_path_advice import assumed_package_folders, assumed_sdk_folders
 from rocwheel.environment.run_path_entries import hwcaps_folders

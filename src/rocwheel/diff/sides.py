@@ -15,7 +15,8 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.reading import FileRange, require_listable
 from rocwheel.core.workers import attempt_all, map_collecting, raise_all
-from rocwheel.environment.dist_info import installed_path, read_distribution
+from rocwheel.environment.dist_info import read_distribution
+from rocwheel.environment.installed_paths import installed_path
 from rocwheel.environment.read_tree import find_prefix, find_site_packages, is_artifact_folder
 from rocwheel.index.entry import find_distributions
 from rocwheel.index.source import files_of_local_index

@@ -1,4 +1,4 @@
-"""What a distribution says of itself, and where its members are installed (:pep:`427`).
+"""What a distribution says of itself, and which libraries its files name.
 
 A binary that puts names together has ``lib%s.so``, ``lib{}.so`` or a bare ``.so`` among them.
 """
@@ -20,7 +20,6 @@ from rocwheel.core.decoding import parse_python
 from rocwheel.core.errors import InputError, ProblemsError, each_problem
 from rocwheel.core.messages import quoted
 from rocwheel.core.reading import load
-from rocwheel.environment.loader import InstalledLayout
 from rocwheel.environment.tree import Distribution, MetadataProblem
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.wheels.file_names import name_and_version, split_label
@@ -43,33 +42,6 @@ if TYPE_CHECKING:
 
     from rocwheel.core.reading import Data
     from rocwheel.wheels.record import RecordEntry
-
-
-_POSIX = InstalledLayout()
-_UP = re.compile(r"\A(?:\.\./)+")
-
-
-def installed_path(member: str, layout: InstalledLayout = _POSIX) -> str:
-    """Return where a member is installed, relative to site-packages (:pep:`427`, "The .data directory")."""
-    top, _, rest = member.partition("/")
-    scheme, _, below = rest.partition("/")
-    name = canonicalize_name(top.partition("-")[0])
-    folder = layout.scheme_folder(scheme, name) if top.endswith(".data") and below else None
-    return member if folder is None else folder + below
-
-
-def path_in_package(path: str, source: str) -> str:
-    """Return a path relative to site-packages; of what lies elsewhere, its name in its wheel or from the environment.
-
-    >>> path_in_package("../../../bin/tool", "x/demo-1.0-py3-none-any.whl!demo-1.0.data/scripts/tool")
-    'demo-1.0.data/scripts/tool'
-    >>> path_in_package("../../../bin/tool", "env/bin/tool")
-    'bin/tool'
-    """
-    if not path.startswith("../"):
-        return path
-    _, is_member, member = source.rpartition(".whl!")
-    return member if is_member else _UP.sub("", path)
 
 
 _SOURCE = ".py"

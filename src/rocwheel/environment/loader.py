@@ -35,6 +35,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import Elf
 from rocwheel.binary.kind import ELF_MAGIC
 from rocwheel.core.symlinks import Symlinks, Walk, WalkEnd
+from rocwheel.environment.installed_paths import PREFIX, SITE, InstalledLayout
 from rocwheel.environment.run_path_entries import expand_entry, split_run_path
 
 if TYPE_CHECKING:
@@ -306,54 +307,6 @@ class Loader:
         return elf.machine if elf else 0
 
 
-SITE = "/environment/lib/some-python/site-packages"
-"""Where described packages are assumed to be installed: so deep that entries out of it lead nowhere.
-
-No run path names this folder: what Python's folder is called on a machine is known to `InstalledLayout`, or to nobody.
-"""
-_PREFIX = "/environment"
-_UP = "../../../"
-"""From site-packages to the prefix of an environment, except on Windows."""
-
-
-class InstalledLayout(msgspec.Struct, frozen=True):
-    """How installers lay out an environment, as far as that is known."""
-
-    site: str = ""
-    """Site-packages from the prefix, ``lib/python3.11/site-packages``; empty if it depends on the Python."""
-    is_windows: bool = False
-    python: str = ""
-    """The version of Python, ``3.11``; empty if several fit."""
-
-    def scheme_folder(self, scheme: str, name: str) -> str | None:
-        """Return the folder of a scheme of wheels (:pep:`427`), relative to site-packages; None for an unknown one.
-
-        Headers of the distribution ``name`` go where pip and uv put them in virtual environments.
-        """
-        up = "../../" if self.is_windows else _UP
-        programs = "Scripts/" if self.is_windows else "bin/"
-        headers = f"include/site/python{self.python or 'X.Y'}/{name}/"
-        folders = {"purelib": "", "platlib": "", "scripts": up + programs, "data": up, "headers": up + headers}
-        return folders.get(scheme)
-
-    def inside(self, place: str) -> str:
-        """Return a place that is relative to site-packages without the way out of it and in again by its name."""
-        below = f"{place}/".removeprefix(f"{_UP}{self.site}/") if self.site else f"{place}/"
-        return below.rstrip("/")
-
-    def spell(self, folder: str, origin: str) -> str | None:
-        """Spell a folder as a run path entry of a file in ``origin``; both are relative to site-packages.
-
-        None where the entry depends on the Python: from programs, the way to site-packages goes by its name.
-        """
-        goes_in = origin.startswith("..") and not folder.startswith("..")
-        if goes_in and not self.site:
-            return None
-        top = posixpath.join(_PREFIX, self.site) if goes_in else SITE
-        relative = posixpath.relpath(posixpath.join(top, folder), posixpath.normpath(posixpath.join(SITE, origin)))
-        return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
-
-
 _UNKNOWN = InstalledLayout()
 
 
@@ -375,7 +328,7 @@ class TreeDisk:
         self._files = {_absolute(path): elf for path, elf in files.items()}
         self._links = {_absolute(path): text for path, text in links.items()}
         if layout.site:
-            self._links[posixpath.join(_PREFIX, layout.site)] = SITE
+            self._links[posixpath.join(PREFIX, layout.site)] = SITE
         self._assumed = frozenset(map(_absolute, assumed))
         self._obstacles = {_absolute(path): obstacle for path, obstacle in (obstacles or {}).items()}
         paths = (*self._files, *self._links, *self._assumed, *self._obstacles, posixpath.join(SITE, "x"))

@@ -34,13 +34,13 @@ from rocwheel.environment.dist_info import (
     INFO_FILES,
     MOST_MODULE,
     find_script_problems,
-    installed_path,
     is_source,
     mentioned_in_binary,
     mentioned_in_source,
     read_distribution,
 )
 from rocwheel.environment.file_reports import read_device_report, read_pe_report
+from rocwheel.environment.installed_paths import installed_path, wheel_layout
 from rocwheel.environment.loader import find_obstacle
 from rocwheel.environment.tree import (
     Distribution,
@@ -49,7 +49,6 @@ from rocwheel.environment.tree import (
     MetadataProblem,
     Tree,
     split_environments,
-    wheel_layout,
 )
 from rocwheel.environment.windows_files import is_for_windows
 from rocwheel.wheels.build_manifest import MANIFEST_NAME

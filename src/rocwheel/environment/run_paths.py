@@ -28,7 +28,7 @@ from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import iter_batches, map_collecting, map_skipping, open_workers, raise_all
 from rocwheel.core.writing import SYNCING, AtomicFile, atomic_files, safe_mode
-from rocwheel.environment.loader import SITE, InstalledLayout
+from rocwheel.environment.installed_paths import SITE, InstalledLayout
 from rocwheel.environment.run_path_entries import (
     goes_back,
     has_level,

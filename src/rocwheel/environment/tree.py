@@ -8,14 +8,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.binary.elf.facts import Elf, ElfTraits
 from rocwheel.environment.file_reports import DeviceReport, PeReport
-from rocwheel.environment.loader import SITE, InstalledLayout, Obstacle, TreeDisk
+from rocwheel.environment.installed_paths import SITE, InstalledLayout, wheel_layout
+from rocwheel.environment.loader import Obstacle, TreeDisk
 from rocwheel.wheels.file_names import split_wheel_file_name, wheel_platforms
 from rocwheel.wheels.platform_floor import host_machines
 from rocwheel.wheels.record import RecordEntry
@@ -93,20 +94,6 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SITE = re.compile(r"(?:^|/)(lib(?:64)?/(?:python|pypy)3[^/]*/(?:site|dist)-packages)/[^/]*\Z")
-_ONE_PYTHON = re.compile(r"(cp|pp)3(\d+)")
-
-
-@cache
-def wheel_layout(file_name: str) -> InstalledLayout:
-    """Return the layout of the environments that a wheel is installed in, as far as the tags in its name tell."""
-    python, abi, _ = split_wheel_file_name(file_name).tags
-    is_windows = any(tag.system == "windows" for tag in wheel_platforms(file_name))
-    match = _ONE_PYTHON.fullmatch(python)
-    if match is None or abi == "abi3" or "." in abi:
-        return InstalledLayout(is_windows=is_windows)
-    kind, version = "python" if match[1] == "cp" else "pypy", f"3.{match[2]}"
-    folder = f"{kind}{version}{'t' if abi.endswith('t') else ''}"
-    return InstalledLayout("" if is_windows else f"lib/{folder}/site-packages", is_windows, version)
 
 
 class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from rocwheel.audit.audit import check
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.unresolved import folders_with, undeclared_uses
-from rocwheel.environment.dist_info import path_in_package
+from rocwheel.environment.installed_paths import path_in_package
 from rocwheel.environment.known_libraries import is_cuda_library, is_toolkit_folder
 from rocwheel.environment.sdk_layout import is_newer_than_layout, is_rocm_library
 from rocwheel.environment.tree import Tree

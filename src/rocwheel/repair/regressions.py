@@ -26,9 +26,9 @@ from packaging.utils import canonicalize_name
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.audit.wheel_toolkits import OpenedNames, Toolkit
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.environment.dist_info import path_in_package
+from rocwheel.environment.installed_paths import SITE, path_in_package
 from rocwheel.environment.known_libraries import is_toolkit_folder
-from rocwheel.environment.loader import SITE, How, LoaderStop, place_of
+from rocwheel.environment.loader import How, LoaderStop, place_of
 from rocwheel.environment.run_path_entries import is_origin_relative, leads_nowhere
 from rocwheel.environment.sdk_layout import find_sdk_library
 

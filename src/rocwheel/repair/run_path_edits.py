@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.audit.wheel_toolkits import Toolkit
-    from rocwheel.environment.loader import InstalledLayout, SystemLibraries
+    from rocwheel.environment.installed_paths import InstalledLayout
+    from rocwheel.environment.loader import SystemLibraries
     from rocwheel.environment.run_paths import LibraryPlaces
     from rocwheel.environment.tree import Distribution, InstalledFile, Tree
     from rocwheel.repair.options import RepairOptions

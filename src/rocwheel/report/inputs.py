@@ -21,7 +21,7 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.workers import map_sized, open_workers, raise_all, serialized
 from rocwheel.device.device_facts import Look, read_device_facts
 from rocwheel.diff.sides import Item, Package, open_side
-from rocwheel.environment.dist_info import path_in_package
+from rocwheel.environment.installed_paths import path_in_package
 from rocwheel.environment.read_tree import find_site_packages, is_artifact_folder
 from rocwheel.report.savings import divide
 from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Part, Totals, part_sort_key

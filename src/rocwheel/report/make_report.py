@@ -18,7 +18,7 @@ from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_wor
 from rocwheel.core.progress import SILENT, Progress, step, tracked
 from rocwheel.core.reading import iter_pieces
 from rocwheel.core.workers import map_sized, open_workers
-from rocwheel.environment.dist_info import path_in_package
+from rocwheel.environment.installed_paths import path_in_package
 from rocwheel.environment.known_libraries import find_sdk_dll
 from rocwheel.environment.library_code import without_lost
 from rocwheel.environment.loader import place_of

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
 from rocwheel.core.messages import count, first_of
-from rocwheel.environment.loader import SITE, place_of
+from rocwheel.environment.installed_paths import SITE
+from rocwheel.environment.loader import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

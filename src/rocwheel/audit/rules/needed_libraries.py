@@ -17,8 +17,8 @@ from rocwheel.audit.unresolved import (
     where_else,
 )
 from rocwheel.core.messages import count, first_of
+from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.known_libraries import driver_of_library
-from rocwheel.environment.loader import SITE
 from rocwheel.environment.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.core.messages import count, first_of
-from rocwheel.environment.loader import SITE
+from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.requirements import packages_elsewhere, release_folders
 from rocwheel.environment.run_path_entries import (
     BUILD_FOLDER,

@@ -1,0 +1,102 @@
+"""Where the members of a wheel are installed, and the other way round (:pep:`427`)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from functools import cache
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.wheels.file_names import split_wheel_file_name, wheel_platforms
+
+SITE = "/environment/lib/some-python/site-packages"
+"""Where described packages are assumed to be installed: so deep that entries out of it lead nowhere.
+
+No run path names this folder: what Python's folder is called on a machine is known to `InstalledLayout`, or to nobody.
+"""
+PREFIX = "/environment"
+_UP = "../../../"
+"""From site-packages to the prefix of an environment, except on Windows."""
+
+
+class InstalledLayout(msgspec.Struct, frozen=True):
+    """How installers lay out an environment, as far as that is known."""
+
+    site: str = ""
+    """Site-packages from the prefix, ``lib/python3.11/site-packages``; empty if it depends on the Python."""
+    is_windows: bool = False
+    python: str = ""
+    """The version of Python, ``3.11``; empty if several fit."""
+
+    def scheme_folder(self, scheme: str, name: str) -> str | None:
+        """Return the folder of a scheme of wheels (:pep:`427`), relative to site-packages; None for an unknown one.
+
+        Headers of the distribution ``name`` go where pip and uv put them in virtual environments.
+        """
+        up = "../../" if self.is_windows else _UP
+        programs = "Scripts/" if self.is_windows else "bin/"
+        headers = f"include/site/python{self.python or 'X.Y'}/{name}/"
+        folders = {"purelib": "", "platlib": "", "scripts": up + programs, "data": up, "headers": up + headers}
+        return folders.get(scheme)
+
+    def inside(self, place: str) -> str:
+        """Return a place that is relative to site-packages without the way out of it and in again by its name."""
+        below = f"{place}/".removeprefix(f"{_UP}{self.site}/") if self.site else f"{place}/"
+        return below.rstrip("/")
+
+    def spell(self, folder: str, origin: str) -> str | None:
+        """Spell a folder as a run path entry of a file in ``origin``; both are relative to site-packages.
+
+        None where the entry depends on the Python: from programs, the way to site-packages goes by its name.
+        """
+        goes_in = origin.startswith("..") and not folder.startswith("..")
+        if goes_in and not self.site:
+            return None
+        top = posixpath.join(PREFIX, self.site) if goes_in else SITE
+        relative = posixpath.relpath(posixpath.join(top, folder), posixpath.normpath(posixpath.join(SITE, origin)))
+        return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
+
+
+_ONE_PYTHON = re.compile(r"(cp|pp)3(\d+)")
+
+
+@cache
+def wheel_layout(file_name: str) -> InstalledLayout:
+    """Return the layout of the environments that a wheel is installed in, as far as the tags in its name tell."""
+    python, abi, _ = split_wheel_file_name(file_name).tags
+    is_windows = any(tag.system == "windows" for tag in wheel_platforms(file_name))
+    match = _ONE_PYTHON.fullmatch(python)
+    if match is None or abi == "abi3" or "." in abi:
+        return InstalledLayout(is_windows=is_windows)
+    kind, version = "python" if match[1] == "cp" else "pypy", f"3.{match[2]}"
+    folder = f"{kind}{version}{'t' if abi.endswith('t') else ''}"
+    return InstalledLayout("" if is_windows else f"lib/{folder}/site-packages", is_windows, version)
+
+
+_POSIX = InstalledLayout()
+_WAY_OUT = re.compile(r"\A(?:\.\./)+")
+
+
+def installed_path(member: str, layout: InstalledLayout = _POSIX) -> str:
+    """Return where a member is installed, relative to site-packages (:pep:`427`, "The .data directory")."""
+    top, _, rest = member.partition("/")
+    scheme, _, below = rest.partition("/")
+    name = canonicalize_name(top.partition("-")[0])
+    folder = layout.scheme_folder(scheme, name) if top.endswith(".data") and below else None
+    return member if folder is None else folder + below
+
+
+def path_in_package(path: str, source: str) -> str:
+    """Return a path relative to site-packages; of what lies elsewhere, its name in its wheel or from the environment.
+
+    >>> path_in_package("../../../bin/tool", "x/demo-1.0-py3-none-any.whl!demo-1.0.data/scripts/tool")
+    'demo-1.0.data/scripts/tool'
+    >>> path_in_package("../../../bin/tool", "env/bin/tool")
+    'bin/tool'
+    """
+    if not path.startswith("../"):
+        return path
+    _, is_member, member = source.rpartition(".whl!")
+    return member if is_member else _WAY_OUT.sub("", path)
