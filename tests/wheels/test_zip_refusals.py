@@ -18,6 +18,7 @@ import pytest
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.index.entry import read_entry
 from rocwheel.wheels.zip_directory import read_archive
+from rocwheel.wheels.zip_refusals import outside_reason
 from tests.support.raw_zip import RawMember, raw_zip
 from tests.support.zip_headers import WHEEL_NAME, zip_headers
 
@@ -170,3 +171,19 @@ def test_installers_refuse_what_is_written_of_them(tmp_path: Path) -> None:
             refused = [how for how, what in uv.items() if _uv_refuses(tmp_path / f"{number}-{how}", *what)]
             found[name] = sorted([*by_python[str(wheel)], *refused])
     assert found == REFUSERS
+
+
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        ("demo/../../evil.so", "a path that leads out of the wheel"),
+        ("/etc/evil.so", "an absolute path"),
+        ("C:/evil.dll", "an absolute path"),
+        ("demo\\evil.dll", "a name with a backslash, which some systems take for a folder's end"),
+        ("demo/./a.so", "a path that is not in its plain form"),
+        ("demo//a.so", "a path that is not in its plain form"),
+        ("demo/..a/b..so", ""),
+    ],
+)  # fmt: skip
+def test_names_that_lead_out_of_the_environment_are_reported(member: str, reason: str) -> None:
+    assert outside_reason(member) == reason

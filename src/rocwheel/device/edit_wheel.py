@@ -40,8 +40,9 @@ from rocwheel.wheels.record import signature_paths, unhashed_paths
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.variants import load_draft, read_wheel_text
 from rocwheel.wheels.writing import write_wheels
-from rocwheel.wheels.zip_directory import find_dist_info, read_directory, refuse_outside
+from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
+from rocwheel.wheels.zip_refusals import refuse_outside
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -34,7 +34,7 @@ from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling import file_name_spelling
 from rocwheel.targets.target_set import id_sort_key, text_sort_key
 from rocwheel.wheels.binaries import Binary, find_all_binaries, is_wheel
-from rocwheel.wheels.zip_directory import outside_reason
+from rocwheel.wheels.zip_refusals import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

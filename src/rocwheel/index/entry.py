@@ -33,9 +33,9 @@ from rocwheel.wheels.requirements import (
 )
 from rocwheel.wheels.sdist import read_listed_requirements, read_sdist_file
 from rocwheel.wheels.variants import load_draft, read_wheel_text, render_metadata
-from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, outside_reason, read_archive, read_directory
+from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, read_archive, read_directory
 from rocwheel.wheels.zip_reader import check_member, read_member
-from rocwheel.wheels.zip_refusals import group_faults
+from rocwheel.wheels.zip_refusals import group_faults, outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ from rocwheel.environment.sdk_layout import layout_releases
 from rocwheel.environment.tree import find_conflicts
 from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.wheels.file_names import name_and_version
-from rocwheel.wheels.zip_directory import outside_reason
+from rocwheel.wheels.zip_refusals import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

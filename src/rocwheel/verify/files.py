@@ -22,8 +22,9 @@ from rocwheel.wheels.file_names import check_identity, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.record import STRONG_HASHES, find_record_gaps, parse_record, unhashed_paths
 from rocwheel.wheels.sdist import read_sdist_file, read_sdist_names
-from rocwheel.wheels.zip_directory import find_dist_info, outside_reason, read_archive
+from rocwheel.wheels.zip_directory import find_dist_info, read_archive
 from rocwheel.wheels.zip_reader import iter_member, read_member
+from rocwheel.wheels.zip_refusals import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

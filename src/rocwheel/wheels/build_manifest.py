@@ -27,7 +27,7 @@ from rocwheel.core.reading import read_small
 from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import atomic_file
 from rocwheel.wheels.sdist import LATEST_SECONDS
-from rocwheel.wheels.zip_directory import outside_reason
+from rocwheel.wheels.zip_refusals import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

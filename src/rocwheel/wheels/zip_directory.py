@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import posixpath
-import re
 import struct
-import unicodedata
 import zipfile
 from functools import partial
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -17,7 +14,6 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import count, quoted
 from rocwheel.core.reading import FileRange, FileStamp, open_regular, read_at
 from rocwheel.core.remote_file import source_of
-from rocwheel.core.workers import raise_all
 from rocwheel.wheels.member_compression import DEFLATED, STORED
 from rocwheel.wheels.zip_headers import (
     AGAIN,
@@ -41,34 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.wheels.zip_refusals import CentralEntry
-
-
-_DRIVE = re.compile(r"[A-Za-z]:")
-_UNPRINTABLE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-"""Categories of characters that uv refuses, or that end a line of RECORD for ``installer``."""
-_LONGEST = 255
-
-
-def outside_reason(member: str) -> str:
-    """Return why installers refuse a member's name, or write it outside of the environment; empty for a good name."""
-    if member.startswith("/") or _DRIVE.match(member):
-        return "an absolute path"
-    if "\\" in member:
-        return "a name with a backslash, which some systems take for a folder's end"
-    if any(unicodedata.category(character) in _UNPRINTABLE for character in member):
-        return "a name with a control character"
-    if any(len(part.encode(errors="surrogateescape")) > _LONGEST for part in member.split("/")):
-        return f"a name of more than {_LONGEST} bytes, which file systems don't take"
-    if ".." in member.split("/"):
-        return "a path that leads out of the wheel"
-    return "" if posixpath.normpath(member) == member else "a path that is not in its plain form"
-
-
-def refuse_outside(source: str, members: Iterable[ZipMember]) -> None:
-    """Raise `InputError` for a member whose name is refused, or `ProblemsError` about ``source`` for several."""
-    faults = [(member.source, why) for member in members if (why := outside_reason(member.name))]
-    expected, remedy = "a place inside the environment", "Build the wheel again."
-    raise_all(source, [InputError(place, why, expected=expected, remedy=remedy) for place, why in faults])
 
 
 _EXPECTED = "a wheel, which has one"

@@ -1,12 +1,17 @@
-"""What installers refuse in the headers of a ZIP archive that all programs read alike (APPNOTE.TXT 6.3).
+"""What installers refuse in the headers and names of a ZIP archive that all programs read alike (APPNOTE.TXT 6.3).
 
 uv is the strictest: it parses every extra field, and expects the ZIP64 field to hold the sizes for which a header has
 no room, and nothing else. Python's ``zipfile``, by which pip and ``installer`` read, refuses some flags as well.
+
+Names of members are refused that lead out of the environment, or that file systems or installers don't take.
 """
 
 from __future__ import annotations
 
+import posixpath
+import re
 import struct
+import unicodedata
 from collections import defaultdict
 from typing import IO, TYPE_CHECKING, Final
 
@@ -14,6 +19,7 @@ import msgspec
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
+from rocwheel.core.workers import raise_all
 from rocwheel.wheels.member_compression import DEFLATED, STORED
 from rocwheel.wheels.zip_headers import ZIP64, iter_extra_fields
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.wheels.zip_headers import LocalHeader
+    from rocwheel.wheels.zip_reader import ZipMember
 
 _ENTRY: Final = struct.Struct("<4s6H3I5H2I")
 _UNICODE_COMMENT: Final = 0x6375
@@ -149,3 +156,31 @@ def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple
 def _may_be_archive(comment: bytes) -> bool:
     """Return whether a comment has bytes that the records of a ZIP archive have, and texts never."""
     return any(1 <= byte <= 8 for byte in comment)
+
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+"""Categories of characters that uv refuses, or that end a line of RECORD for ``installer``."""
+_LONGEST = 255
+
+
+def outside_reason(member: str) -> str:
+    """Return why installers refuse a member's name, or write it outside of the environment; empty for a good name."""
+    if member.startswith("/") or _DRIVE.match(member):
+        return "an absolute path"
+    if "\\" in member:
+        return "a name with a backslash, which some systems take for a folder's end"
+    if any(unicodedata.category(character) in _UNPRINTABLE for character in member):
+        return "a name with a control character"
+    if any(len(part.encode(errors="surrogateescape")) > _LONGEST for part in member.split("/")):
+        return f"a name of more than {_LONGEST} bytes, which file systems don't take"
+    if ".." in member.split("/"):
+        return "a path that leads out of the wheel"
+    return "" if posixpath.normpath(member) == member else "a path that is not in its plain form"
+
+
+def refuse_outside(source: str, members: Iterable[ZipMember]) -> None:
+    """Raise `InputError` for a member whose name is refused, or `ProblemsError` about ``source`` for several."""
+    faults = [(member.source, why) for member in members if (why := outside_reason(member.name))]
+    expected, remedy = "a place inside the environment", "Build the wheel again."
+    raise_all(source, [InputError(place, why, expected=expected, remedy=remedy) for place, why in faults])

@@ -12,7 +12,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.environment.tree import find_conflicts
 from rocwheel.targets.serving import split_overlay_path
-from rocwheel.wheels.zip_directory import outside_reason
+from rocwheel.wheels.zip_refusals import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator

@@ -27,8 +27,9 @@ from rocwheel.wheels.metadata import CoreMetadataError, edit_requirements, parse
 from rocwheel.wheels.requirements import is_refusing, readable_requirements
 from rocwheel.wheels.sbom import SBOM_NAME, promoted_bill
 from rocwheel.wheels.sdist import read_sdist
-from rocwheel.wheels.zip_directory import find_metadata, read_directory, refuse_outside
+from rocwheel.wheels.zip_directory import find_metadata, read_directory
 from rocwheel.wheels.zip_reader import ZipMember, read_member
+from rocwheel.wheels.zip_refusals import refuse_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -44,8 +44,9 @@ from rocwheel.wheels.record import SIGNATURES
 from rocwheel.wheels.requirements import RequirementError, parse_requirement, readable_requirements
 from rocwheel.wheels.tags import expand_tags
 from rocwheel.wheels.variants import load_draft
-from rocwheel.wheels.zip_directory import find_dist_info, read_directory, refuse_outside
+from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import ZipMember, read_member
+from rocwheel.wheels.zip_refusals import refuse_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
