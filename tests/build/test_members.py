@@ -10,7 +10,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.build.members import member_content
 from rocwheel.build.plan import FileMember
 from rocwheel.core.reading import FileRange
-from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.run_path_choice import SetRunpath
 from tests.support.places import FIXTURES
 
 RUN_PATH = "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/and/another/that/takes/room"

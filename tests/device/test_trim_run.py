@@ -24,7 +24,8 @@ from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import device_patch, iter_changes, list_slots
 from rocwheel.device.edit_file import rewrite_device_code
 from rocwheel.device.trim import plan_trim
-from rocwheel.environment.run_paths import SetRunpath, write_run_paths
+from rocwheel.environment.run_path_choice import SetRunpath
+from rocwheel.environment.run_path_files import write_run_paths
 from tests.support.damage import damaged
 from tests.support.hip_runtime import build_runtime, registered, runtime_source
 from tests.support.host_files import LINKERS, STRIPPERS, link_library, link_two_units

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.environment.run_paths import ChangedFile, FileRunPath
+from rocwheel.environment.run_path_files import ChangedFile, FileRunPath
 from rocwheel.frameworks.jax.settings import BazelSettings
 from rocwheel.frameworks.wheel_spec import WheelSpec
 from tests.support.places import ROOT

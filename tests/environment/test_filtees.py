@@ -15,7 +15,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import Filtee, read_elf
 from rocwheel.environment.read_tree import read_environments, read_tree
 from rocwheel.environment.run_path_advice import advise
-from rocwheel.environment.run_paths import SetRunpath, library_places, run_path_edit
+from rocwheel.environment.run_path_choice import SetRunpath, library_places, run_path_edit
 from tests.support.host import FileSystem, HostLibraries
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.reality import LOADER, list_libraries, model_libraries

@@ -16,7 +16,7 @@ from rocwheel.environment.run_path_advice import (
     normalized_place,
     places_for_machine,
 )
-from rocwheel.environment.run_paths import LibraryPlaces
+from rocwheel.environment.run_path_choice import LibraryPlaces
 from rocwheel.environment.sdk_layout import SdkFolder, sdk_folders
 from tests.support.trees import data, library, package, tree
 

@@ -12,7 +12,7 @@ from rocwheel.audit.wheel_toolkits import choose_toolkit
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.symbols import SymbolReference
-from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.repair.outcome import RepairedTree
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import library, package, tree

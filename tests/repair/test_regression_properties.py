@@ -16,8 +16,8 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.known_libraries import allowed_libraries, is_toolkit_folder
 from rocwheel.environment.loader import How, Library, Loader, TreeDisk, place_of
+from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.environment.run_path_entries import expand_entry, leads_nowhere, split_run_path
-from rocwheel.environment.run_paths import SetRunpath
 from rocwheel.environment.sdk_layout import find_sdk_library
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions

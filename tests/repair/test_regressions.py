@@ -10,7 +10,7 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.environment.installed_paths import SITE
-from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.repair.regressions import Found, Regression, find_regressions, has_nothing_to_open, is_own_folder
 from tests.repair.plans import SDK, plan
 from tests.support.trees import data, library, package, tree, with_run_paths

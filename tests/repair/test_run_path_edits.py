@@ -10,7 +10,7 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.wheel_toolkits import Toolkit
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath
+from rocwheel.environment.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.repair_plan import RepairPlanner

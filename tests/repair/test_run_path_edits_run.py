@@ -14,7 +14,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo import SAMPLE_SDK
-from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.environment.tree import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.repair_plan import RepairPlan, RepairPlanner

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rocwheel.audit.finding import Finding
-    from rocwheel.environment.run_paths import SetRunpath
+    from rocwheel.environment.run_path_choice import SetRunpath
 
 __all__ = [
     "MISALIGNED",

@@ -10,7 +10,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.platform import Platform
 from rocwheel.build.recipe import Layout
 from rocwheel.core.reading import FileRange
-from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.wheels.metadata import CoreMetadata
 from rocwheel.wheels.writing import WheelName
 

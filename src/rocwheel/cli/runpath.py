@@ -22,8 +22,9 @@ from rocwheel.core.progress import step
 from rocwheel.core.workers import raise_all
 from rocwheel.environment.link_flags import TOOLS, spell_run_path
 from rocwheel.environment.run_path_advice import RunPathAdvice, advise
+from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.environment.run_path_entries import CpuLevel, doubtful_entries, entry_problems, split_run_path
-from rocwheel.environment.run_paths import FileRunPath, SetRunpath, read_run_paths, write_run_paths
+from rocwheel.environment.run_path_files import FileRunPath, read_run_paths, write_run_paths
 
 runpath_app = Group("runpath", help="Show and set the run paths of ELF files.")
 app.add_command(runpath_app)

@@ -16,8 +16,8 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.reading import FileRange
 from rocwheel.environment.known_libraries import allowed_libraries, known_package_folders
 from rocwheel.environment.read_tree import read_tree
+from rocwheel.environment.run_path_choice import LibraryPlaces, choose_folders, fewest_folders, origin_relative
 from rocwheel.environment.run_path_entries import searched_folders
-from rocwheel.environment.run_paths import LibraryPlaces, choose_folders, fewest_folders, origin_relative
 from rocwheel.environment.sdk_layout import sdk_folders
 
 if TYPE_CHECKING:

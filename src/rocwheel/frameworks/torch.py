@@ -14,7 +14,7 @@ from packaging.version import Version
 from rocwheel.artifacts.sdk_names import device_extra, is_family
 from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError
-from rocwheel.environment.run_paths import origin_relative
+from rocwheel.environment.run_path_choice import origin_relative
 from rocwheel.environment.sdk_layout import sdk_search_folders
 from rocwheel.repair.initializer import VersionCheck, preload_names, render_initializer
 from rocwheel.targets.catalog import check_family, load_catalog

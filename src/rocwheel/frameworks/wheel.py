@@ -24,8 +24,8 @@ from rocwheel.core.writing import check_destination
 from rocwheel.environment.read_tree import read_tree
 from rocwheel.environment.requirements import release_folders
 from rocwheel.environment.run_path_advice import assumed_sdk_folders, places_for_machine
+from rocwheel.environment.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.environment.run_path_entries import entry_problems, folders_beyond, resolve_entry, split_run_path
-from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.environment.sdk_layout import is_newer_than_layout, sdk_search_folders
 from rocwheel.environment.tree import Distribution, InstalledFile, Tree, split_environments
 from rocwheel.frameworks.wheel_draft import InputFiles, draft_wheel, read_runfiles_manifest, write_draft

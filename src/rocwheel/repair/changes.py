@@ -17,7 +17,7 @@ from rocwheel.wheels.requirements import prefix_match
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.environment.run_paths import SetRunpath
+    from rocwheel.environment.run_path_choice import SetRunpath
     from rocwheel.environment.tree import Distribution, InstalledFile, Tree
     from rocwheel.repair.options import Pin
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Process
     from rocwheel.audit.unresolved import UndeclaredUse
     from rocwheel.audit.wheel_toolkits import Toolkit
-    from rocwheel.environment.run_paths import SetRunpath
+    from rocwheel.environment.run_path_choice import SetRunpath
     from rocwheel.environment.tree import Distribution, InstalledFile
 
 _OF_LIBRARIES = ("unresolved-library", "unreachable-library", "unresolved-dlopen")

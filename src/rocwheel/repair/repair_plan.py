@@ -17,8 +17,8 @@ from rocwheel.core.reading import require_listable
 from rocwheel.core.workers import map_skipping
 from rocwheel.environment.platform_tags import misplaced_code, repaired_platforms
 from rocwheel.environment.read_tree import WheelReading, read_environments
+from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.environment.run_path_entries import leads_nowhere, resolve_entry, split_run_path
-from rocwheel.environment.run_paths import SetRunpath
 from rocwheel.environment.sdk_layout import sdk_folders
 from rocwheel.environment.tree import Distribution, Tree
 from rocwheel.repair.changes import (

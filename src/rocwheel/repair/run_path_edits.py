@@ -9,8 +9,8 @@ A file that opens libraries by name has strings that name them (`opened_names`).
 it gives up the folders that the SDK's packages stand in for (`Toolkit.gives_up`). Where its strings name no library,
 the names come from elsewhere, and every folder stays that may have one.
 
-Which folders they name is decided in `rocwheel.environment.run_paths`, and whether they may lead to the SDK's packages
-in `rocwheel.audit.wheel_toolkits`.
+Which folders they name is decided in `rocwheel.environment.run_path_choice`, and whether they may lead to the SDK's
+packages in `rocwheel.audit.wheel_toolkits`.
 A run path stays under its tag unless the options name one: an RPATH may be there to come before ``LD_LIBRARY_PATH``.
 """
 
@@ -34,8 +34,8 @@ from rocwheel.environment.run_path_advice import (
     missing_libraries,
     places_for_machine,
 )
+from rocwheel.environment.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
 from rocwheel.environment.run_path_entries import leads_nowhere, resolve_entry, split_run_path
-from rocwheel.environment.run_paths import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
 from rocwheel.environment.sdk_layout import sdk_folders
 from rocwheel.repair.outcome import RepairedTree
 from rocwheel.repair.regressions import GivenUp, find_regressions
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rocwheel.audit.wheel_toolkits import Toolkit
     from rocwheel.environment.installed_paths import InstalledLayout
     from rocwheel.environment.loader import SystemLibraries
-    from rocwheel.environment.run_paths import LibraryPlaces
+    from rocwheel.environment.run_path_choice import LibraryPlaces
     from rocwheel.environment.tree import Distribution, InstalledFile, Tree
     from rocwheel.repair.options import RepairOptions
 

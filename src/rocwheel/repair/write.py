@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rocwheel.core.reading import FileRange
-    from rocwheel.environment.run_paths import SetRunpath
+    from rocwheel.environment.run_path_choice import SetRunpath
     from rocwheel.wheels.writing import WheelPacker
 
     Packing: TypeAlias = Callable[[], AbstractContextManager[WheelPacker]]

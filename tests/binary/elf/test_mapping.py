@@ -14,7 +14,7 @@ from rocwheel.binary.elf.header import ElfBytes, ElfError, Segment
 from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory, require_contents
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.patch import patched_view
-from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.run_path_choice import SetRunpath
 from tests.support.places import ELF_FIXTURES
 from tests.support.places import ELF_FIXTURES as FIXTURES
 

@@ -15,7 +15,7 @@ from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.recipe import load_recipe
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.demo import SAMPLE_SDK
-from rocwheel.environment.run_paths import SetRunpath
+from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.targets.declaration import decode_declaration
 from tests.build.trees import file_entry, library, link_entry, make_catalog, make_facts, static_program
 

@@ -18,7 +18,7 @@ from rocwheel.build.plan import FileMember, StubMember
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.recipe import Layout, PackageNames, Recipe, is_per_family, name_package
 from rocwheel.core.writing import plain_mode
-from rocwheel.environment.run_paths import LibraryPlaces, library_places, run_path_edit
+from rocwheel.environment.run_path_choice import LibraryPlaces, library_places, run_path_edit
 from rocwheel.targets.serving import split_overlay_path
 from rocwheel.wheels.platform_floor import oldest_tag
 from rocwheel.wheels.tags import WINDOWS_TAG

@@ -1,4 +1,4 @@
-"""Tests of `rocwheel.environment.run_paths`."""
+"""Tests of `rocwheel.environment.run_path_choice`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.environment.run_path_entries import goes_back
-from rocwheel.environment.run_paths import (
+from rocwheel.environment.run_path_choice import (
     KeptEntries,
     LibraryPlaces,
     SetRunpath,
@@ -18,6 +17,7 @@ from rocwheel.environment.run_paths import (
     origin_relative,
     run_path_edit,
 )
+from rocwheel.environment.run_path_entries import goes_back
 from tests.build.trees import library
 
 CORE, SYSDEPS, LIBRARIES = "_rocm_sdk_core/lib", "_rocm_sdk_core/lib/rocm_sysdeps/lib", "_rocm_sdk_libraries/lib"
