@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.index.write_index import write_index
-from rocwheel.stores.objects import CLIENT, RETRIES
+from rocwheel.stores.objects import CLIENT
 from rocwheel.stores.open import open_store
+from rocwheel.stores.retry import RETRIES
 from tests.support.fault_proxy import Fault, FaultProxy, fault_proxy
 from tests.support.kpack_files import make_kpack
 from tests.support.loopback import served

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.stores import retry
-from rocwheel.stores.objects import RETRIES
 from rocwheel.stores.open import open_file, open_store
+from rocwheel.stores.retry import RETRIES
 from rocwheel.stores.store import (
     BrokenTransferError,
+    BusyError,
     ClockError,
     CredentialsError,
     ForbiddenError,
@@ -78,6 +79,26 @@ def test_an_overloaded_store_is_asked_again(store: Store, faulty: FaultyServer, 
     faulty.first.extend([Answer(503, "SlowDown"), Answer(503, "SlowDown")])
     assert ASKS[ask](store) == DATA
     assert len(faulty.requests) == 3
+
+
+@of_s3
+@pytest.mark.parametrize("ask", ASKS)
+def test_a_bucket_that_is_always_busy_is_asked_six_times(store: Store, faulty: FaultyServer, ask: str) -> None:
+    faulty.always = Answer(503, "SlowDown")
+    with pytest.raises(BusyError, match=r"x: the store is overloaded, after 6 attempts in "):
+        ASKS[ask](store)
+    assert len(faulty.requests) == 6
+
+
+@of_web_servers
+@pytest.mark.parametrize(("ask", "attempts"), [("read", 5), ("stream", 6), ("range", 6)])
+def test_a_web_server_that_is_always_busy_is_asked_in_one_row(
+    store: Store, faulty: FaultyServer, ask: str, attempts: int
+) -> None:
+    faulty.always = Answer(503)
+    with pytest.raises(BusyError, match=f"answers with status 503, after {attempts} attempts in "):
+        ASKS[ask](store)
+    assert len(faulty.requests) == attempts
 
 
 @pytest.mark.parametrize("ask", ASKS)

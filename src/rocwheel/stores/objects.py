@@ -22,7 +22,7 @@ from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
 from rocwheel.core.reading import open_unchanged
-from rocwheel.stores.retry import RetryPolicy, retry
+from rocwheel.stores.retry import RETRIES, RetryPolicy, retry
 from rocwheel.stores.store import (
     HASHES,
     UPLOADS,
@@ -63,12 +63,6 @@ if TYPE_CHECKING:
 
 CLIENT: Final[dict[str, Any]] = {"timeout": timedelta(minutes=15), "connect_timeout": timedelta(seconds=10)}
 """The time for one request is that of its whole body, however large."""
-
-RETRIES: Final[Any] = {
-    "max_retries": 5,
-    "retry_timeout": timedelta(minutes=3),
-    "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=10), "base": 2.0},
-}
 
 
 _CODE = re.compile(r"<Code>(\w+)</Code>")

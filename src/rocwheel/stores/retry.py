@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, TypeVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rocwheel.stores.store import BusyError, PassingError
 
@@ -18,6 +19,16 @@ MOST_ATTEMPTS = 5
 
 _FIRST, _LONGEST = 0.2, 10.0
 """Seconds before the second attempt, and before any."""
+RETRIES: Final[Any] = {
+    "max_retries": 5,
+    "retry_timeout": timedelta(minutes=3),
+    "backoff": {
+        "init_backoff": timedelta(seconds=_FIRST),
+        "max_backoff": timedelta(seconds=_LONGEST),
+        "base": 2.0,
+    },
+}
+"""How obstore asks again by itself, after the first attempt; `RetryPolicy` counts its attempts like others."""
 _LONGEST_ASKED = 120.0
 """Seconds that a store may ask to wait; it isn't asked again if it wants more."""
 
@@ -43,10 +54,12 @@ class RetryPolicy:
         """Wait before the next attempt, or raise ``error``, with what was tried, if it was the last one.
 
         An attempt that has brought something, ``has_progress``, is the first of a new row. A store that says how long
-        to wait is asked no earlier; one that wants to be left alone for minutes, not again.
+        to wait is asked no earlier; one that wants to be left alone for minutes, not again. What obstore has asked for
+        several times has failed as often.
         """
+        # How often obstore takes up a body that breaks off, it doesn't say: that counts as one attempt.
         self._attempts += error.attempts
-        self._failures = 1 if has_progress else self._failures + 1
+        self._failures = 1 if has_progress else self._failures + error.attempts
         asked = error.retry_after if isinstance(error, BusyError) else 0.0
         if self._failures >= MOST_ATTEMPTS or asked > _LONGEST_ASKED:
             if self._attempts > 1:
