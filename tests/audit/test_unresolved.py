@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, undeclared_uses
+from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
 from tests.support.breaches import one
 from tests.support.trees import find, library, package, tree
 
@@ -22,7 +22,7 @@ OTHER = (package("other"), [library("other/libo.so"), library("other/libp.so")])
 def uses(*requires: str, needed: tuple[str, ...] = ("libo.so",)) -> list[tuple[str, str, str]]:
     user = library("demo/a.so", *needed, runpath="$ORIGIN/../other")
     subject = Subject(tree((package(requires=requires), [user]), OTHER), AuditSettings())
-    return [(use.file.path, use.name, use.provider) for use in undeclared_uses(subject)]
+    return [(use.file.path, use.name, use.provider) for use in subject.undeclared_uses]
 
 
 def test_a_library_of_a_package_that_is_not_required_is_an_undeclared_use() -> None:

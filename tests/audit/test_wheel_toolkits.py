@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.audit.wheel_toolkits import Toolkit, ToolkitOption, choose_toolkit
+from rocwheel.audit.subject import Subject
+from rocwheel.audit.wheel_toolkits import Toolkit, ToolkitOption
 from tests.support.trees import library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.environment.tree import Tree
 
 CORE_6 = (package("rocm-sdk-core", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.6")])
 CORE_7 = (package("rocm-sdk-core", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.7")])
 
 
+def toolkit_of(made: Tree, option: ToolkitOption = "auto") -> Toolkit:
+    return Subject(made, AuditSettings()).toolkit_of(made.distributions[0], option)
+
+
 def toolkit(*needed: str, option: ToolkitOption = "auto", requires: tuple[str, ...] = ()) -> Toolkit:
     made = tree((package(requires=requires), [library("demo/a.so", *needed)]))
-    return choose_toolkit(made, made.distributions[0], option, AuditSettings())
+    return toolkit_of(made, option)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +67,13 @@ def test_a_wheel_that_requires_the_sdk_uses_it_in_spite_of_cuda() -> None:
     assert toolkit("libcudart.so.12", requires=("rocm[libraries]",)) == Toolkit(is_sdk=True)
 
 
+@pytest.mark.parametrize("needed", ["libcudart.so.12", "libmigraphx_c.so.3"])
+def test_a_wheel_that_loads_from_the_sdk_at_hand_uses_it_as_if_it_required_that(needed: str) -> None:
+    files = [library("demo/a.so", "libamdhip64.so.7", needed, runpath="$ORIGIN/../_rocm_sdk_core/lib")]
+    assert toolkit_of(tree((package(), files), CORE_7)) == Toolkit(is_sdk=True)
+    assert not toolkit_of(tree((package(), files))).is_sdk
+
+
 def test_a_wheel_that_requires_the_sdk_uses_it_in_spite_of_what_that_lacks() -> None:
     assert toolkit("libmigraphx_c.so.3", requires=("rocm-sdk-core==7.1",)) == Toolkit(is_sdk=True)
 
@@ -64,13 +81,13 @@ def test_a_wheel_that_requires_the_sdk_uses_it_in_spite_of_what_that_lacks() -> 
 def test_a_package_at_hand_may_have_what_the_sdk_lacks() -> None:
     migraphx = (package("migraphx", is_context=True), [library("migraphx/libmigraphx_c.so.3")])
     made = tree((package(), [library("demo/a.so", "libmigraphx_c.so.3", "libamdhip64.so.7")]), migraphx)
-    assert choose_toolkit(made, made.distributions[0], "auto", AuditSettings()) == Toolkit(is_sdk=True)
+    assert toolkit_of(made) == Toolkit(is_sdk=True)
 
 
 def test_libraries_that_the_wheel_has_itself_say_nothing() -> None:
     files = [library("demo/a.so", "libamdhip64.so.6"), library("demo/lib/libamdhip64.so.6")]
     made = tree((package(), files))
-    assert choose_toolkit(made, made.distributions[0], "auto", AuditSettings()) == Toolkit(is_sdk=False)
+    assert toolkit_of(made) == Toolkit(is_sdk=False)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +104,7 @@ def test_the_packages_at_hand_decide_which_versions_the_sdk_has(
     sdk: tuple[object, list[object]], needed: str, expected: bool
 ) -> None:
     made = tree((package(), [library("demo/a.so", needed)]), sdk)  # type: ignore[arg-type]
-    assert choose_toolkit(made, made.distributions[0], "auto", AuditSettings()).is_sdk is expected
+    assert toolkit_of(made).is_sdk is expected
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,23 @@ def test_an_audit_does_not_blame_a_repaired_wheel_on_not_repairing(
         assert [(one.rule, one.path, one.found) for one in blamed] == []
 
 
+def test_a_wheel_that_comes_to_require_the_sdk_is_led_there_by_the_first_repair() -> None:
+    sdk = package("rocm-sdk-core", version="7.1.2", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.7")]
+    files = [
+        library("demo/a.so", "libamdhip64.so.7", "libcudart.so.12", runpath="$ORIGIN/../_rocm_sdk_core/lib"),
+        library("demo/lib/libb.so"),
+    ]
+    made = tree((package(), files), sdk)
+    options = RepairOptions(settings=AuditSettings(dlopen={"demo/lib/libb.so": ("libamdhip64.so.7",)}))
+    plan = _plan(made, options)
+    assert plan.requires == ("rocm-sdk-core==7.1.*",)
+    assert {path: edit.value for path, edit in plan.edits.items()} == {
+        "demo/lib/libb.so": "$ORIGIN/../../_rocm_sdk_core/lib"
+    }
+    again = _plan(_repaired(made, plan), options)
+    assert (again.edits, again.requires) == ({}, ())
+
+
 PLATFORMS = (
     "any",
     "manylinux_2_12_x86_64",

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.audit.wheel_toolkits import choose_toolkit
+from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.symbols import SymbolReference
@@ -107,7 +107,7 @@ def kept_for_system(
     """Return what is not repaired, each with its file alone, and what is kept on purpose: files and libraries."""
     made = tree((package(), [*files]))
     owner = made.distributions[0]
-    toolkits = {owner.source: choose_toolkit(made, owner, option, AuditSettings())}
+    toolkits = {owner.source: Subject(made, AuditSettings()).toolkit_of(owner, option)}
     repaired = RepairedTree(made, {}, toolkits, AuditSettings())
     left = tuple(one.text.partition(",")[0] for one in repaired.leftovers(owner))
     kept = repaired.kept_for_system(owner)
@@ -148,7 +148,7 @@ def test_what_another_package_finds_by_kept_paths_is_left_on_purpose_as_well(
     owner = made.distributions[0]
 
     def count_left(option: ToolkitOption) -> int:
-        toolkits = {owner.source: choose_toolkit(made, owner, option, AuditSettings())}
+        toolkits = {owner.source: Subject(made, AuditSettings()).toolkit_of(owner, option)}
         return len(RepairedTree(made, {}, toolkits, AuditSettings()).leftovers(owner))
 
     assert (count_left("auto"), count_left("system")) == (2, 0)
@@ -157,7 +157,7 @@ def test_what_another_package_finds_by_kept_paths_is_left_on_purpose_as_well(
 def test_what_a_file_opens_by_kept_paths_is_left_on_purpose_as_well() -> None:
     made = tree((package(), [library("demo/a.so", runpath="/opt/x/lib"), library("demo/b.so")]))
     owner, settings = made.distributions[0], AuditSettings(dlopen={"*": ("libx.so.1",)})
-    toolkits = {owner.source: choose_toolkit(made, owner, "system", settings)}
+    toolkits = {owner.source: Subject(made, settings).toolkit_of(owner, "system")}
     left = RepairedTree(made, {}, toolkits, settings).leftovers(owner)
     assert [one.text.partition(",")[0] for one in left] == ["demo/b.so opens libx.so.1 at run time"]
 

@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.artifacts.sdk_names import is_divided, is_sdk_package
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
-from rocwheel.audit.wheel_toolkits import Toolkit, judge_toolkit, sdk_library_folders
+from rocwheel.audit.wheel_toolkits import Toolkit, ToolkitOption, judge_toolkit, sdk_library_folders
 from rocwheel.binary.code_objects import parse_target_id
 from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.known_libraries import allowed_libraries, is_shared_by_toolkits
@@ -20,7 +20,7 @@ from rocwheel.environment.requirements import required_distributions
 from rocwheel.environment.run_path_advice import assumed_package_folders, assumed_sdk_folders
 from rocwheel.environment.run_path_entries import hwcaps_folders
 from rocwheel.environment.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
-from rocwheel.environment.tree import InstalledFile
+from rocwheel.environment.tree import Distribution, InstalledFile
 from rocwheel.environment.windows_files import WindowsFiles
 from rocwheel.targets.kernel_folders import opener_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.binary.code_objects import TargetId
     from rocwheel.environment.loader import Search
-    from rocwheel.environment.tree import Distribution, Tree
+    from rocwheel.environment.tree import Tree
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -45,6 +45,15 @@ class Process(msgspec.Struct, frozen=True):
     def missed(self) -> list[Search]:
         """The searches of the file itself that found nothing."""
         return [search for search in self.loader.missing if search.requester == 0]
+
+
+class UndeclaredUse(msgspec.Struct, frozen=True):
+    """A file of a distribution that loads a library, by the name that it asks for, from another distribution."""
+
+    owner: Distribution
+    file: InstalledFile
+    name: str
+    provider: str
 
 
 class Subject:
@@ -154,11 +163,38 @@ class Subject:
             self._other_versions[soname] = other_versions(soname, self.tree.libraries)
         return self._other_versions[soname]
 
-    def toolkit_of(self, owner: Distribution) -> Toolkit:
-        """Return whose ROCm a wheel is made for, by which a repair that is told nothing else goes."""
+    def toolkit_of(self, owner: Distribution, option: ToolkitOption = "auto", *, keeps: bool = False) -> Toolkit:
+        """Return whose ROCm a wheel takes its libraries from; for ``keeps`` see `Toolkit`.
+
+        With ``auto``, as a repair that is told nothing else goes by, it is judged (`judge_toolkit`).
+        """
+        if option != "auto":
+            return Toolkit(option == "sdk", is_told=True, keeps=keeps)
         if owner.source not in self._toolkits:
-            self._toolkits[owner.source] = judge_toolkit(self.tree, owner, self.settings)
-        return self._toolkits[owner.source]
+            self._toolkits[owner.source] = judge_toolkit(self.tree, owner, self.settings, self._used_by)
+        judged = self._toolkits[owner.source]
+        return Toolkit(judged.is_sdk, reason=judged.reason, keeps=keeps and not judged.reason)
+
+    def _used_by(self, owner: Distribution) -> frozenset[str]:
+        return frozenset(use.provider for use in self.undeclared_uses if use.owner is owner)
+
+    @cached_property
+    def undeclared_uses(self) -> tuple[UndeclaredUse, ...]:
+        """Each distribution's first use of every other one that it doesn't require, not even through others."""
+        found = dict[tuple[str, str], UndeclaredUse]()
+        for process in self.processes:
+            owner = self.tree.owners.get(process.file.distribution)
+            if owner is None or not owner.dist_info:
+                continue
+            known = {"", owner.name, *self.required[owner.name]}
+            for search in process.loader.searches:
+                if search.requester or search.found is None:
+                    continue
+                provider = self.provider_of(process.loader.objects[search.found].library)
+                if provider not in known:
+                    use = UndeclaredUse(owner, process.file, search.name, provider)
+                    found.setdefault((owner.source, provider), use)
+        return tuple(found.values())
 
     @cached_property
     def sdk_folders(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Libraries that audited files don't find, and which packages have them or are used without being required."""
+"""Libraries that audited files don't find, and which packages have them."""
 
 from __future__ import annotations
 
@@ -23,32 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from rocwheel.audit.subject import Subject
-
-
-class UndeclaredUse(msgspec.Struct, frozen=True):
-    """A file of a distribution that loads a library, by the name that it asks for, from another distribution."""
-
-    owner: Distribution
-    file: InstalledFile
-    name: str
-    provider: str
-
-
-def undeclared_uses(subject: Subject) -> Iterator[UndeclaredUse]:
-    """Yield each distribution's first use of every other one that it doesn't require, not even through others."""
-    seen = set()
-    for process in subject.processes:
-        owner = subject.tree.owners.get(process.file.distribution)
-        if owner is None or not owner.dist_info:
-            continue
-        for search in process.loader.searches:
-            if search.requester or search.found is None:
-                continue
-            provider = subject.provider_of(process.loader.objects[search.found].library)
-            known = {"", owner.name, *subject.required[owner.name]}
-            if provider not in known and (owner.source, provider) not in seen:
-                seen.add((owner.source, provider))
-                yield UndeclaredUse(owner, process.file, search.name, provider)
 
 
 class UnresolvedLibrary(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from rocwheel.environment.requirements import required_distributions
 from rocwheel.environment.sdk_layout import find_sdk_library, other_versions, sdk_folders, sdk_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.environment.tree import Distribution, Tree
@@ -90,25 +90,17 @@ class Toolkit(msgspec.Struct, frozen=True):
         return f"'rocwheel repair --toolkit sdk' (the wheel {why}; otherwise a repair leaves it to the system)"
 
 
-def choose_toolkit(
-    tree: Tree, owner: Distribution, option: ToolkitOption, settings: AuditSettings, *, keeps: bool = False
+def judge_toolkit(
+    tree: Tree, owner: Distribution, settings: AuditSettings, used_by: Callable[[Distribution], Collection[str]]
 ) -> Toolkit:
-    """Return the toolkit of a wheel in an environment; for ``keeps`` see `Toolkit`.
-
-    With ``auto``, it is judged (`judge_toolkit`).
-    """
-    if option != "auto":
-        return Toolkit(option == "sdk", is_told=True, keeps=keeps)
-    judged = judge_toolkit(tree, owner, settings)
-    return Toolkit(judged.is_sdk, reason=judged.reason, keeps=keeps and not judged.reason)
-
-
-def judge_toolkit(tree: Tree, owner: Distribution, settings: AuditSettings) -> Toolkit:
     """Return the toolkit of a wheel in an environment.
 
     That is the SDK if the wheel needs libraries of ROCm, the SDK has each of them under the very SONAME, and the wheel
-    needs none of CUDA or requires the SDK already. A wheel for several toolkits, for another version of ROCm, or for
+    needs none of CUDA or requires the SDK already, or loads libraries of its packages at hand: a repair has it require
+    those, and the repaired wheel is judged alike. A wheel for several toolkits, for another version of ROCm, or for
     parts of it that the SDK lacks, is thereby left to the system's: no process mixes two.
+
+    ``used_by`` returns the names of the packages that a wheel loads libraries from and doesn't require.
     """
     needed = _needed_from_others(tree, owner, settings)
     known = _sdk_libraries(tree)
@@ -116,13 +108,13 @@ def judge_toolkit(tree: Tree, owner: Distribution, settings: AuditSettings) -> T
         shown = first_of([f"{name} (the SDK has {', '.join(found)})" for name, found in others.items()])
         return Toolkit(is_sdk=False, reason=f"another version of ROCm, judging by {shown}")
     cuda = [name for name in needed if is_cuda_library(name)]
-    if cuda and not _requires_sdk(tree, owner):
+    if cuda and not _uses_sdk(tree, owner, used_by):
         return Toolkit(is_sdk=False, reason=f"CUDA, judging by {first_of(cuda)}")
     beside = [name for name in needed if is_beside_sdk(name) and name not in tree.libraries]
-    if beside and not _requires_sdk(tree, owner):
+    if beside and not _uses_sdk(tree, owner, used_by):
         return Toolkit(is_sdk=False, reason=f"a machine's ROCm, judging by {first_of(beside)}, which no SDK has")
     is_rocm = any((name in known or find_sdk_library(name)) and not is_shared_by_toolkits(name) for name in needed)
-    return Toolkit(is_rocm or _requires_sdk(tree, owner))
+    return Toolkit(is_rocm or _uses_sdk(tree, owner, used_by))
 
 
 def sdk_library_folders(tree: Tree) -> frozenset[str]:
@@ -166,6 +158,10 @@ def _is_assumed(soname: str, given: Iterable[str]) -> bool:
     return layout is not None and layout.distribution not in given
 
 
-def _requires_sdk(tree: Tree, owner: Distribution) -> bool:
+def _uses_sdk(tree: Tree, owner: Distribution, used_by: Callable[[Distribution], Collection[str]]) -> bool:
+    """Return whether a wheel requires the SDK, or loads a library of the SDK's packages at hand."""
     required = required_distributions(tree, owner)
-    return sdk_selector().distribution in required or any(map(is_sdk_package, required))
+    if sdk_selector().distribution in required or any(map(is_sdk_package, required)):
+        return True
+    given = {other.name for other in tree.distributions if is_sdk_package(other.name)}
+    return bool(given) and not given.isdisjoint(used_by(owner))

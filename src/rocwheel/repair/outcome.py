@@ -11,7 +11,7 @@ from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.audit.audit import check
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
-from rocwheel.audit.unresolved import folders_with, undeclared_uses
+from rocwheel.audit.unresolved import folders_with
 from rocwheel.environment.installed_paths import path_in_package
 from rocwheel.environment.known_libraries import is_cuda_library, is_toolkit_folder
 from rocwheel.environment.sdk_layout import is_newer_than_layout, is_rocm_library
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.finding import Finding
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.audit.subject import Process
-    from rocwheel.audit.unresolved import UndeclaredUse
     from rocwheel.audit.wheel_toolkits import Toolkit
     from rocwheel.environment.run_path_choice import SetRunpath
     from rocwheel.environment.tree import Distribution, InstalledFile
@@ -75,7 +74,7 @@ class RepairedTree:
         ROCm's packages that are not at hand are left out where the wheel's toolkit is not the SDK.
         """
         toolkit = self.toolkits.get(owner.source)
-        used = (use.provider for use in self._uses if use.owner.source == owner.source)
+        used = (use.provider for use in self.subject.undeclared_uses if use.owner.source == owner.source)
         is_left_out = toolkit is not None and not toolkit.is_sdk
         return tuple(name for name in used if name in self._given or not (is_left_out and is_sdk_package(name)))
 
@@ -124,10 +123,6 @@ class RepairedTree:
         if owner.source not in self._resolved:
             self._resolved[owner.source] = resolve_libraries(self.subject, owner)
         return self._resolved[owner.source]
-
-    @cached_property
-    def _uses(self) -> tuple[UndeclaredUse, ...]:
-        return tuple(undeclared_uses(self.subject))
 
     @cached_property
     def _processes(self) -> dict[str, Process]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.audit.wheel_toolkits import OpenedNames, choose_toolkit
+from rocwheel.audit.subject import Subject
+from rocwheel.audit.wheel_toolkits import OpenedNames
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, find_below
 from rocwheel.core.progress import SILENT, Progress
@@ -133,10 +134,10 @@ class RepairPlanner:
     def _safe_edits(self, environment: Tree) -> SafeEdits:
         """Return the edits of all wheels of an environment together."""
         if id(environment) not in self._safe:
-            settings = self._options.audit_settings
+            subject = Subject(environment, self._options.audit_settings)
             toolkits, edits, opened = {}, {}, dict[str, OpenedByFile]()
             for owner in environment.audited_distributions:
-                toolkit = choose_toolkit(environment, owner, self._options.toolkit, settings, keeps=self._options.keep)
+                toolkit = subject.toolkit_of(owner, self._options.toolkit, keeps=self._options.keep)
                 toolkits[owner.source] = toolkit
                 if not owner.is_for_musl:
                     opened |= opened_by_files(environment, owner, self._options, toolkit)

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.sdk_names import is_sdk_package
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.unresolved import undeclared_uses
 from rocwheel.environment.loader import How
 from rocwheel.environment.run_path_entries import has_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.audit.subject import Subject
-    from rocwheel.audit.unresolved import UndeclaredUse
+    from rocwheel.audit.subject import Subject, UndeclaredUse
     from rocwheel.environment.tree import InstalledFile
 
 
 def _undeclared(subject: Subject) -> Iterator[Evidence]:
-    for use in undeclared_uses(subject):
+    for use in subject.undeclared_uses:
         found = f"{use.file.path} loads {use.name} from {use.provider}, which its package doesn't require"
         yield Evidence(use.owner.label, found, _requiring(subject, use), (use.provider,))
 
