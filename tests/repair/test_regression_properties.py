@@ -195,6 +195,21 @@ def test_edits_of_which_no_loss_is_told_take_nothing_away(made: Tree, edits: dic
     _require_told(made, edits)
 
 
+def test_the_property_notices_what_only_another_copy_takes_from_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [
+        library("demo/a.so", "libx.so", rpath="$ORIGIN/w"),
+        library("demo/v/libx.so", "liby.so"),
+        library("demo/v/liby.so", "libgone.so"),
+        library("demo/w/libx.so", "liby.so", "libgone.so", runpath="$ORIGIN/../v:/opt/vendor/lib"),
+    ]
+    made = tree((package(), [*files, data("demo/__init__.py", size=9)]))
+    edits = {"demo/a.so": SetRunpath("$ORIGIN/v", RunpathTag.RPATH)}
+    _require_told(made, edits)
+    monkeypatch.setattr("rocwheel.repair.regressions.preceded_regressions", lambda *_: iter(()))
+    with pytest.raises(AssertionError):
+        _require_told(made, edits)
+
+
 @settings(deadline=None, max_examples=examples(300))
 @given(wheels_of_which_a_copy_brings_more(), st.permutations(["$ORIGIN/v", "$ORIGIN/w", "$ORIGIN"]).map(":".join))
 def test_an_order_of_copies_of_which_no_loss_is_told_takes_nothing_away(made: Tree, run_path: str) -> None:

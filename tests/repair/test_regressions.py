@@ -245,6 +245,29 @@ def test_what_was_found_as_loaded_already_is_lost_with_the_copy_that_had_it_load
     assert found == [Regression("demo/sub/c.so", requires, (), (f"{package().source}!demo/a.so",))]
 
 
+def libraries_that_lack_one(*first: str) -> Tree:
+    """Describe a file that takes a library from ``w``, which may find ``libq.so`` in a folder of its own."""
+    files = [
+        library("demo/a.so", *first, runpath="$ORIGIN/w:$ORIGIN/sub"),
+        library("demo/sub/c.so", "libq.so", runpath="$ORIGIN:/opt/c"),
+        library("demo/sub/libx.so"),
+        library("demo/w/libx.so", "libq.so", runpath="/opt/q"),
+    ]
+    return tree((package(), files))
+
+
+def test_what_another_copy_may_have_loaded_from_a_machine_is_lost_with_that_copy() -> None:
+    edit = SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH)
+    (regression,) = regressions(libraries_that_lack_one("libx.so", "c.so"), a=edit)
+    assert regression == Regression("demo/sub/c.so", "libq.so", ("/opt/q",), (f"{package().source}!demo/a.so",))
+    assert regression.words == "demo/sub/c.so would no longer find libq.so in /opt/q"
+
+
+def test_what_another_copy_may_load_only_afterwards_is_not_lost_with_that_copy() -> None:
+    edit = SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH)
+    assert regressions(libraries_that_lack_one("c.so", "libx.so"), a=edit) == []
+
+
 def test_what_only_a_machines_copy_may_have_loaded_is_lost_with_it() -> None:
     opener = library("demo/c.so", "b.so", rpath="$ORIGIN")
     user = library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")

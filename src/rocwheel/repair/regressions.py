@@ -299,6 +299,36 @@ def dropped_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[R
             yield Regression(place_of(library), search.name, (), _blamed_for(comparison, pair, ()))
 
 
+def preceded_regressions(comparison: Comparison, pair: ProcessPair, sure: Collection[str]) -> Iterator[Regression]:
+    """Yield what objects of both processes need, what is not at hand, and what no other object has loaded by then.
+
+    Before, an object that needs it as well came first, and may have found it in folders that only it looks in.
+    """
+    old, new = _lacking(pair.old), _lacking(pair.new)
+    for name in (name for name, users in old.items() if [*users] != [*new.get(name, ())]):
+        users, still = [*old[name]], [*new.get(name, ())]
+        was = {user: candidate_folders(comparison.before, pair.old, old[name][user], name, sure) for user in users}
+        now = {user: candidate_folders(comparison.after, pair.new, new[name][user], name, sure) for user in still}
+        for user in (user for user in users if user in still):
+            first = still[: still.index(user) + 1]
+            gone = (was[other].folders for other in users[: users.index(user)] if other not in first)
+            left = {folder for other in first for folder in now[other].folders}
+            lost = {folder: words for folders in gone for folder, words in folders.items() if folder not in left}
+            if lost:
+                place = place_of(pair.old.loader.objects[old[name][user]].library)
+                yield Regression(place, name, (*lost.values(),), _blamed_for(comparison, pair, ()))
+
+
+def _lacking(process: Process) -> dict[str, dict[str, int]]:
+    """Return each name that is not found, with the objects that look for it, in order: their identities and indexes."""
+    lacking: dict[str, dict[str, int]] = {}
+    for search in process.loader.searches:
+        if search.found is None:
+            identity = process.loader.objects[search.requester].library.identity
+            lacking.setdefault(search.name, {}).setdefault(identity, search.requester)
+    return lacking
+
+
 def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]) -> tuple[str, ...]:
     """Return the edited files by whose run paths a process takes a library from another place than before.
 
@@ -407,14 +437,12 @@ def find_regressions(
                     if not (regression.is_inherited and given_up.tag_is_told):
                         yield regression
                 yield from _opened_regressions(comparison, pair, partial(given_up.has, file.distribution))
-        yield from (
-            regression
-            for regression in dropped_regressions(comparison, processes)
-            if (regression.user, regression.name) not in reported
-        )
+        installed = sure.get(file.distribution, ())
+        others = dropped_regressions(comparison, processes), preceded_regressions(comparison, processes, installed)
+        yield from (one for found in others for one in found if (one.user, one.name) not in reported)
         yield from replaced_regressions(comparison, processes)
         if not given_up.tag_is_told:
-            yield from _brought_regressions(comparison, processes, sure.get(file.distribution, ()))
+            yield from _brought_regressions(comparison, processes, installed)
 
 
 def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
