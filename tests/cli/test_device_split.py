@@ -451,7 +451,7 @@ def test_a_bad_requirement_is_refused_before_anything_is_read(run: Run, tmp_path
     order = (option, "bad ===", "--dest-dir", tmp_path / "out")
     status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
     assert status == 2
-    assert err.startswith(f"error: {option}: 'bad ===' is a malformed Requires-Dist (no version after ===); expected ")
+    assert err.startswith(f"error: {option}: 'bad ===' is a malformed Requires-Dist (")
     assert not (tmp_path / "out").exists()
 
 

@@ -18,7 +18,7 @@ from rocwheel.binary.bundles.wrappers import read_fat_binary
 from rocwheel.binary.code_objects import NotTrimmableError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR, Segment, read_sections
+from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR, read_sections
 from rocwheel.core.errors import InputError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import device_patch, iter_changes, list_slots
@@ -374,9 +374,13 @@ def test_damaged_library_is_trimmed_whole_or_refused_by_name(content: bytes) -> 
     assert pointed_to(small) == pointed_to(whole)
 
 
-def test_a_physical_address_at_the_end_of_64_bits_goes_on_at_zero() -> None:
-    segment = Segment(1, 4, 0x3000, 0xA000, (1 << 64) - 0x1000, 0x2000, 0x2000, 0x1000).behind(0x4000)
-    assert segment.pack()[16:32] == (0xB000).to_bytes(8, "little") + bytes(8)
+def test_a_segment_whose_physical_address_would_wrap_is_refused_by_name() -> None:
+    data = bytearray(DAMAGED[0])
+    for at in (at for at in range(64, 64 + 10 * 56, 56) if data[at] == PT_LOAD):
+        data[at + 24 : at + 32] = (0xFFFFFFFFFFFFF000).to_bytes(8, "little")
+    result = trim(memoryview(data))
+    assert isinstance(result, str)
+    assert result.startswith("libx.so: a program header that ends beyond all addresses")
 
 
 def test_symbols_at_the_very_end_of_the_code_stay_there(run_tool: RunTool, tmp_path: Path) -> None:

@@ -321,7 +321,7 @@ def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
         for section in library.sections
     )
     yield Replacement.of(E_PHOFF, _TABLES.pack(*tables))
-    yield Replacement.of(tables[0], b"".join(segment.pack() for segment in segments))
+    yield Replacement.of(tables[0], b"".join(segment.pack(library.fat.name) for segment in segments))
     yield Replacement.of(tables[1], b"".join(section.pack() for section in sections))
 
 

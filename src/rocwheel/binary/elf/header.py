@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -104,15 +105,12 @@ class Segment(msgspec.Struct, frozen=True):
             self.alignment,
         )
 
-    def pack(self) -> bytes:
-        """Return the 56 bytes of this program header.
-
-        Physical addresses, which loaders pass over, go on at zero where a damaged file has them at the end of 64 bits.
-        """
-        physical_address = self.physical_address % (1 << 64)
-        return SEGMENT_LAYOUT.pack(
-            *msgspec.structs.astuple(msgspec.structs.replace(self, physical_address=physical_address))
-        )
+    def pack(self, name: str = "a new file") -> bytes:
+        """Return the 56 bytes of this program header; raise `ElfError` where it has moved beyond all addresses."""
+        try:
+            return SEGMENT_LAYOUT.pack(*msgspec.structs.astuple(self))
+        except struct.error as e:
+            raise ElfError(name, f"a program header that ends beyond all addresses: {self}") from e
 
 
 def read_header(source: ElfBytes) -> Header:

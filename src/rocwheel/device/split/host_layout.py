@@ -14,7 +14,6 @@ last of them.
 
 from __future__ import annotations
 
-import struct
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +32,6 @@ from rocwheel.binary.elf.header import (
     SHT_NULL,
     SHT_PROGBITS,
     ElfBytes,
-    ElfError,
     ElfSection,
     Header,
     Segment,
@@ -80,8 +78,8 @@ class NoRoomForCodeError(NotJoinableError):
         super().__init__(place, found, expected="code that fits", remedy="Join fewer targets.")
 
 
-_ADDRESS = struct.Struct("<Q")
-_NUMBER = struct.Struct("<I")
+_ADDRESS = Struct("<Q")
+_NUMBER = Struct("<I")
 _POINTER_AT, _INDEX_AT = 8, 16
 
 
@@ -370,7 +368,7 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
         for s in rewrite.segments
     )
     yield Replacement.of(E_PHOFF, _OFFSET.pack(segments_at))
-    yield Replacement.of(segments_at, b"".join(_packed(segment, source) for segment in segments))
+    yield Replacement.of(segments_at, b"".join(segment.pack(source.name) for segment in segments))
     yield Replacement.of(tail.names_at, tail.names)
     names = tables.sections[tables.header.section_names_index]
     changed = dict(rewrite.sections)
@@ -388,13 +386,6 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
             sections.append(msgspec.structs.replace(new, offset=_moved_place(new.offset, source, tail)))
     yield Replacement.of(tail.table_at, msgspec.structs.replace(tail.table, sections=tuple(sections)).pack())
     yield from tail.table.header(tail.table_at)
-
-
-def _packed(segment: Segment, source: ElfBytes) -> bytes:
-    try:
-        return segment.pack()
-    except struct.error as e:
-        raise ElfError(source.name, f"a program header that ends beyond all addresses: {segment}") from e
 
 
 def _moved_place(offset: int, source: ElfBytes, tail: _Tail) -> int:
