@@ -11,7 +11,8 @@ from rocwheel.binary.bundles.device_code import iter_ar_parts, iter_code_sources
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import DeviceCodeError, NotTrimmableError, TargetId
 from rocwheel.binary.elf.header import read_sections
-from rocwheel.device.edit_bundles import Prune
+from rocwheel.core.reading import join_data
+from rocwheel.device.edit_bundles import Prune, device_patch
 from rocwheel.device.edit_file import rewrite_device_code
 from tests.support.hip_runtime import build_runtime, registered, runtime_source
 from tests.support.places import FIXTURES
@@ -165,6 +166,12 @@ def test_an_object_file_with_nothing_to_gain_stays_as_it_is(tmp_path: Path) -> N
     trimmed(FIXTURES / "v19/vadd.plain.o", tmp_path / "x.o", "compress")
     trimmed(tmp_path / "x.o", tmp_path / "y.o", "compress")
     assert (tmp_path / "y.o").read_bytes() == (tmp_path / "x.o").read_bytes()
+
+
+def test_an_object_file_whose_section_has_no_bundle_stays_as_it_is() -> None:
+    data = (FIXTURES / "v19/vadd.plain.o").read_bytes().replace(b"__CLANG_OFFLOAD_BUNDLE__", bytes(24))
+    patch = device_patch(memoryview(data), name="x.o", storage=Storage(compress=True), trim=True)
+    assert patch is None or join_data(patch.apply(memoryview(data))) == data
 
 
 def test_a_symbol_for_the_end_of_the_code_keeps_an_object_file_from_being_trimmed(

@@ -118,6 +118,8 @@ def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) 
     assert fat is not None, "changes are of its bundles"
     file = read_trimmable_object(data, fat)
     bundles = tuple(fat.iter_bundles(data))
+    if not bundles:
+        return FilePatch(len(data), ())
     made = {change.bundle.start: change for change in changes}
     last = bundles[-1]
     size = made[last.start].size if last.start in made else last.size
