@@ -14,7 +14,7 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.environment.installed_paths import SITE
-from rocwheel.environment.known_libraries import allowed_libraries, is_toolkit_folder
+from rocwheel.environment.known_libraries import allowed_libraries, is_rocm_folder, is_toolkit_folder
 from rocwheel.environment.loader import How, Library, Loader, TreeDisk, place_of
 from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.environment.run_path_entries import expand_entry, leads_nowhere, split_run_path
@@ -216,6 +216,16 @@ def test_an_order_of_copies_of_which_no_loss_is_told_takes_nothing_away(made: Tr
     _require_told(made, {"demo/m.so": SetRunpath(run_path, RunpathTag.RUNPATH)})
 
 
+def test_a_user_who_asks_for_the_sdk_gives_up_folders_that_are_named_as_its_own_at_a_wrong_depth() -> None:
+    made = tree((package(), [library("demo/lib/libb.so", rpath="$ORIGIN/../_rocm_sdk_core/lib", imports_dlopen=True)]))
+    plan = RepairPlanner(split_environments(made), RepairOptions(toolkit="sdk")).plan(made.distributions[0])
+    assert {path: edit.value for path, edit in plan.edits.items()} == {"demo/lib/libb.so": ""}
+    machine = [library(f"{SITE}/demo/_rocm_sdk_core/lib/libc.so")]
+    _check(made, plan, machine, AuditSettings(), spares_toolkits=True)
+    with pytest.raises(AssertionError):
+        _check(made, plan, machine, AuditSettings(), spares_toolkits=False)
+
+
 BROUGHT = [
     library("demo/lib/libb.so", "libd.so", rpath="$ORIGIN/lib"),
     library("demo/lib/libc.so", "libb.so", rpath="$ORIGIN"),
@@ -347,10 +357,21 @@ def _found(
             opened = _loaded(elves, root)
             search = opened.open_name(name, index)
             place = opened.objects[search.found].library.identity if search.found is not None else ""
-            is_spared = spares_toolkits and not place.startswith(SITE) and is_toolkit_folder(place)
+            is_spared = spares_toolkits and _is_given_up(place)
             if place and not (is_spared and (name not in declared or search.how is How.LOADED)):
                 found.add(_Found(user, name))
     return found
+
+
+def _is_given_up(place: str) -> bool:
+    """Return whether a file is in a folder of a toolkit, or in one that is named as the SDK's and is none of its.
+
+    That is where a run path of the wrong depth leads: ``demo/_rocm_sdk_core/lib``.
+    """
+    if not place.startswith(SITE):
+        return is_toolkit_folder(place)
+    inside = place.removeprefix(f"{SITE}/")
+    return is_rocm_folder(inside) and not is_rocm_folder(inside.partition("/")[0])
 
 
 def _is_whole(files: Iterable[InstalledFile], root: str) -> bool:
