@@ -71,6 +71,19 @@ def test_a_wheel_that_comes_to_require_the_sdk_is_led_there_by_the_first_repair(
     assert (again.edits, again.requires) == ({}, ())
 
 
+def test_a_fallback_gives_up_at_once_what_a_second_repair_would() -> None:
+    sdk = package("rocm-sdk-core", version="7.1.2", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.7")]
+    made = tree((package(), [library("demo/a.so", rpath="$ORIGIN/nope/../lib:$ORIGIN", imports_dlopen=True)]), sdk)
+    options = RepairOptions(settings=AuditSettings(dlopen={"demo/a.so": ("libamdhip64.so.7",)}))
+    plan = _plan(made, options)
+    # With $ORIGIN first, what is found there would no longer inherit the way to demo/lib.
+    assert {path: edit.value for path, edit in plan.edits.items()} == {
+        "demo/a.so": "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN"
+    }
+    again = _plan(_repaired(made, plan), options)
+    assert (again.edits, again.requires) == ({}, ())
+
+
 PLATFORMS = (
     "any",
     "manylinux_2_12_x86_64",

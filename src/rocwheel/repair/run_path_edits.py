@@ -259,14 +259,19 @@ class _Choice:
         return tuple(name for name in sorted(opened_names(file)) if gone and name in places.providers)
 
     def fallbacks(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
-        """Yield the edits of a file that take ever less away, those that change nothing left out."""
+        """Yield the edits of a file that take ever less away, those that change nothing left out.
+
+        Before each comes what a second repair would make of it: it may give up more where folders come first by now.
+        """
         assert file.elf is not None
         places = self._places(file, with_assumed=True)
         kept = entries_to_keep(file, places, is_complete=False, toolkit=self._toolkit)
         alive = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
         bare = SetRunpath(":".join(dict.fromkeys(alive)), tag)
-        found = [self._edit(file, tag, kept), bare]
-        yield from (edit for edit in found if edit is not None and edit.applied_to(file.elf) != file.elf)
+        found = [edit for edit in (self._edit(file, tag, kept), bare) if edit is not None]
+        made = [(msgspec.structs.replace(file, elf=edit.applied_to(file.elf)), edit) for edit in found]
+        tried = (edit for after, last in made for edit in (self.edit(after, tag), last))
+        yield from (edit for edit in tried if edit is not None and edit.applied_to(file.elf) != file.elf)
 
     def _edit(self, file: InstalledFile, tag: RunpathTag, kept: KeptEntries) -> SetRunpath | None:
         assert file.elf is not None
