@@ -49,6 +49,13 @@ def test_a_file_that_was_required_by_its_place_is_named_by_its_path_from_the_loc
     assert "/m/" not in moved
 
 
+def test_a_path_that_is_not_in_utf_8_is_refused_unless_the_lock_file_lies_beside_it() -> None:
+    lock = LockFile.read(TEXT.replace("/m/dist/", "/m/d%ff/pub/"), "here")
+    with pytest.raises(InputError, match="has a name that is not in UTF-8, which no lock file can hold"):
+        lock.relative_to(Path("/m/locks"))
+    assert 'path = "pub/rocm-7.0.tar.gz"' in lock.relative_to(Path("/m/d\udcff")).render().decode()
+
+
 def test_it_notes_what_it_was_made_for() -> None:
     text = LockFile.read(TEXT, "here").noting(["rocm[device]"], ["gfx942"]).render().decode()
     assert 'created-by = "rocwheel"' in text

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from rocwheel.core.decoding import LONGEST_KEY, longest_key
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
+from rocwheel.core.names import is_utf8
 from rocwheel.stores.urls import WEB_SCHEMES, hide_users, local_path, shown_url
 from rocwheel.wheels.record import STRONG_HASHES
 
@@ -93,7 +94,8 @@ class LockFile:
     def relative_to(self, folder: Path) -> LockFile:
         """Return the lock file with paths from ``folder``, where it will stand, in place of addresses of local files.
 
-        So both can be moved together. Addresses of servers stay.
+        So both can be moved together. Addresses of servers stay. Raises `InputError` for a path that is not UTF-8, as
+        TOML has to be.
         """
         packages = [_moved(package, folder) for package in self._tables["packages"]]
         return LockFile({**self._tables, "packages": packages})
@@ -160,6 +162,8 @@ def _moved_file(file: dict[str, Any], folder: Path) -> dict[str, Any]:
     if not place.startswith("/"):
         return file
     path = os.path.relpath(place, folder.resolve())
+    if not is_utf8(path):
+        raise InputError(place, "has a name that is not in UTF-8, which no lock file can hold", remedy="Rename it.")
     return {"path": Path(path).as_posix(), **{key: value for key, value in file.items() if key not in {"url", "path"}}}
 
 
