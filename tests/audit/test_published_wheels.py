@@ -25,9 +25,9 @@ PLUGIN_7, PLUGIN_60 = "jax_rocm7_plugin-0.10.2", "jax_rocm60_plugin-0.5.0"
 
 
 KEPT = {
-    PLUGIN_7: {"run-path-absolute": 3, "run-path-wrong-depth": 3},
-    PLUGIN_60: {"run-path-absolute": 3},
-    PJRT_7: {"run-path-absolute": 1, "run-path-dead": 1, "run-path-wrong-depth": 1},
+    PLUGIN_7: {"run-path-absolute": 2, "run-path-wrong-depth": 2},
+    PLUGIN_60: {"run-path-absolute": 2},
+    PJRT_7: {},
     PJRT_60: {"rpath-into-others": 1, "run-path-dead": 1},
 }
 """Findings on entries that stay, as a file opens libraries by name, or what inherits its RPATH is not at hand."""
