@@ -201,7 +201,10 @@ def require_apart(path: Path, extents: Iterable[Extent], start_of_directory: int
 
 
 def _require_no_gap(path: Path, before: Extent | None, stop: int, read_at: ReadAt) -> None:
-    """Raise `InputError` for bytes that belong to no member; one that was written as a stream has a descriptor."""
+    """Raise `InputError` for bytes that belong to no member.
+
+    A member that was written as a stream has a descriptor behind it (APPNOTE.TXT 4.3.9).
+    """
     start = before.stop if before else 0
     size = stop - start
     if before and before.header.is_stream:

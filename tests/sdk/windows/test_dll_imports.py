@@ -33,6 +33,11 @@ def test_what_is_loaded_later_is_not_among_what_is_needed(tmp_path: Path) -> Non
     assert read_imports(tmp_path / "api7.dll") == ["dep6.dll", "KERNEL32.dll"]
 
 
+def test_a_dll_of_which_nothing_is_taken_is_not_among_what_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "x.dll").write_bytes(pe_file("x.dll", "dep6.dll", unused=("absent.dll",)))
+    assert read_imports(tmp_path / "x.dll") == ["dep6.dll"]
+
+
 def test_a_dll_that_needs_nothing_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.dll").write_bytes(pe_file("x.dll"))
     assert read_imports(tmp_path / "x.dll") == []

@@ -110,7 +110,8 @@ class Segment(msgspec.Struct, frozen=True):
         try:
             return SEGMENT_LAYOUT.pack(*msgspec.structs.astuple(self))
         except struct.error as e:
-            raise ElfError(name, f"a program header that ends beyond all addresses: {self}") from e
+            found = f"a program header for offset {self.offset:#x} that ends beyond all addresses"
+            raise ElfError(name, found) from e
 
 
 def read_header(source: ElfBytes) -> Header:

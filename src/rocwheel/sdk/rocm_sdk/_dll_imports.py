@@ -24,8 +24,8 @@ class DamagedDllError(ValueError):
 def read_imports(path: Path) -> list[str]:
     """Return the names of the DLLs that are loaded with a file, in the table's order.
 
-    Those whose loading is put off until one of their functions is called are not among them. Raises `DamagedDllError`,
-    and `OSError` when the file can't be read.
+    Windows skips a DLL of which the file takes no function. DLLs whose loading is put off until one of their functions
+    is called are not among the names. Raises `DamagedDllError`, and `OSError` when the file can't be read.
     """
     with open_regular(path) as file:
         return _Reader(file).imports()
@@ -62,9 +62,13 @@ class _Reader:
     def _names(self, table: int) -> list[str]:
         names: list[str] = []
         for number in range(MOST):
-            address = self._number(self._offset(table + 20 * number) + 12)
+            row = self._offset(table + 20 * number)
+            address = self._number(row + 12)
             if not address:
                 return names
+            functions = self._number(row) or self._number(row + 16)
+            if not functions or not any(self._read(self._offset(functions), 8)):
+                continue
             self._file.seek(self._offset(address))
             name, end, _ = self._file.read(LONGEST_NAME).partition(b"\0")
             if not end:
