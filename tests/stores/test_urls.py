@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rocwheel.core.errors import InputError
@@ -19,6 +21,9 @@ from rocwheel.stores.urls import (
     without_secrets,
 )
 from rocwheel.stores.web import check_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -128,6 +133,13 @@ def test_a_file_is_parted_from_its_folder_and_keeps_the_query() -> None:
     assert split_file_url("https://host/a/b%2B1.whl?s=1#x") == ("https://host/a/?s=1", "b+1.whl")
     with pytest.raises(InputError, match="names no file"):
         split_file_url("https://host/a/")
+
+
+def test_a_local_file_whose_name_is_not_in_utf_8_is_found_and_named(tmp_path: Path) -> None:
+    (tmp_path / "a\udcff.whl").write_bytes(b"123")
+    store, name = open_file(f"{tmp_path.as_uri()}/a%ff.whl")
+    assert (store.head(name).size, store.place(name)) == (3, f"{tmp_path.as_uri()}/a%FF.whl")
+    assert split_file_url("https://host/a%ff.whl") == ("https://host/", "a\ufffd.whl")
 
 
 def test_names_are_quoted_in_urls() -> None:

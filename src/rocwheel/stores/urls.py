@@ -133,7 +133,8 @@ def split_file_url(url: str) -> tuple[str, str]:
     folder, name = posixpath.split(parts.path)
     if not name or not parse_url(urlunsplit(parts._replace(fragment="")))[2]:
         raise InputError(shown_url(url), "names no file", expected="the URL of a file")
-    return urlunsplit(parts._replace(path=f"{folder.rstrip('/')}/", fragment="")), unquote(name)
+    spelled = local_path(name) if parts.scheme == "file" else unquote(name)
+    return urlunsplit(parts._replace(path=f"{folder.rstrip('/')}/", fragment="")), spelled
 
 
 def url_below(url: str, name: str) -> str:
@@ -245,5 +246,5 @@ def split_user(url: str) -> tuple[str, str]:
 
 
 def shown_url_below(base: str, name: str) -> str:
-    """Return the URL of a file below another URL that is shown."""
-    return f"{base.rstrip('/')}/{quote(name)}" if name else base
+    """Return the URL of a file below another URL that is shown; `local_path` has the bytes that are not UTF-8."""
+    return f"{base.rstrip('/')}/{quote(name, errors='surrogateescape')}" if name else base
