@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.index.write_index import write_index
 from rocwheel.stores.objects import CLIENT
 from rocwheel.stores.open import open_store
@@ -160,6 +161,20 @@ def test_what_is_not_there_is_named(run: Run, faulty: FaultyServer) -> None:
         1,
         f"error: {faulty.address}/no.whl: is not there. Correct the name.\n",
     )
+
+
+def test_a_command_that_fails_neither_says_what_it_read_nor_asks_again(
+    run: Run, ranges: str, wheel: Path, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(data: object, **_: object) -> None:
+        del data
+        faulty.files[f"/{wheel.name}"] += b"more"
+        raise InputError(ranges, "is no good")
+
+    missing = f"{faulty.address}/no.whl"
+    assert run("diff", ranges, missing).stderr == f"error: {missing}: is not there. Correct the name.\n"
+    monkeypatch.setattr("rocwheel.cli.inspect._print_file", fail)
+    assert run("inspect", ranges).stderr == f"error: {ranges}: is no good\n"
 
 
 def test_a_damaged_wheel_at_a_url_is_named(run: Run, wheel: Path, faulty: FaultyServer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
@@ -277,7 +276,7 @@ def audit_(
         )
     raise_all(UNREADABLE, unread)
     if report.errors and not configured.updated:
-        sys.exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _print_rules(settings: AuditSettings, *, json: bool) -> None:

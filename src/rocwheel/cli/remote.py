@@ -355,10 +355,11 @@ def _fetch(store: Store, name: str, place: Path) -> int:
 
 @contextmanager
 def remote_inputs(words: Sequence[str]) -> Iterator[RemoteInputs]:
-    """Yield what opens the files at the URLs of a command line; they go with the block."""
+    """Yield what opens the files at the URLs of a command line; they go with the block.
+
+    A block that raises ends with its own error: the stores are not asked again.
+    """
     with ExitStack() as stack:
         inputs = RemoteInputs(stack, words)
-        try:
-            yield inputs
-        finally:
-            inputs.finish()
+        yield inputs
+        inputs.finish()
