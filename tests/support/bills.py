@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from rocwheel.wheels.sbom import SBOM_NAME, BillItem, BillOfMaterials, render_bill
+from rocwheel.wheels.render_sbom import render_bill
+from rocwheel.wheels.sbom import SBOM_NAME, BillItem, BillOfMaterials
 from tests.support.wheels import members
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
+from rocwheel.wheels.render_sbom import render_bill
 from rocwheel.wheels.sbom import (
     SBOM_NAME,
     BillItem,
@@ -22,7 +23,6 @@ from rocwheel.wheels.sbom import (
     changed_bill,
     find_unlicensed,
     promoted_bill,
-    render_bill,
 )
 from rocwheel.wheels.zip_directory import read_directory
 from tests.support.example_counts import examples

@@ -1,26 +1,14 @@
-"""Software bills of materials of distributions, for ``.dist-info/sboms`` (:pep:`770`, CycloneDX).
-
-``cyclonedx-python-lib``, which writes it, takes a fifth of a second to load: import this module where one is written.
-"""
+"""Software bills of materials of distributions, for ``.dist-info/sboms`` (:pep:`770`, CycloneDX): read and changed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import uuid
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 import msgspec
-from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgorithm, HashType, Property, XsUri
-from cyclonedx.model.bom import Bom
-from cyclonedx.model.component import Component, ComponentType
-from cyclonedx.model.license import LicenseExpression
-from cyclonedx.output.json import JsonV1Dot6
-from packageurl import PackageURL
 
-import rocwheel
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import first_of
@@ -69,45 +57,6 @@ def bill_text(bill: dict[str, Any]) -> bytes:
     said = {name: value for name, value in bill.items() if name != "serialNumber"}
     number = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(said, sort_keys=True))
     return json.dumps({**said, "serialNumber": number.urn}, indent=1, sort_keys=True).encode() + b"\n"
-
-
-def render_bill(bill: BillOfMaterials) -> bytes:
-    """Return the JSON text; the same values give the same bytes."""
-    components = {item.key: _component(item) for item in (bill.subject, *bill.items)}
-    bom = Bom(components=[components[item.key] for item in bill.items])
-    bom.metadata.timestamp = datetime.fromtimestamp(bill.seconds, timezone.utc)
-    bom.metadata.component = components[bill.subject.key]
-    tool = Component(name="rocwheel", version=rocwheel.__version__, type=ComponentType.APPLICATION, bom_ref="tool")
-    bom.metadata.tools.components.add(tool)
-    for item in (bill.subject, *bill.items):
-        bom.register_dependency(components[item.key], [components[key] for key in item.made_of])
-    return bill_text(json.loads(JsonV1Dot6(bom).output_as_string()))
-
-
-def _component(item: BillItem) -> Component:
-    return Component(
-        name=item.name,
-        version=item.version or None,
-        type=ComponentType.LIBRARY,
-        bom_ref=item.key,
-        purl=_package_url(item.package_url),
-        licenses=[LicenseExpression(item.license)] if item.license else [],
-        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=item.sha256)] if item.sha256 else [],
-        external_references=map(_text, item.license_files),
-        properties=[Property(name=name, value=value) for name, value in item.properties.items()],
-    )
-
-
-def _package_url(text: str) -> PackageURL | None:
-    try:
-        return PackageURL.from_string(text) if text else None
-    except ValueError:
-        return None
-
-
-def _text(path: str) -> ExternalReference:
-    place = quote(path.encode("utf-8", "surrogateescape"))
-    return ExternalReference(type=ExternalReferenceType.LICENSE, url=XsUri(f"../licenses/{place}"))
 
 
 class OpenBill(NamedTuple):

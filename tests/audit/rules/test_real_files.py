@@ -14,7 +14,8 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.environment.read_tree import read_environments
-from rocwheel.wheels.sbom import SBOM_NAME, BillItem, BillOfMaterials, render_bill
+from rocwheel.wheels.render_sbom import render_bill
+from rocwheel.wheels.sbom import SBOM_NAME, BillItem, BillOfMaterials
 from tests.audit.rules.windows.real_cases import REAL_CASES
 from tests.support.libraries import Lib, needs_compiler
 from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, repacked, without

@@ -170,7 +170,9 @@ def add_sboms(plan: Plan, digests: Mapping[str, ArtifactDigest], source_date: So
 
     A wheel variant that holds nothing but requirements has none.
     """
-    from rocwheel.wheels.sbom import render_bill  # it takes long to load, and other commands load this module, too
+    from rocwheel.wheels.render_sbom import (
+        render_bill,  # it takes long to load, and other commands load this module, too
+    )
 
     def with_bill(wheel: PlannedWheel) -> PlannedWheel:
         if not wheel.components:
