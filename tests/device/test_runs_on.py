@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.binary.bundles.plain import write_offload_bundle
+from rocwheel.binary.bundles.runtimes import find_runtime, series_of
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.binary.kpack.markers import Marker
@@ -154,6 +155,58 @@ def test_nothing_runs_on_a_gpu_that_no_release_of_the_needed_runtime_knows(tmp_p
     subprocess.run([patchelf, "--add-needed", "libamdhip64.so.5", library], check=True)
     verdict = _stock(judge_file(library, TargetId("gfx950")))
     assert [use.reason for use in verdict.uses] == ["ROCm 5.7 does not know gfx950; ROCm 7.0 and later do"]
+
+
+RELEASES = [
+    f"{major}.{minor}"
+    for major, first, last in ((4, 0, 5), (5, 0, 7), (6, 0, 4), (7, 0, 2), (7, 9, 15), (10, 0, 1))
+    for minor in range(first, last + 1)
+]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name", "soname", "spans"),
+    [
+        ("gfx950", "", "", [("7.0", "", True)]),
+        ("gfx950", "", "libamdhip64.so.7", [("", "", True)]),
+        ("gfx950", "", "libamdhip64.so.6", [("", "", False)]),
+        ("gfx942", "", "", [("5.7", "", True)]),
+        ("gfx1152", "hip/fam.gfx1100.hipfb", "", [("6.4", "", True)]),
+        ("gfx1152", "hip/fam.gfx1100.hipfb", "libamdhip64.so.6", [("6.4", "", True)]),
+        ("gfx1153", "hip/fam.gfx1100.hipfb", "", [("6.4", "", True)]),
+        ("gfx1154", "hip/fam.gfx1100.hipfb", "", [("", "7.2", False), ("7.9", "", True)]),
+        ("gfx1154", "hip/fam.gfx1100.hipfb", "libamdhip64.so.7", [("", "7.2", False), ("7.9", "", True)]),
+        ("gfx1200", "hip/fam.gfx1200.hipfb", "libamdhip64.so.6", [("6.2", "", True)]),
+        ("gfx90a:sramecc+:xnack+", "v16/saxpy.hipfb", "", [("4.3", "", True)]),
+        ("gfx906:sramecc-:xnack-", "v23/saxpy.ccob.hipfb", "", [("7.1", "", True)]),
+        ("gfx906:sramecc+:xnack+", "v16/vadd.cov3.hipfb", "", [("", "7.1", True), ("7.2", "", False)]),
+    ],
+)
+def test_each_release_of_a_span_gives_the_answer_of_the_span(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    gpu: str,
+    name: str,
+    soname: str,
+    spans: list[tuple[str, str, bool]],
+) -> None:
+    runtime = find_runtime([soname])
+    monkeypatch.setattr("rocwheel.device.runs_on.needed_runtime", lambda *_, **__: runtime)
+    path = FIXTURES / name if name else _write(tmp_path / "a.hipfb", bundle_of(gpu))
+    agent = parse_target_id(gpu)
+    verdicts = [v for v in judge_file(path, agent) if v.runtime is Runtime.STOCK]
+    assert [(v.since, v.up_to, v.runs) for v in verdicts] == spans
+    first, last = (runtime.first, runtime.last) if runtime else ("4.0", "")
+    for verdict in verdicts:
+        begin, end = series_of(verdict.since or first), series_of(verdict.up_to or last or "9999")
+        for rocm in (rocm for rocm in RELEASES if begin <= series_of(rocm) <= end):
+            asked = _stock(judge_file(path, agent, rocm=rocm))
+            assert (rocm, _nameless(asked)) == (rocm, _nameless(verdict))
+
+
+def _nameless(verdict: FileVerdict) -> set[tuple[str, str]]:
+    """Return what is used of bundles and why, without the name of the release that does not know the GPU."""
+    return {(str(use.code), re.sub(r"^ROCm \S+ does", "ROCm does", use.reason)) for use in verdict.uses}
 
 
 @pytest.mark.parametrize(

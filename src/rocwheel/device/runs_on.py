@@ -17,9 +17,12 @@ from rocwheel.binary.bundles.runtimes import (
     Archives,
     HipRuntime,
     find_faults,
+    known_release,
+    next_release,
     other_readers,
     release_of,
     releases,
+    series_of,
 )
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects import (
@@ -41,7 +44,7 @@ from rocwheel.core.workers import map_skipping, raise_all
 from rocwheel.device.kpack_code import GivenArchives, UnitLookup, open_kpack_code
 from rocwheel.device.selection import BundleCode, EntryCode, SelectedCode, needed_runtime, select_loaded, select_stored
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
-from rocwheel.targets.catalog import why_unknown
+from rocwheel.targets.catalog import first_knowing, why_unknown
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files import Without, is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
@@ -58,6 +61,10 @@ if TYPE_CHECKING:
     from rocwheel.device.kpack_code import CodeUnit, KpackCode
     from rocwheel.device.surroundings import GivenDeb
     from rocwheel.targets.kernel_files import Opener
+
+
+# Later than every release.
+_ANY_RELEASE = "9999"
 
 
 class FolderLack(msgspec.Struct, frozen=True):
@@ -129,7 +136,8 @@ def judge_files(
 
     With ``rocm``, a ROCm release, there is the verdict of that release. Without it there is one for each span of
     releases that differ in code or reasons, of those that a library needs by the name of its runtime, or of all; but
-    none for releases that are too old for some of a file's code and find less.
+    none for releases that are too old for some of a file's code and find less, or that are older than the first one
+    that knows the GPU.
 
     A feature that a GPU leaves open is set in the verdicts on every file once the code or the name of one file sets it.
 
@@ -292,6 +300,11 @@ class _Code(NamedTuple):
         found = (select_stored(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
         return tuple(msgspec.structs.replace(use, bundles=count) for use, count in Counter((*own, *found)).items())
 
+    def unused(self, reason: str) -> tuple[SelectedCode, ...]:
+        """Return that nothing of any bundle is used, for one reason."""
+        bundles = len(self.loaded) + len(self.lookups)
+        return (SelectedCode(None, Fit.NONE, reason, bundles),) if bundles else ()
+
     def is_read_by(self, release: HipRelease) -> bool:
         """Return whether a release reads all of the code, whichever GPU asks."""
         if self.lookups and release.archives is Archives.NONE:
@@ -390,28 +403,63 @@ def _verdicts_by_release(
 
     Where the release does not know the GPU, or none does that a library needs by name, nothing runs.
     """
-    newest = rocm or (code.hip.last if code.hip else "")
-    unknown = why_unknown(verdict.gpu.processor, newest) if newest else ""
+    processor = verdict.gpu.processor
+    newest = rocm or (code.hip.last if code.hip else "") or known_release(_ANY_RELEASE)
+    unknown = why_unknown(processor, newest)
     if unknown:
-        bundles = len(code.loaded) + len(code.lookups)
-        nothing = SelectedCode(None, Fit.NONE, unknown, bundles)
-        yield msgspec.structs.replace(verdict, uses=(nothing,) if bundles else ())
+        yield msgspec.structs.replace(verdict, uses=code.unused(unknown))
         return
-    rows = [release_of(rocm)] if rocm else [row for row in releases() if not code.hip or code.hip.is_of(row)]
+    all_rows = [release_of(rocm)] if rocm else [row for row in releases() if not code.hip or code.hip.is_of(row)]
+    oldest = code.hip.first if code.hip else all_rows[0].since
+    rows = all_rows if rocm else _rows_for(processor, all_rows, oldest)
+    is_cut = rows[0].since != all_rows[0].since
+    lacking = [row for row in rows if not rocm and row.last and why_unknown(processor, row.last)]
+    unknown = why_unknown(processor, lacking[-1].last) if lacking else ""
     spans: list[tuple[tuple[SelectedCode, ...], int, int]] = []
     for number, row in enumerate(rows):
-        uses = code.uses(verdict.gpu, verdict.runtime, row, beside)
+        uses = code.unused(unknown) if row in lacking else code.uses(verdict.gpu, verdict.runtime, row, beside)
         begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number
         spans.append((uses, begin, number))
     floor, last = next((number for number, row in enumerate(rows) if code.is_read_by(row)), 0), len(rows) - 1
     # What packages of releases that load compressed code for the GPU do wrong with it.
     own = find_faults(code.hip.first, code.hip.last) if code.hip else find_faults()
-    loading = [(rocm or row.since, rocm or row.last) for row in rows if _loads_compressed(verdict, code, row)]
+    loading = [
+        (rocm or row.since, rocm or row.last)
+        for row in rows
+        if row not in lacking and _loads_compressed(verdict, code, row)
+    ]
     faults = tuple(dict.fromkeys(str(fault) for span in loading for fault in find_faults(*span) if fault in own))
     for uses, begin, end in spans:
         if end >= floor:
-            since, up_to = rows[begin].since if begin else "", rows[end].last if end < last else ""
+            since, up_to = rows[begin].since if begin or is_cut else "", rows[end].last if end < last else ""
             yield msgspec.structs.replace(verdict, uses=uses, since=since, up_to=up_to, faults=faults)
+
+
+def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequence[HipRelease]:
+    """Return the rows from the first release on that knows a GPU, the row of that release cut there.
+
+    Where no such release was seen, all rows, the one cut in two that has the last release which does not know the GPU:
+    the next one counts as known, which may be wrong. ``oldest`` is the first release that is asked about.
+    """
+    without, first = first_knowing(processor)
+    since = first or (next_release(without) if without else "")
+    if not since or series_of(since) <= series_of(oldest):
+        return rows
+    begin = series_of(since)
+    later = [
+        msgspec.structs.replace(row, since=since) if series_of(row.since) < begin else row
+        for row in rows
+        if not row.last or series_of(row.last) >= begin
+    ]
+    if first:
+        # A runtime that ends before the first release that was seen to know the GPU counts as one that knows it.
+        return later or rows
+    earlier = [
+        msgspec.structs.replace(row, last=without) if not row.last or series_of(row.last) >= begin else row
+        for row in rows
+        if series_of(row.since) < begin
+    ]
+    return [*earlier, *later]
 
 
 def _loads_compressed(verdict: FileVerdict, code: _Code, row: HipRelease) -> bool:

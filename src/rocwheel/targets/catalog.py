@@ -324,13 +324,18 @@ def _spans(matrices: Sequence[Matrix]) -> str:
     return ", ".join(f"{first} to {last}" for first, last in spans)
 
 
+def first_knowing(processor: str) -> tuple[str, str]:
+    """Return `Target.rocm` of a processor; two empty strings for one that has none."""
+    row = load_catalog().processors.get(processor)
+    return row.rocm if isinstance(row, Target) else ("", "")
+
+
 def why_unknown(processor: str, rocm: str) -> str:
     """Return why no code runs on a GPU with a ROCm release: its runtime does not know the processor.
 
     Empty if it does, or where that is not known. A release of two numbers, 6.4, stands for all that begin with it.
     """
-    row = load_catalog().processors.get(processor)
-    without, first = row.rocm if isinstance(row, Target) else ("", "")
+    without, first = first_knowing(processor)
     if not without or _minor(rocm) > _minor(without):
         return ""
     known = f"; ROCm {first} and later do" if first else ""

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.binary.bundles.runtimes import find_faults, find_runtime, known_release, release_of, releases
+from rocwheel.binary.bundles.runtimes import (
+    find_faults,
+    find_runtime,
+    known_release,
+    next_release,
+    release_of,
+    releases,
+)
 from rocwheel.core.errors import InputError
 
 
@@ -65,6 +72,11 @@ def test_what_a_release_reads_is_that_of_the_last_row_before_it(
 )
 def test_a_release_that_is_not_known_is_taken_for_the_newest_before_it(rocm: str, known: str) -> None:
     assert known_release(rocm) == known
+
+
+@pytest.mark.parametrize(("rocm", "later"), [("6.4.3", "7.0"), ("7.1", "7.2"), ("7.2", "7.9"), ("10.1", "")])
+def test_the_release_after_another_is_the_next_known_one(rocm: str, later: str) -> None:
+    assert next_release(rocm) == later
 
 
 def test_releases_before_the_table_are_refused() -> None:

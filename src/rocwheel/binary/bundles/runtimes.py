@@ -122,8 +122,20 @@ def release_of(rocm: str, *, source: str = "ROCm version") -> HipRelease:
 def known_release(rocm: str) -> str:
     """Return the newest known release up to that of ``rocm``, as two numbers; empty where all are later."""
     asked = series_of(rocm)
-    spans = [tuple(map(series_of, span.split("-"))) for span in _table().known]
-    return ".".join(map(str, max((min(asked, last) for first, last in spans if first <= asked), default=())))
+    return ".".join(map(str, max((min(asked, last) for first, last in _known_spans() if first <= asked), default=())))
+
+
+def next_release(rocm: str) -> str:
+    """Return the first known release after that of ``rocm``, as two numbers; empty where there is none."""
+    major, minor = asked = series_of(rocm)
+    later = (max(first, (major, minor + 1)) for first, last in _known_spans() if last > asked)
+    return ".".join(map(str, min(later, default=())))
+
+
+def _known_spans() -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return the first and the last release of each span of known ones."""
+    spans = (span.split("-") for span in _table().known)
+    return [(series_of(first), series_of(last)) for first, last in spans]
 
 
 def series_of(rocm: str) -> tuple[int, int]:
