@@ -98,6 +98,28 @@ def test_other_commands_refuse_a_url(run: Run, command: str, tmp_path: Path) -> 
     assert not (tmp_path / "https:").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "https://me:secret@127.0.0.1:1/x-1.tar.gz"),
+        ("audit", "here", "--config", "https://me:secret@127.0.0.1:1/x.toml"),
+        ("audit", "here", "--config=https://me:secret@127.0.0.1:1/x.toml"),
+        ("diff", "here", "https://me:secret@127.0.0.1:1/x-1.tar.gz"),
+        ("device", "prune", "--", "https://me:secret@127.0.0.1:1/x.whl"),
+        ("repair", "here", "--with=https://me:secret@127.0.0.1:1/x"),
+    ],
+    ids=" ".join,
+)
+def test_a_url_in_another_place_than_those_for_urls_is_refused_without_its_password(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    finished = run(*words)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith("error: https://127.0.0.1:1/x")
+    assert ": is a URL, which this command doesn't take there. Bring its files first" in finished.stderr
+    assert "secret" not in finished.stderr
+
+
 OUTPUTS = [
     ("index", "here", "--output", "s3://bucket/simple"),
     ("index", "here", "--output=s3://bucket/simple"),

@@ -123,10 +123,10 @@ def _call() -> int:
     load_commands(words)
     if is_help_wanted(words) or not any("://" in word for word in words):
         return run_words(words)
-    from rocwheel.cli.remote import check_urls, fetch_folders, remote_inputs
+    from rocwheel.cli.remote import UrlPlaces, check_urls, fetch_folders, remote_inputs
 
     if check_urls(words):
-        check_words(words)
+        check_words(words, UrlPlaces(words))
     with remote_inputs(words) as inputs:
         return run_words(fetch_folders(words), inputs)
 

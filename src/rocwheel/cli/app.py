@@ -266,12 +266,13 @@ def is_help_wanted(words: Sequence[str]) -> bool:
     return bool(_HELP_WORDS & {*words})
 
 
-def check_words(words: Sequence[str]) -> None:
+def check_words(words: Sequence[str], places: object) -> None:
     """Raise what is wrong with the options and arguments of a command line, as the command itself would.
 
-    They are parsed, and the values that `takes` makes of them are made; the command is not run.
+    They are parsed, and the values that `takes` makes of them are made; the command is not run. ``places`` are the
+    `UrlPlaces` of these words.
     """
-    context = app.make_context("rocwheel", [*words])
+    context = app.make_context("rocwheel", [*words], obj=places)
     while isinstance(context.command, Group):
         rest = [*context._protected_args, *context.args]  # noqa: SLF001  # Click's own way to them
         if not rest:

@@ -96,7 +96,8 @@ class Value(click.ParamType[Any, Any]):
             is_in_range = (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
             return number if is_in_range else self._refuse(value, param)
         if self.kind is Path:
-            if ctx.obj is not None and (found := ctx.obj.find(value)):
+            option = spelled(param) if param.param_type_name == "option" else ""
+            if ctx.obj is not None and (found := ctx.obj.take(value, option)):
                 return found
             return FolderToMake(value) if param.metavar == _FILE_OR_FOLDER and value.endswith("/") else Path(value)
         return value

@@ -258,13 +258,17 @@ def _bring(words: Sequence[str], place: int, taker: UrlArgument | None, fetch: _
     if not is_url(word) or before in OTHER_URLS | _OUTPUTS:
         return word
     if not (taker and taker.has_arguments):
-        remedy = _REMEDIES.get(words[0], _REMEDY)
-        raise InputError(shown_url(word), "is a URL, which this command doesn't take there", remedy=remedy)
+        raise _refusal(words, word)
     if word.endswith(DISTRIBUTION_SUFFIXES) or taker.takes_file(word):
         return word
     if taker.needs_copies:
         _require_copies(words, word)
     return fetch(word, taker)
+
+
+def _refusal(words: Sequence[str], url: str) -> InputError:
+    remedy = _REMEDIES.get(words[0], _REMEDY)
+    return InputError(shown_url(url), "is a URL, which this command doesn't take there", remedy=remedy)
 
 
 def _require_copies(words: Sequence[str], url: str) -> None:
@@ -295,6 +299,23 @@ class _Brought(msgspec.Struct, frozen=True):
     remote: RemoteFile | None
 
 
+class UrlPlaces:
+    """Where one command line may have URLs in the place of paths. Nothing is opened."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        self.taker = find_url_argument(words) or _BY_ITSELF
+
+    def take(self, word: str, option: str) -> None:
+        """Raise `InputError` for a URL as the value of an option, or of an argument, that takes none of its kind."""
+        taker = self.taker
+        is_taken = (option in taker.options if option else taker.has_arguments) and (
+            taker.takes_file(word) or (taker.folders is not None and taker.takes_folder(word))
+        )
+        if is_url(word) and not is_taken:
+            raise _refusal(self._words, word)
+
+
 class RemoteInputs:
     """The files that the URLs of one command line lead to."""
 
@@ -302,7 +323,8 @@ class RemoteInputs:
         self._stack = stack
         self._brought: list[_Brought] = []
         self._is_quiet, self._is_audit = bool({"--quiet", "-q"} & {*words}), "audit" in words[:1]
-        self._taker = find_url_argument(words) or UrlArgument()
+        self._words, self._places = words, UrlPlaces(words)
+        self._taker = self._places.taker
 
     def find(self, word: str) -> Path | None:
         """Return the path that leads to the file at a URL; none for a word that is not the URL of one.
@@ -310,6 +332,17 @@ class RemoteInputs:
         Raises `InputError` and `StoreError` as `open_file` and `RemoteFile` do.
         """
         return self._open(word) if self._taker.takes_file(word) else None
+
+    def take(self, word: str, option: str) -> Path | None:
+        """Return what `find` does for the value of an option, or of an argument; raise `InputError` for another URL.
+
+        Those of folders have been replaced. As a path, a URL would be shown with its password.
+        """
+        self._places.take(word, option)
+        found = self.find(word)
+        if not found and is_url(word):
+            raise _refusal(self._words, word)
+        return found
 
     def finish(self) -> None:
         """Say how much was read; raise `OutdatedError` for a file that was replaced meanwhile."""
