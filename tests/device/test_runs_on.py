@@ -139,6 +139,7 @@ def test_a_release_loads_the_versions_that_it_knows(name: str, rocm: str, reason
         ("gfx1200", "6.1", "ROCm 6.1 does not know gfx1200; ROCm 6.2 and later do"),
         ("gfx1200", "6.2", ""),
         ("gfx1250", "7.2", "ROCm 7.2 does not know gfx1250"),
+        ("gfx1250", "7.3", "ROCm 7.2 does not know gfx1250"),
     ],
 )
 def test_nothing_runs_on_a_gpu_that_the_release_does_not_know(tmp_path: Path, gpu: str, rocm: str, reason: str) -> None:

@@ -405,7 +405,8 @@ def _verdicts_by_release(
     """
     processor = verdict.gpu.processor
     newest = rocm or (code.hip.last if code.hip else "") or known_release(_ANY_RELEASE)
-    unknown = why_unknown(processor, newest)
+    # A release that does not exist, 7.3, is judged as the one before it.
+    unknown = why_unknown(processor, newest) or why_unknown(processor, known_release(newest) or newest)
     if unknown:
         yield msgspec.structs.replace(verdict, uses=code.unused(unknown))
         return
