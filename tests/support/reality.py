@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.rules.undefined_symbols import Definitions, Scope, unmet_references
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.audit.symbol_scopes import Definitions, Scope, unmet_references
 from rocwheel.binary.elf.facts import ElfKind, read_elf_traits
 from rocwheel.core.reading import FileRange
 from rocwheel.environment.installed_paths import SITE

@@ -1,21 +1,252 @@
-"""Rules on undefined symbols: something that a file loads defines them (gABI, "Symbol Table")."""
+"""Rules on undefined symbols: something that a file loads defines them (gABI, "Symbol Table").
+
+A file finds its own symbols, those of all files that it needs, and those of files that are loaded before it.
+"""
 
 from __future__ import annotations
 
+import functools
+import operator
+import posixpath
+import re
 from collections import defaultdict
+from fnmatch import fnmatchcase, translate
+from itertools import chain
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
-from rocwheel.audit.symbol_scopes import Scopes, absent_versioned, is_of_interpreter, unmet_references, version_gaps
+from rocwheel.binary.elf.symbols import SymbolReference
 from rocwheel.core.messages import count, first_of
+from rocwheel.environment.known_libraries import (
+    defines_by_default,
+    interpreter_symbols,
+    plugin_symbols,
+    unversioned_symbols,
+)
+from rocwheel.environment.sdk_layout import is_rocm_library
+from rocwheel.environment.tree import InstalledFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.audit.subject import Subject
-    from rocwheel.audit.symbol_scopes import VersionGap
-    from rocwheel.binary.elf.symbols import SymbolReference
+    from rocwheel.audit.subject import Process, Subject
+    from rocwheel.binary.elf.symbols import Linkage
+
+
+class Definitions:
+    """The symbols that files define, by name: a process may hold hundreds of files, each with thousands of references.
+
+    Only those names are kept that one of ``references`` has.
+    """
+
+    def __init__(self, linkages: Mapping[str, Linkage], references: Iterable[SymbolReference]) -> None:
+        self._linkages = linkages
+        self._holders: dict[bytes, list[str]] = defaultdict(list)
+        wanted = {reference.name.encode() for reference in references}
+        for path, linkage in linkages.items():
+            for name in {definition.partition(b"@")[0] for definition in linkage.definitions} & wanted:
+                self._holders[name].append(path)
+
+    def has(self, reference: SymbolReference, paths: Collection[str]) -> bool:
+        """Return whether one of the files at ``paths`` defines what one of the given references asks for."""
+        holders = self._holders.get(reference.name.encode(), ())
+        return any(path in paths and self._linkages[path].defines(reference) for path in holders)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What defines symbols in a process, as far as it is known."""
+
+    definitions: Definitions
+    paths: frozenset[str]
+    """The files of the process whose symbols are known."""
+    patterns: tuple[str, ...] = ()
+    """Symbols that libraries of the system define without versions, or that the interpreter has."""
+    unseen: frozenset[str] = frozenset()
+    """Libraries that are loaded, but were not given: they may define anything."""
+    is_partial: bool = False
+    """Whether something that may define symbols without versions is missing or was not given."""
+
+    def has(self, reference: SymbolReference) -> bool:
+        """Return whether a symbol is defined, or may be defined by a library that was not given."""
+        if reference.version and any(fnmatchcase(reference.library, name) for name in self.unseen):
+            return True
+        if self.definitions.has(reference, self.paths):
+            return True
+        return not reference.version and (
+            self.is_partial
+            or _expression(self.patterns).match(reference.name) is not None
+            or any(defines_by_default(name, reference.name) for name in self.unseen)
+        )
+
+
+@functools.cache
+def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return one expression for all patterns: `fnmatch` remembers too few of them."""
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+
+def unmet_references(linkage: Linkage, scope: Scope) -> list[SymbolReference]:
+    """Return the references of a file that nothing in the process defines, sorted."""
+    return sorted(reference for reference in linkage.references if not scope.has(reference))
+
+
+def is_of_interpreter(reference: SymbolReference) -> bool:
+    """Return whether the Python interpreter defines a symbol."""
+    return not reference.version and _expression(interpreter_symbols()).match(reference.name) is not None
+
+
+def _host_symbols(file: InstalledFile) -> tuple[str, ...]:
+    """Return patterns of the symbols that the program has that loads a file as its plug-in; none for other files."""
+    definitions = file.traits.linkage.definitions if file.traits else frozenset()
+    return tuple(chain.from_iterable(p for entry, p in plugin_symbols().items() if entry.encode() in definitions))
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """What one process, or several, bring into a scope: files by their paths, and names of others."""
+
+    paths: frozenset[str] = frozenset()
+    unseen: frozenset[str] = frozenset()
+
+    def __or__(self, other: _Part) -> _Part:
+        return _Part(self.paths | other.paths, self.unseen | other.unseen)
+
+
+class Scopes:
+    """The scopes of a tree's files; what several of them share is computed once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        linkages = {path: file.traits.linkage for path, file in subject.tree.by_path.items() if file.traits}
+        # Of several files at one path each has references.
+        used = (file.traits.linkage.references for file in subject.tree.files if file.traits)
+        self._definitions = Definitions(linkages, chain.from_iterable(used))
+        self._in_interpreter = _interpreter_files(subject.processes, subject)
+        self._before: dict[tuple[str, ...], _Part] = {}
+
+    def of(self, process: Process) -> Scope:
+        """Return the scope of a file that is loaded, by an interpreter or by itself, and of what is declared before.
+
+        What a file opens by name is not part of it: ``dlopen`` doesn't share those symbols.
+        """
+        part = self._part(process) | self._part_before(self._subject.settings.loaders_of(process.file.path))
+        system = [unversioned_symbols(name) for name in part.unseen]
+        interpreter = interpreter_symbols() if process.file.path in self._in_interpreter else ()
+        patterns = sorted({pattern for found in system for pattern in found or ()} | {*_host_symbols(process.file)})
+        is_partial = any(found is None for found in system)
+        return Scope(self._definitions, part.paths, (*patterns, *interpreter), part.unseen, is_partial)
+
+    def _part(self, process: Process) -> _Part:
+        libraries = [member.library for member in process.loader.objects[: process.linked]]
+        files = [(library, self._subject.file_of(library)) for library in libraries]
+        unseen = {posixpath.basename(library.path) for library, file in files if file is None}
+        missing = {search.name for search in process.loader.missing}
+        return _Part(frozenset(file.path for _, file in files if file), frozenset(unseen | missing))
+
+    def _part_before(self, names: tuple[str, ...]) -> _Part:
+        """Return what the settings put before a file, by the paths or names of that."""
+        if names not in self._before:
+            found = {name: _files(self._subject, name) for name in names}
+            declared = _Part(unseen=frozenset(name for name in names if not found[name]))
+            files = {file.source: file for files in found.values() for file in files}
+            parts = (self._part(self._subject.start(file)) for file in files.values())
+            self._before[names] = functools.reduce(operator.or_, parts, declared)
+        return self._before[names]
+
+
+def _files(subject: Subject, pattern: str) -> list[InstalledFile]:
+    """Return the programs and libraries at the paths, or of the file names, that a pattern fits."""
+    return [f for f in subject.tree.files if f.is_loadable and _fits(f, pattern)]
+
+
+def _fits(file: InstalledFile, pattern: str) -> bool:
+    return fnmatchcase(file.path, pattern) or fnmatchcase(file.name, pattern)
+
+
+def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
+    """Return the paths of Python's extension modules and of all that they need: an interpreter is there already.
+
+    Copies of such files count as well: wheels hold no links, so that the other names of a library are copies.
+    """
+    found = set()
+    for process in processes:
+        if process.file.has_init_function:
+            files = (subject.file_of(member.library) for member in process.loader.objects)
+            found |= {process.file.path, *(file.path for file in files if file)}
+    same = {(file.size, file.elf) for file in map(subject.tree.by_path.__getitem__, found)}
+    return frozenset(found | {file.path for file in subject.tree.loadable if (file.size, file.elf) in same})
+
+
+def absent_versioned(subject: Subject, process: Process) -> list[str]:
+    """Return the libraries of which a file asks for versions, and which nothing in the process has loaded.
+
+    glibc aborts at them (``_dl_check_map_versions`` in dl-version.c). It looks for a name among all that is loaded,
+    not just in what the file names as NEEDED. The C library is always there, and an interpreter has that of math.
+    What libraries that are not at hand load is not known: those of the system may load others of the system.
+    """
+    needs = process.file.elf.version_needs if process.file.elf else ()
+    declared = subject.settings.loaders_of(process.file.path)
+    before = [subject.start(file) for name in declared for file in _files(subject, name)]
+    loaders = [process.loader, *(other.loader for other in before)]
+    if any(loader.missing for loader in loaders) or len(before) < len(declared):
+        return []
+    unseen = {one.library.identity for loader in loaders for one in loader.objects if one.library.elf is None}
+    may_load_more = any(not name.removeprefix("system:").startswith(_OWN_FAMILY) for name in unseen)
+    present = (*_ALWAYS_LOADED, *(_WITH_INTERPRETER if process.file.has_init_function else ()))
+    return [
+        name
+        for name in dict.fromkeys(need.library for need in needs)
+        if not any(loader.has_loaded(name) for loader in loaders)
+        and not any(fnmatchcase(name, known) for known in present)
+        and not (may_load_more and (is_rocm_library(name) or subject.system.find(name, 0)))
+    ]
+
+
+_ALWAYS_LOADED = ("libc.so.6", "ld-linux*", "ld64.so.2")
+_WITH_INTERPRETER = ("libm.so.6",)
+_OWN_FAMILY = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libutil.so", "ld-linux")
+
+
+class VersionGap(msgspec.Struct, frozen=True):
+    """A reference to a version, and the library without that version in which the loader finds the symbol."""
+
+    reference: SymbolReference
+    library: InstalledFile
+
+
+def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
+    """Yield the references of a process's file at which the loader aborts (glibc, ``check_match`` in dl-lookup.c).
+
+    A library without a version table satisfies any reference by the symbol's name, unless the reference asks for a
+    version of that very library. The loader then takes the library for one that has lost its versions. One that has
+    others is refused before any symbol is looked up (``_dl_check_map_versions`` in dl-version.c).
+    """
+    traits = process.file.traits
+    names = {search.name: search.found for search in process.loader.searches if search.found is not None}
+    members = [subject.file_of(member.library) for member in process.loader.objects[: process.linked]]
+    suspects = {i for i, file in enumerate(members) if file and file.traits and not file.traits.linkage.has_versions}
+    for reference in traits.linkage.references if traits else ():
+        named = names.get(reference.library)
+        library = members[named] if named is not None and named < len(members) else None
+        if library is not None and _lacks(library, reference) and _is_defined(members, reference):
+            yield VersionGap(reference, library)
+        for index, file in enumerate(members) if named in suspects else ():
+            if file is not None and file.traits is not None and file.traits.linkage.defines(reference):
+                if index == named:
+                    yield VersionGap(reference, file)
+                break
+
+
+def _lacks(library: InstalledFile, reference: SymbolReference) -> bool:
+    """Return whether a library defines versions, but not the one that a reference asks for."""
+    versions = library.traits.linkage.versions if library.traits else ()
+    return bool(versions) and reference.version.encode() not in versions
+
+
+def _is_defined(members: Iterable[InstalledFile | None], reference: SymbolReference) -> bool:
+    return any(file.traits.linkage.defines(reference) for file in members if file is not None and file.traits)
 
 
 def _underlinked(subject: Subject) -> Iterator[Evidence]:

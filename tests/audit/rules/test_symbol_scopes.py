@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.audit.audit import audit
+from rocwheel.audit.rules.undefined_symbols import Definitions, Scopes
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Process, Subject
-from rocwheel.audit.symbol_scopes import Definitions, Scopes
 from rocwheel.binary.elf.symbols import Linkage, SymbolReference
 from rocwheel.environment.read_tree import read_environments
 from tests.support.libraries import Lib, build_tree, needs_compiler
