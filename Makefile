@@ -67,9 +67,10 @@ test-deep: setup ## all cases of kills, hostile input and real tools, and proper
 	$(COMPILE)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not corpus" --deep --hypothesis-profile deep $(TESTS)
 
-lint: setup      ## ruff: rules and format
+lint: setup      ## ruff: rules and format; the style of the prose (docs/style.md)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/check_style.py
 
 typecheck: setup ## mypy, strict
 	$(BIN)/mypy

@@ -25,6 +25,7 @@ PAGES = ("", "device-code/", "tutorials/end-user/", "audit/", "architecture/")
 HOSTS = {
     "cibuildwheel.pypa.io",
     "cyclonedx.org",
+    "developers.google.com",
     "developmentseed.org",
     "distributed.dask.org",
     "docs.astral.sh",
