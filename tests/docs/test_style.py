@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def _found(path: Path, text: str) -> list[tuple[int, str, str]]:
     path.write_text(text)
-    return [tuple(finding) for finding in find(path)]
+    return [(found.line, found.text, found.advice) for found in find(path)]
 
 
 @pytest.mark.parametrize(
