@@ -149,7 +149,8 @@ def test_list_tells_every_fact_with_its_sources_as_json(run_targets: Run) -> Non
                     *("Radeon AI PRO R9600", "Radeon AI PRO R9600D", "Radeon AI PRO R9700S"),
                 ],
                 "llvm": [18, 23],
-                "rocm": ["6.1", "6.2"],
+                "rocm_without": "6.1",
+                "rocm_with": "6.2",
                 "sources": [
                     *("llvm-doc", "llvm-mc", "llvm-list", "therock", "amd-matrix", "amd-gpus", "amd-notes"),
                     "rocm-runtimes",

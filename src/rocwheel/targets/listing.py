@@ -10,6 +10,7 @@ from rocwheel.binary.code_objects import processor_of
 from rocwheel.targets.catalog import (
     Generic,
     families_of,
+    first_knowing,
     load_catalog,
     official_span,
     release_for,
@@ -43,8 +44,10 @@ class TargetRow(msgspec.Struct, frozen=True):
     """The packagers whose lists name it, with or without features."""
     products: tuple[str, ...]
     llvm: tuple[int, int]
-    rocm: tuple[str, str]
-    """Last ROCm release seen whose runtime does not know it, and the first seen that does; empty where none was."""
+    rocm_without: str
+    """The last ROCm release seen whose runtime does not know it; empty where none was."""
+    rocm_with: str
+    """The first ROCm release seen whose runtime knows it; empty where none was."""
     sources: tuple[str, ...]
 
 
@@ -90,6 +93,7 @@ def _row(name: str) -> TargetRow:
     catalog = load_catalog()
     row = catalog.processor(name)
     generic = isinstance(row, Generic)
+    without, first = first_knowing(name)
     return TargetRow(
         name=name,
         mach=row.mach,
@@ -102,7 +106,8 @@ def _row(name: str) -> TargetRow:
         packagers=tuple(p.name for p in catalog.packagers if any(processor_of(t) == name for t in p.targets)),
         products=() if isinstance(row, Generic) else row.products,
         llvm=row.llvm,
-        rocm=("", "") if isinstance(row, Generic) else row.rocm,
+        rocm_without=without,
+        rocm_with=first,
         sources=row.sources,
     )
 
