@@ -86,6 +86,14 @@ def test_what_is_no_relation_is_left_out(field: str) -> None:
     assert parse_choices(field) == ()
 
 
+@pytest.mark.parametrize("relation", ["a:-", "a:-b (>= 1)", "a:", "a:any:any", "${misc:Depends}"])
+def test_a_package_whose_architecture_has_no_name_is_no_relation(relation: str) -> None:
+    assert parse_choices(f"{relation} | b, {relation}, c:any(>= 2)") == (
+        Alternatives((Relation("b"),)),
+        Alternatives((Relation("c", ">=", "2"),)),
+    )
+
+
 @pytest.mark.parametrize(
     ("relation", "version", "accepted"),
     [

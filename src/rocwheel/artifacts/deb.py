@@ -208,7 +208,10 @@ class ForeignCode:
         ]
 
 
-_RELATION = re.compile(r"\s*([^\s(\[<:]+)(?::[a-z0-9-]+)?\s*(?:\(\s*(<<|<=|=|>=|>>|<|>)\s*([^)\s]+)\s*\))?")
+_RELATION = re.compile(
+    r"\s*([^\s(\[<:]+)(?::[A-Za-z0-9][A-Za-z0-9-]*)?(?=[\s(\[<]|\Z)\s*(?:\(\s*(<<|<=|=|>=|>>|<|>)\s*([^)\s]+)\s*\))?"
+)
+"""A package, behind a colon maybe an architecture as dpkg takes its name, and maybe an operator and a version."""
 _ACCEPTED = {"<<": (-1,), "<=": (-1, 0), "<": (-1, 0), "=": (0,), ">=": (0, 1), ">": (0, 1), ">>": (1,)}
 """Per operator, which results of a comparison fit it; ``<`` and ``>`` are old names of ``<=`` and ``>=``."""
 

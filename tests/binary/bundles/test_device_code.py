@@ -87,6 +87,16 @@ def test_a_name_that_is_longer_is_refused() -> None:
         names(archive)
 
 
+@pytest.mark.parametrize("name", ["/ 0", "/+0", "/-1", "/0_0", "/ 0/"])
+def test_a_place_of_a_name_that_is_no_plain_number_is_refused(name: str) -> None:
+    archive = b"!<arch>\n" + member("//", b"long name of an object.o/\n") + member(name, b"code")
+    with pytest.raises(DeviceCodeError) as refused:
+        names(archive)
+    assert str(refused.value) == (
+        f"x.a: offset 0x5e: the name {name!r} of a member; expected a slash and digits, such as '/0'. Build it again."
+    )
+
+
 @pytest.mark.parametrize("read", [device_targets, read_device_facts])
 def test_archives_deep_in_one_another_are_refused(read: Callable[..., object]) -> None:
     """5,000 of them ended in a RecursionError."""

@@ -85,6 +85,15 @@ def _named(name: bytes, table: bytes) -> bytes:
     return long[1] if long and len(long[1]) <= _LONGEST else b""
 
 
+def _has_both_ends(data: bytes, header: arpy.ArchiveFileHeader) -> bool:
+    """Return whether a table of names has zeros and newlines; rocwheel ends names at both, arpy at zeros only.
+
+    Neither is in the name of a file that a tool puts into such a table.
+    """
+    table = data[header.offset + 60 :][: header.size] if header.type == arpy.HEADER_GNU_TABLE else b""
+    return b"\0" in table and b"\n" in table
+
+
 def _read(data: bytes) -> list[Member] | None:
     if _DOUBTS.search(data):
         return None
@@ -92,6 +101,8 @@ def _read(data: bytes) -> list[Member] | None:
         archive = arpy.Archive(fileobj=io.BytesIO(data))
         archive.read_all_headers()
     except (arpy.ArchiveFormatError, ValueError):
+        return None
+    if any(_has_both_ends(data, one) for one in archive.headers):
         return None
     found = [one for one in archive.headers if one.type in _OF_MEMBERS]
     return [(one.name.rstrip(b"/").decode("utf-8", "backslashreplace"), one.file_offset, one.size) for one in found]

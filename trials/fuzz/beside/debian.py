@@ -21,7 +21,7 @@ __all__ = ["compare_order", "compare_relations"]
 _VERSION = r"[0-9][A-Za-z0-9.+:~-]*"
 _NAME = "[a-z0-9][a-z0-9+.-]*"
 _RELATION = (
-    rf"\s*{_NAME}(?::[a-z0-9-]+)?(?:\s*\(\s*(?:<<|<=|=|>=|>>|<|>)\s*{_VERSION}\s*\))?"
+    rf"\s*{_NAME}(?::[a-z0-9][a-z0-9-]*)?(?:\s*\(\s*(?:<<|<=|=|>=|>>|<|>)\s*{_VERSION}\s*\))?"
     r"(?:\s*\[[a-z0-9! -]*[a-z0-9]\])?(?:\s*<[a-z0-9.! -]+>)?\s*"
 )
 _FIELD = re.compile(rf"{_RELATION}(?:[,|]{_RELATION})*", re.ASCII)

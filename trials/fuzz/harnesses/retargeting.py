@@ -23,6 +23,14 @@ from trials.fuzz.seeds.metadata_notes import code_with_note, note_seeds
 _PLACE = CodePlace("input")
 _RENAMES = (("gfx906", "gfx900"), ("gfx1030", "gfx906"), ("gfx90a:xnack+", "gfx90c"))
 """Of the same length, and of fewer letters."""
+_ARCHITECTURES = {
+    "gfx906": "amdgpu9.06",
+    "gfx900": "amdgpu9.00",
+    "gfx1030": "amdgpu10.30",
+    "gfx90a:xnack+": "amdgpu9.0a",
+    "gfx90c": "amdgpu9.0c",
+}
+"""Those of LLVM 24."""
 [_PAIR] = parse_pairs("gfx906=gfx900", force=True)
 _NAMES = KernelNames(_PAIR, ("TensileLibrary_gfx906", "Kernels.so-000-gfx906"))
 _UNREADABLE = (ValueError, TypeError, RecursionError)
@@ -55,9 +63,16 @@ def _check_note(whole: bytes, made: bytes, note: bytes, names: tuple[str, str]) 
     require(rest == (whole[:start], whole[start + len(note) :]), "bytes outside of the note have changed")
     before, after = _decoded(note), _decoded(made[start : start + len(note)])
     if isinstance(before, dict) and isinstance(before.get(TARGET_KEY), str):
-        old, new = names
-        before[TARGET_KEY] = before[TARGET_KEY].removesuffix(old) + new
+        before[TARGET_KEY] = _renamed_target(before[TARGET_KEY], *names)
     _require_equal(after, before)
+
+
+def _renamed_target(isa: str, old: str, new: str) -> str:
+    """Return what a note for one target has for another: LLVM 24 names the processor in the architecture, too."""
+    architecture, dash, rest = isa.removesuffix(old).partition("-")
+    if architecture == _ARCHITECTURES[old]:
+        architecture = _ARCHITECTURES[new]
+    return f"{architecture}{dash}{rest}{new}"
 
 
 def _decoded(data: bytes) -> Any:
@@ -153,7 +168,9 @@ def _renamed(value: Any) -> Any:
 
 def _note_seeds() -> list[bytes]:
     notes = note_seeds()
-    return [*notes, *(note.replace(b"\xb9amd", b"\xbaamd").replace(b"gfx906", b"gfx1030") for note in notes)]
+    newer = [note.replace(b"\xb9amdgcn-amd-amdhsa--", b"\xd9\x24amdgpu9.06-amd-amdhsa-unknown-") for note in notes]
+    others = (note.replace(b"\xb9amd", b"\xbaamd").replace(b"gfx906", b"gfx1030") for note in notes)
+    return [*notes, *others, *newer]
 
 
 def _kernel_seeds() -> list[bytes]:
@@ -172,7 +189,7 @@ HARNESSES = (
         "retargeting.target_note",
         _target_note,
         _note_seeds,
-        tokens=(b"\xd9\x19", b"\xb9", b"\x92\x01\x02", b"-gfx1030"),
+        tokens=(b"\xd9\x19", b"\xb9", b"\x92\x01\x02", b"-gfx1030", b"amdgpu9.06-", b"amdgpu9.0a-"),
     ),
     Harness("retargeting.kernel_file", _kernel_file, _kernel_seeds, tokens=(b"CCOB", b"gfx906", b"gfx900")),
     Harness("retargeting.table", _table, lambda: [_TABLE, b"\x91" * 3000], tokens=_TOKENS),

@@ -25,6 +25,7 @@ Fat binaries, files of bundles, code objects by themselves, object files that ar
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING, Final
 
@@ -62,6 +63,8 @@ _LONGEST_NAME = 4096
 _DEEPEST = 8
 """Archives around one; none that is built for a linker is in another."""
 _HEADER_END = b"`\n"
+_ODD_NUMBER = re.compile(rb"/(?:[\s+-]+[0-9_]+|[0-9]+_[0-9_]+)/?")
+"""A name that GNU ar takes for a number, with which it looks up another name, and LLVM for damage."""
 _NAME_BEFORE = b"#1/"
 
 
@@ -160,7 +163,7 @@ def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMemb
     """Yield the members of the archive ``data``, without its symbol and name tables.
 
     ``depth`` is how many archives it is in. Raises `DeviceCodeError` as `iter_ar_parts` does, for names of more than
-    4096 bytes, and for archives that are too deep in others.
+    4096 bytes, for numbers of names that are no digits, and for archives that are too deep in others.
     """
     if depth > _DEEPEST:
         found = f"an archive that is in {depth} others"
@@ -182,6 +185,9 @@ def _member_name(text: bytes, names: bytes, place: CodePlace) -> str:
         text, _, rest = names[start : start + _LONGEST_NAME + 1].replace(b"\0", b"\n").partition(b"\n")
         if not rest and len(text) > _LONGEST_NAME:
             raise DeviceCodeError(place, f"a name of more than {_LONGEST_NAME} bytes", expected="that of a file")
+    elif _ODD_NUMBER.fullmatch(text):
+        found = f"the name {text.decode()!r} of a member"
+        raise DeviceCodeError(place, found, expected="a slash and digits, such as '/0'", remedy="Build it again.")
     return text.removesuffix(b"/").decode("utf-8", "backslashreplace")
 
 
