@@ -41,7 +41,7 @@ def test_a_table_comes_first_and_each_finding_with_its_remedy_after(run: Run, ba
     assert lines[3:] == [
         f"error run-path-relative {bad_wheel}!demo/a.so",
         FOUND,
-        "-> Link with the list that 'rocwheel runpath for' prints. 'rocwheel repair' drops entries that nothing needs.",
+        "-> Link with the run path that 'rocwheel runpath for' prints. 'rocwheel repair' removes unused entries.",
         f"5 files, 1 of them programs and libraries; {len(ALL_RULES)} rules: 1 error, 0 warnings, 0 notes",
     ]
 
@@ -75,8 +75,7 @@ def test_machines_get_every_finding(run: Run, bad_wheel: Path) -> None:
             "file": f"{bad_wheel}!demo/a.so",
             "found": FOUND,
             "remedy": (
-                "Link with the list that 'rocwheel runpath for' prints. "
-                "'rocwheel repair' drops entries that nothing needs."
+                "Link with the run path that 'rocwheel runpath for' prints. 'rocwheel repair' removes unused entries."
             ),
             "distribution": "demo",
             "path": "demo/a.so",

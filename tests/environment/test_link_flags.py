@@ -308,3 +308,42 @@ def test_pytorchs_own_cmake_settings_leave_the_link_flags(generator: str, tool: 
     (file,) = read_tree([tmp_path / "out"]).loadable
     assert file.run_path is not None
     assert set(file.run_path.split(":")) == set(LIBRARY_ENTRIES)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "pc_flags", "expected"),
+    [
+        ("", "", None),
+        ("install_rpath: '$ORIGIN/../_rocm_sdk_core/lib',", "", "$ORIGIN/../_rocm_sdk_core/lib"),
+        (
+            "install_rpath: '$ORIGIN/../_rocm_sdk_core/lib',",
+            "-Wl,-rpath,{outside}",
+            "$ORIGIN/../_rocm_sdk_core/lib:{outside}",
+        ),
+    ],
+    ids=["no install_rpath", "install_rpath", "install_rpath and a pc file with a run path"],
+)
+def test_meson_leaves_a_dependency_s_folder_in_a_run_path_as_the_guide_says(
+    tmp_path: Path, attributes: str, pc_flags: str, expected: str | None
+) -> None:
+    if None in map(shutil.which, ("meson", "gcc", "pkg-config")):
+        pytest.skip("needs meson, gcc and pkg-config")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "hip.c").write_text("int hip(void) { return 1; }\n")
+    run(tmp_path, "gcc", "-shared", "-fPIC", "hip.c", "-Wl,-soname,libhip.so.7", "-o", outside / "libhip.so")
+    flags = pc_flags.format(outside=outside)
+    (outside / "hip.pc").write_text(f"Name: hip\nDescription: hip\nVersion: 7\nLibs: -L{outside} -lhip {flags}\n")
+    (tmp_path / "lib.c").write_text("int hip(void);\nint answer(void) { return hip(); }\n")
+    (tmp_path / "meson.build").write_text(
+        "project('demo', 'c')\n"
+        f"shared_library('demo', 'lib.c', install: true, {attributes}\n"
+        "link_args: ['-Wl,--enable-new-dtags'], dependencies: dependency('hip'))\n"
+    )
+    environment = os.environ | {"PKG_CONFIG_PATH": str(outside)}
+    run(tmp_path, "meson", "setup", "build", f"--prefix={tmp_path}/installed", "--libdir=lib", env=environment)
+    run(tmp_path, "meson", "install", "-C", "build", env=environment)
+    elf = read_elf((tmp_path / "installed/lib/libdemo.so").read_bytes(), name="libdemo.so")
+    assert elf.runpath == (expected and expected.format(outside=outside))
+    in_build_folder = read_elf((tmp_path / "build/libdemo.so").read_bytes(), name="libdemo.so").runpath
+    assert "/outside" in (in_build_folder or "")

@@ -86,7 +86,7 @@ def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
 
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_PAGE = "https://rocwheel.readthedocs.io/audit/"
+_PAGE = "https://rocwheel.readthedocs.io/audit-rules/"
 
 
 def to_sarif(report: AuditReport) -> dict[str, Any]:

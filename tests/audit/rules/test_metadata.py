@@ -235,7 +235,7 @@ def test_what_an_installed_record_lacks_is_for_a_new_installation_to_mend() -> N
     rows = (RecordEntry("demo/gone.py", "", ""),)
     wheel, environment = one(data("demo/a.py"), owner=package(record=rows)), installed(record=rows)
     remedies = [{f.remedy for f in find(tree, select=("record-wrong",))} for tree in (wheel, environment)]
-    assert remedies == [{"Pack it again."}, {"Reinstall the package."}]
+    assert remedies == [{"Pack the wheel again."}, {"Reinstall the package."}]
 
 
 def test_record_has_to_match_the_files() -> None:

@@ -12,7 +12,7 @@ from rocwheel.environment.tree import Tree
 from tests.support.breaches import CORE, TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
 from tests.support.trees import data, find, library, package, program, tree
 
-SHIP = "Ship the library, require the package that provides it, or build against the SDK version that is required."
+SHIP = "Ship the library, require the package that provides it, or build against the required SDK version."
 OUT_OF_REACH = "but its run path doesn't lead there: only LD_LIBRARY_PATH or an earlier load would help"
 ABSENT = "but no package, SDK library or allowed system library provides it"
 
@@ -424,7 +424,7 @@ def test_the_remedy_for_opened_and_inherited_libraries_of_the_sdk_names_the_repa
         "'rocwheel repair --toolkit sdk' (the wheel is for CUDA, judging by libcudart.so.12; otherwise a repair leaves "
         "it to the system)"
     )
-    link = f"Link with a run path that leads there ('rocwheel runpath for' prints it), or run {command}."
+    link = f"Link with the run path that 'rocwheel runpath for' prints, or run {command}."
     assert {finding.rule: finding.remedy for finding in found} == {
         "inherited-run-path": link,
         "unresolved-dlopen": link,

@@ -128,5 +128,5 @@ def test_the_documentation_has_the_table() -> None:
     for row in releases():
         span = f"{row.since} to {row.last}" if row.last else f"{row.since} and later"
         numbers = [", ".join(map(str, versions)) for versions in (row.compressed, row.code_objects)]
-        [compressed, codes] = [f"version{'s' * (',' in listed)} {listed}" if listed else "none" for listed in numbers]
+        [compressed, codes] = [f"version{'s' * (',' in listed)} {listed}" if listed else "no" for listed in numbers]
         assert f"| {row.since if row.since == row.last else span} | {compressed} | {codes} |" in text

@@ -188,22 +188,22 @@ RULES = (
     Rule(
         "two-hip-runtimes",
         Severity.ERROR,
-        "Files and packages that are used in one process load one HIP runtime.",
-        "Build both against one release of ROCm, and take the runtime from one package that both require.",
+        "All files and packages of one process load the same HIP runtime.",
+        "Build both against the same ROCm release, and require the package that contains the runtime.",
         _two_hip_runtimes,
     ),
     Rule(
         "two-llvms",
         Severity.ERROR,
-        "A process loads only one copy of LLVM whose symbols are exported.",
-        "Link one of them with -Wl,--exclude-libs,ALL or a version script, or let both use one shared LLVM.",
+        "A process loads at most one LLVM that exports its symbols.",
+        "Link one copy with -Wl,--exclude-libs,ALL or a version script, or use one shared LLVM.",
         lambda subject: _shared_symbols(subject, _is_llvm),
     ),
     Rule(
         "symbol-collision",
         Severity.WARNING,
-        "Libraries of one process don't define the same strong symbols.",
-        "Hide them (-fvisibility=hidden, a version script), or define them in only one library.",
+        "Libraries in one process don't define the same strong symbols.",
+        ("Hide the symbols with -fvisibility=hidden or a version script, or define them in only one library."),
         lambda subject: _shared_symbols(subject, _collides),
     ),
 )

@@ -219,82 +219,90 @@ def _code_gaps(subject: Subject, *, is_archive: bool) -> Iterator[Evidence]:
             yield Evidence(gap.file.source, gap.found, facts=facts, severity=severity)
 
 
-_BUILD = "Compile every source for the same list of targets (--offload-arch)."
+_BUILD = "Compile all sources for the same targets (--offload-arch)."
 
 RULES = (
     Rule(
         "device-target-missing",
         Severity.ERROR,
-        "Every bundle of a file has code for the same targets.",
+        "All bundles of a file have code for the same targets.",
         _BUILD,
         _missing_targets,
     ),
     Rule(
-        "device-target-absent", Severity.ERROR, "A package has code for the target it names.", _BUILD, _absent_targets
+        "device-target-absent",
+        Severity.ERROR,
+        "A package has code for the target in its name.",
+        _BUILD,
+        _absent_targets,
     ),
     Rule(
         "device-target-uneven",
         Severity.WARNING,
-        "The files of a package have code for the same targets, except in the SDK's own packages.",
+        "All files of a package have code for the same targets. The SDK's own packages are exempt.",
         _BUILD,
         _uneven_targets,
     ),
     Rule(
         "kpack-archives",
         Severity.ERROR,
-        "A library whose device code was split off finds it for every GPU that the given archives are for.",
-        "Give or install the archive, or run rocwheel device split anew: each library has one for each of its targets.",
+        "A split library finds its device code for every GPU of the given archives.",
+        "Add or install the missing archive, or run 'rocwheel device split' again.",
         _archives,
     ),
     Rule(
         "kernel-folders",
         Severity.ERROR,
-        "A library that opens a folder of kernels finds some for every GPU that it has code for itself.",
-        "Ship the folder's files for the GPU, too, or leave the GPU out: rocwheel device prune. "
-        "Harmless where a variable such as ROCBLAS_TENSILE_LIBPATH always names another folder.",
+        "A library that loads kernels from a folder finds kernels for every GPU that it supports.",
+        (
+            "Ship the kernel files for the GPU, or remove the GPU with 'rocwheel device prune'. Ignore "
+            "this if a variable such as ROCBLAS_TENSILE_LIBPATH always names another folder."
+        ),
         lambda subject: _code_gaps(subject, is_archive=False),
     ),
     Rule(
         "device-code-versions",
         Severity.WARNING,
-        "A file's code objects are of one version.",
-        "Compile everything with one -mcode-object-version.",
+        "All code objects of a file have the same version.",
+        "Compile all sources with the same -mcode-object-version.",
         _mixed_versions,
     ),
     Rule(
         "device-code-plain",
         Severity.NOTE,
         "Large bundles are compressed.",
-        "Compile with --offload-compress, or run rocwheel device compress.",
+        "Compile with --offload-compress, or run 'rocwheel device compress'.",
         _plain_bundles,
     ),
     Rule(
         "kernel-metadata",
         Severity.ERROR,
         "Runtimes can read the metadata of kernels.",
-        "Quote such names in the YAML of assembler sources.",
+        "Quote the names in the YAML of assembler sources.",
         _faults,
     ),
     Rule(
         "kernel-metadata-target",
         Severity.NOTE,
         "The metadata of kernels names their target.",
-        "Harmless to HIP, which reads the target in the ELF header. For other readers, name it in the YAML of "
-        "assembler sources.",
+        (
+            "HIP reads the target from the ELF header, so it isn't affected. For other readers, add "
+            "the target to the YAML of assembler sources."
+        ),
         _targetless,
     ),
     Rule(
         "device-compilers",
         Severity.WARNING,
-        "A package's device code comes from one compiler, that of the given SDK.",
-        "Build all of it with the compiler of the SDK that it requires.",
+        "One compiler, from the given SDK, builds all device code of a package.",
+        "Build all device code with the compiler of the required SDK.",
         _compilers,
     ),
     Rule(
         "host-compiler",
         Severity.NOTE,
-        "Host and device code come from one compiler.",
-        "Harmless in itself. To use one compiler, build the host code with amdclang, too.",
+        "The same compiler builds host and device code.",
+        "This does no harm. To use one compiler, build the host code with amdclang.",
         _host_compilers,
     ),
 )

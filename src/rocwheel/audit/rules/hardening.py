@@ -95,19 +95,21 @@ RULES = (
     Rule(
         "segment-alignment",
         Severity.WARNING,
-        "Every glibc maps the segments of a library, whatever pages the kernel has.",
-        "'rocwheel repair' for wheels, or 'rocwheel runpath set' for files, gives them an alignment that all take. Use "
-        "another release of patchelf than 0.18.",
+        "Every glibc version can map the segments of a library, for every page size.",
+        (
+            "Run 'rocwheel repair' on wheels or 'rocwheel runpath set' on files to correct the "
+            "alignment. Don't use patchelf 0.18."
+        ),
         _alignment,
     ),
     Rule(
         "executable-stack",
         Severity.ERROR,
-        "No file asks for an executable stack.",
+        "No file requires an executable stack.",
         "Link with -Wl,-z,noexecstack, and add .note.GNU-stack to assembler sources.",
         _stack,
     ),
-    Rule("text-relocations", Severity.ERROR, "No file has text relocations.", "Compile all of it with -fPIC.", _text),
+    Rule("text-relocations", Severity.ERROR, "No file has text relocations.", "Compile all sources with -fPIC.", _text),
     Rule(
         "writable-code",
         Severity.WARNING,
@@ -115,5 +117,5 @@ RULES = (
         "Link without -N and without old linker scripts.",
         _writable,
     ),
-    Rule("missing-build-id", Severity.NOTE, "Libraries carry a build id.", "Link with -Wl,--build-id.", _build_id),
+    Rule("missing-build-id", Severity.NOTE, "Libraries have a build ID.", "Link with -Wl,--build-id.", _build_id),
 )

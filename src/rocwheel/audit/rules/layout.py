@@ -163,47 +163,50 @@ def _is_misnamed(subject: Subject, file: InstalledFile) -> bool:
 
 
 RULES = (
-    Rule("unreadable-binary", Severity.ERROR, "Every binary is intact.", "Build or copy it again.", _unreadable),
+    Rule("unreadable-binary", Severity.ERROR, "Every binary is intact.", "Build or copy the file again.", _unreadable),
     Rule(
         "symlink",
         Severity.ERROR,
-        "A wheel holds no symlinks.",
-        "Ship the file only under the name that is needed.",
+        "A wheel contains no symlinks.",
+        "Ship the file only under the required name.",
         _symlinks,
     ),
     Rule(
         "wrong-mode",
         Severity.WARNING,
-        "Owners can read every file and run every program; others can't write to them; none runs as another user.",
-        "Pack files with mode 0644, and programs with 0755.",
+        (
+            "Owners can read every file and run every program. Other users can't write to the files. "
+            "No file is setuid or setgid."
+        ),
+        "Pack files with mode 0644 and programs with mode 0755.",
         _modes,
     ),
     Rule(
         "duplicate-library",
         Severity.WARNING,
-        "A package ships a library once, under its SONAME.",
-        "Remove the other names: a process that opens both has the library in memory twice.",
+        "A package ships each library once, under its SONAME.",
+        "Remove the other names. A process that opens both names loads the library twice.",
         _duplicates,
     ),
     Rule(
         "soname-clash",
         Severity.WARNING,
-        "Different libraries that can be loaded into one process have different SONAMEs.",
-        "Rename one of them, as auditwheel does with a hash, or share one file.",
+        "Different libraries that one process can load have different SONAMEs.",
+        "Share one file, or rename one of the libraries, for example with a hash as auditwheel does.",
         _clashes,
     ),
     Rule(
         "path-collision",
         Severity.ERROR,
-        "Only one file is installed at each path, and none where others have a folder.",
-        "Keep the path in only one of them: uninstalling either removes it for both.",
+        "Each path belongs to one file, and no file has the same path as a folder.",
+        ("Keep the path in only one package. When you uninstall one package, the other one loses the file."),
         _collisions,
     ),
     Rule(
         "path-outside",
         Severity.ERROR,
         "Every member of a wheel is installed inside the environment.",
-        "Build the wheel with a tool that names its members relative to site-packages.",
+        "Build the wheel with a tool that uses paths relative to site-packages.",
         _outside,
     ),
 )

@@ -197,75 +197,81 @@ def _are_related(subject: Subject, first: str, second: str) -> bool:
     return two in subject.required.get(one, ()) or one in subject.required.get(two, ())
 
 
-_DEPENDENCIES = "Correct the dependencies, or publish what they name."
+_DEPENDENCIES = "Correct the dependencies, or publish the required packages."
 
 RULES = (
     Rule(
         "license-file-missing",
         Severity.ERROR,
-        "Every license file that METADATA names is in the wheel.",
-        "Copy it to .dist-info/licenses: build backends don't report a pattern that matches nothing.",
+        "The wheel contains every license file that METADATA names.",
+        ("Copy the file to .dist-info/licenses. Build backends don't report a pattern that matches no file."),
         _license_files,
     ),
     Rule(
-        "license-missing", Severity.WARNING, "A package contains its license.", "Add it as License-File.", _license_text
+        "license-missing",
+        Severity.WARNING,
+        "A package contains its license.",
+        "Add the license as a License-File.",
+        _license_text,
     ),
     Rule(
         "component-license-missing",
         Severity.WARNING,
-        "A package contains the license text of each project that its bill of materials names.",
-        "Add the texts to the artifacts, as share/doc/NAME/LICENSE in the project's stage folder.",
+        "A package contains the license texts of all projects in its bill of materials.",
+        "Add the texts to the artifacts as share/doc/NAME/LICENSE in the project's stage folder.",
         _component_texts,
     ),
     Rule(
         "metadata-malformed",
         Severity.ERROR,
-        "METADATA, WHEEL, RECORD, the declared targets and the bill of materials can be read, and variant.json "
-        "is that of the name.",
-        "Build it again.",
+        (
+            "METADATA, WHEEL, RECORD, the declared targets and the bill of materials are readable, and "
+            "variant.json matches the file name."
+        ),
+        "Build the package again.",
         _malformed,
     ),
     Rule(
         "metadata-invalid",
         Severity.ERROR,
-        "METADATA has the fields of its version of core metadata only, each with a valid value, as twine and PyPI ask.",
-        "Correct the field in the project's settings; 'twine check' also renders the description.",
+        "METADATA has only valid fields of its core metadata version, as twine and PyPI require.",
+        "Correct the field in the project's settings. 'twine check' also renders the description.",
         _noted(lambda owner: owner.invalid),
     ),
     Rule(
         "archive-refused",
         Severity.ERROR,
-        "Installers take the headers of a wheel's ZIP archive: its sizes, flags, extra fields and comments.",
-        "Pack it again; rocwheel repair does so.",
+        "Installers accept the ZIP headers of a wheel: sizes, flags, extra fields and comments.",
+        "Repack the wheel. 'rocwheel repair' does this for you.",
         _noted(lambda owner: owner.refused),
     ),
     Rule(
         "script-broken",
         Severity.ERROR,
         "Every command has a module and a function.",
-        "Define the function, or take the command out of entry_points.txt.",
+        "Define the function, or remove the command from entry_points.txt.",
         _noted(lambda owner: owner.script_problems),
     ),
     Rule(
         "requirement-unsatisfied",
         Severity.ERROR,
-        "The given packages have the versions and extras that they require of each other.",
+        "The given packages satisfy each other's version and extra requirements.",
         _DEPENDENCIES,
         _unsatisfied,
     ),
     Rule(
         "requirement-unavailable",
         Severity.ERROR,
-        "In a closed set of packages, every requirement, also of an extra, names one of them.",
+        ("In a closed set of packages, every requirement, including those of extras, names a package in the set."),
         _DEPENDENCIES,
         _unavailable,
     ),
-    Rule("record-wrong", Severity.ERROR, "RECORD lists every file with its hash.", "Pack it again.", _record),
+    Rule("record-wrong", Severity.ERROR, "RECORD lists every file with its hash.", "Pack the wheel again.", _record),
     Rule(
         "import-clash",
         Severity.ERROR,
-        "The modules of a package don't hide the modules of others.",
-        "Remove the __init__.py of a namespace; rename a module or package whose name another package has.",
+        "The modules of a package don't hide modules of other packages.",
+        "Remove the __init__.py of a namespace package, or rename the conflicting module or package.",
         _imports,
     ),
 )

@@ -36,7 +36,7 @@ _UNREACHABLE = "unreachable-library"
 _NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
 """The text of findings on a library that is nowhere."""
 
-_SHIP = "Ship the library, require the package that provides it, or build against the SDK version that is required."
+_SHIP = "Ship the library, require the package that provides it, or build against the required SDK version."
 """The remedy for a library that is nowhere."""
 
 _DRIVER = (
@@ -165,7 +165,7 @@ def _repair(subject: Subject, file: InstalledFile, folders: Collection[str]) -> 
     """Return the command of the repair that leads a file to one of the folders which have a library."""
     owner = subject.tree.owners.get(file.distribution)
     is_sdk_s = owner is not None and subject.sdk_folders.issuperset(folders)
-    return subject.toolkit_of(owner).repair_command if owner and is_sdk_s else "rocwheel repair"
+    return subject.toolkit_of(owner).repair_command if owner and is_sdk_s else "'rocwheel repair'"
 
 
 def _unrequired(subject: Subject, library: UnresolvedLibrary, folder: str) -> str:
@@ -211,37 +211,37 @@ _CLEAR = "Remove that file, or put the folder of the library first in the run pa
 
 
 def _link(repair: str) -> str:
-    return f"Link with a run path that leads there ('rocwheel runpath for' prints it), or run {repair}."
+    return f"Link with the run path that 'rocwheel runpath for' prints, or run {repair}."
 
 
-_LINK = _link("rocwheel repair")
+_LINK = _link("'rocwheel repair'")
 
 RULES = (
     Rule(
         _UNRESOLVED,
         Severity.ERROR,
-        "Every NEEDED library is in the packages, in the SDK, or one that every system has.",
+        "Every NEEDED library is in the packages, in the SDK, or on every system.",
         _SHIP,
         _missing,
     ),
     Rule(
         _UNREACHABLE,
         Severity.ERROR,
-        "The run path alone leads to every NEEDED library.",
+        "The run path leads to every NEEDED library.",
         _LINK,
         _unreachable,
     ),
     Rule(
         "inherited-run-path",
         Severity.WARNING,
-        "A library finds what it needs by its own run path.",
+        "A library finds its dependencies through its own run path.",
         _LINK,
         _inherited,
     ),
     Rule(
         "unresolved-dlopen",
         Severity.ERROR,
-        "The run path leads to every library that the settings say is opened by name.",
+        "The run path leads to every library that the settings list under dlopen.",
         _LINK,
         _unresolved_dlopen,
     ),

@@ -62,14 +62,14 @@ RULES = (
         "undeclared-requirement",
         Severity.WARNING,
         "A package requires every package whose libraries it loads.",
-        "Add it to the dependencies; rocwheel repair does so.",
+        "Add the package to the dependencies. 'rocwheel repair' does this for you.",
         _undeclared,
     ),
     Rule(
         "unintended-library",
         Severity.WARNING,
-        "A package that has a library itself loads its own.",
-        "Put the folder of its own library first in the run path.",
+        "A package that ships a library loads its own copy.",
+        "Put the folder of the package's own copy first in the run path.",
         _unintended,
     ),
 )

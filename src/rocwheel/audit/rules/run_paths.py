@@ -206,9 +206,11 @@ def _severity(rule: EntryRule) -> Severity:
     return Severity.ERROR if rule.is_error else Severity.WARNING
 
 
-_TAG = "Link with -Wl,--enable-new-dtags or --disable-new-dtags; 'rocwheel repair' changes it by --runpath or --rpath."
-_DROP = "Link with the list that 'rocwheel runpath for' prints. 'rocwheel repair' drops entries that nothing needs."
-_ONE_KIND = "Link with -Wl,--enable-new-dtags; 'rocwheel repair --runpath' makes RUNPATHs of all."
+_TAG = (
+    "Link with -Wl,--enable-new-dtags or -Wl,--disable-new-dtags, or run 'rocwheel repair' with --runpath or --rpath."
+)
+_DROP = "Link with the run path that 'rocwheel runpath for' prints. 'rocwheel repair' removes unused entries."
+_ONE_KIND = "Link with -Wl,--enable-new-dtags, or run 'rocwheel repair --runpath'."
 
 RULES = (
     Rule(
@@ -222,7 +224,7 @@ RULES = (
         EATEN_ORIGIN.name,
         _severity(EATEN_ORIGIN),
         "$ORIGIN reaches the linker unchanged.",
-        "Quote it for your build tool: 'rocwheel runpath for --spell TOOL' prints how.",
+        ("Quote $ORIGIN for your build tool. 'rocwheel runpath for --spell TOOL' prints the correct form."),
         _broken_by_spelling(EATEN_ORIGIN),
     ),
     Rule(
@@ -239,23 +241,25 @@ RULES = (
         _DROP,
         _broken_by_spelling(HOST_FOLDER),
     ),
-    Rule("run-path-repeated", Severity.WARNING, "A run path names a folder once.", _DROP, _repeated),
+    Rule("run-path-repeated", Severity.WARNING, "A run path lists each folder only once.", _DROP, _repeated),
     Rule("run-path-dead", Severity.WARNING, "Every run path entry leads to a folder that can exist.", _DROP, _dead),
     Rule(
         "run-path-wrong-depth",
         Severity.WARNING,
-        "Run path entries have as many '..' as the file lies folders deep.",
+        "The number of '..' in a run path entry matches the depth of the file.",
         _DROP,
         _wrong_depth,
     ),
-    Rule("run-path-mixed", Severity.WARNING, "A package uses one kind of run path.", _ONE_KIND, _mixed),
+    Rule(
+        "run-path-mixed", Severity.WARNING, "All files of a package use the same kind of run path.", _ONE_KIND, _mixed
+    ),
     Rule(
         "rpath-into-others",
         Severity.WARNING,
-        "RPATH leads only into packages that are released together; RUNPATH leads into others.",
+        ("RPATH entries lead only into packages of the same release. Entries into other packages are RUNPATHs."),
         _ONE_KIND,
         _into_others,
     ),
-    Rule("run-path-unexpected", Severity.ERROR, "Libraries have the run path that is expected.", _DROP, _expected),
-    Rule("run-path-tag", Severity.ERROR, "Files have the kind of run path that is expected.", _TAG, _expected_tag),
+    Rule("run-path-unexpected", Severity.ERROR, "Libraries have the expected run path.", _DROP, _expected),
+    Rule("run-path-tag", Severity.ERROR, "Files have the expected kind of run path.", _TAG, _expected_tag),
 )

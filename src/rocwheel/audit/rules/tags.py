@@ -312,60 +312,64 @@ _GLIBC = "libc.so.6"
 _LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
 _PYTHON_DLL = re.compile(r"python(3\d+)t?(?:_d)?\.dll", re.IGNORECASE)
 _COFF_MACHINES = {tag: machine for machine, tag in WINDOWS_TAGS.items()}
-_MACHINE = "Put the code for each machine into its own wheel, and tag that by its files."
-_TAG = "Tag it by its files, as 'rocwheel repair' does."
+_MACHINE = "Build a separate wheel for each machine, with a tag that matches its files."
+_TAG = "Use the tag that the files require. 'rocwheel repair' sets it."
 _BY_HAND = (
     "Tag it by what its files run on, such as manylinux_2_28_x86_64, musllinux_1_2_x86_64, macosx_11_0_arm64 or "
     "win_amd64, and build a wheel for each such system."
 )
 _REALIGN = "'rocwheel repair' gives the segment an alignment that every glibc takes. patchelf 0.18 makes such segments."
 _TAKE_OUT = "Take that tag out of the file name and of WHEEL: the others serve."
-_OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair keeps such tags."
+_OLDER = "If you test the wheel on the older glibc, add that tag. 'rocwheel repair' keeps such tags."
 
 RULES = (
     Rule("tag-too-old", Severity.ERROR, "A wheel runs on every system that its tag names.", _TAG, _too_old),
-    Rule("tag-too-new", Severity.NOTE, "A wheel's tag names every system that it runs on.", _OLDER, _too_new),
-    Rule("tag-unknown", Severity.ERROR, "Installers know a wheel's platform tag.", _TAG, _unknown),
-    Rule("tag-local", Severity.WARNING, "Public indexes take a wheel's platform tag.", _TAG, _local),
-    Rule("elf-in-any-wheel", Severity.ERROR, "A wheel for any platform holds no machine code.", _TAG, _any),
+    Rule(
+        "tag-too-new", Severity.NOTE, "The tag of a wheel names every system on which the wheel runs.", _OLDER, _too_new
+    ),
+    Rule("tag-unknown", Severity.ERROR, "Installers recognize the platform tag of a wheel.", _TAG, _unknown),
+    Rule("tag-local", Severity.WARNING, "Public indexes accept the platform tag of a wheel.", _TAG, _local),
+    Rule(
+        "elf-in-any-wheel", Severity.ERROR, "A wheel with the platform tag 'any' contains no machine code.", _TAG, _any
+    ),
     Rule(
         "elf-in-purelib",
         Severity.ERROR,
         "A wheel with machine code is installed into platlib.",
-        "Write Root-Is-Purelib: false; rocwheel repair does so.",
+        "Set 'Root-Is-Purelib: false'. 'rocwheel repair' does this for you.",
         _purelib,
     ),
-    Rule(
-        "wrong-machine", Severity.ERROR, "All machine code is for the machine that the tag names.", _MACHINE, _machines
-    ),
+    Rule("wrong-machine", Severity.ERROR, "All machine code is for the machine in the tag.", _MACHINE, _machines),
     Rule(
         "wrong-python",
         Severity.ERROR,
-        "A file for one Python version, by its name or the library that it needs, is in a wheel for that version only.",
-        "Link without libpython: extension modules find its symbols in the interpreter. Otherwise tag the wheel for "
-        "that version.",
+        "A file that works only with one Python version is in a wheel for that version.",
+        (
+            "Don't link with libpython, because extension modules find its symbols in the interpreter. "
+            "Otherwise, tag the wheel for that version."
+        ),
         _pythons,
     ),
     Rule(
         "unstable-symbol",
         Severity.ERROR,
-        "Files in an abi3 wheel use the interpreter's stable ABI as the oldest Python of the tag has it.",
-        "Build it with Py_LIMITED_API, or tag the wheel for the one Python that it was built with.",
+        "Files in an abi3 wheel use only the stable ABI of the oldest Python in the tag.",
+        "Build the file with Py_LIMITED_API, or tag the wheel for the Python version of the build.",
         _abi3_symbols,
     ),
-    Rule("tag-mismatch", Severity.ERROR, "WHEEL and the file name carry the same tags.", _TAG, _tag_lines),
+    Rule("tag-mismatch", Severity.ERROR, "WHEEL and the file name contain the same tags.", _TAG, _tag_lines),
     Rule(
         "musl-unchecked",
         Severity.NOTE,
-        "The audit checks loading for glibc only, not for musl.",
-        "Test that it can be imported on a system with musl.",
+        "The audit doesn't check how musl loads files.",
+        "Import the package on a system with musl.",
         _musl,
     ),
     Rule(
         "mach-o-unchecked",
         Severity.NOTE,
-        "The audit reads the programs and libraries of Linux and Windows only, not Mach-O files of macOS.",
-        "Check them with delocate, and test that they can be imported on macOS.",
+        "The audit doesn't read Mach-O files of macOS.",
+        "Check these files with delocate, and import the package on macOS.",
         _mach_o,
     ),
 )

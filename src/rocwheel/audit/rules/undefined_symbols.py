@@ -314,17 +314,21 @@ RULES = (
     Rule(
         "undefined-symbol",
         Severity.ERROR,
-        "What a file loads defines every symbol that it leaves undefined.",
-        "Link it with the libraries that define them; -Wl,-z,defs makes the linker report them. If what loads the file "
-        "defines them, name that under loaded-by in the settings.",
+        "The libraries that a file loads define all of its undefined symbols.",
+        (
+            "Link the file with the libraries that define the symbols. The linker reports them with "
+            "-Wl,-z,defs. If the file's loader defines them, add it under loaded-by in the settings."
+        ),
         _undefined,
     ),
     Rule(
         "version-of-unneeded",
         Severity.ERROR,
-        "A file needs the libraries that it asks for versions of.",
-        "Link it again without that library, or name it as NEEDED again: patchelf --remove-needed leaves the table of "
-        "versions.",
+        "A file lists every library whose symbol versions it uses as NEEDED.",
+        (
+            "Link the file again without the library, or add the NEEDED entry again. 'patchelf "
+            "--remove-needed' doesn't remove the version table."
+        ),
         _unneeded,
     ),
 )

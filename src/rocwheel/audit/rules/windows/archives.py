@@ -54,8 +54,8 @@ RULES = (
     Rule(
         "image-archives",
         Severity.ERROR,
-        "DLLs whose device code was split off lead to the archives with it.",
-        "Split it anew with rocwheel device split, and keep the archives where that puts them: ../.kpack from bin.",
+        "Split DLLs lead to the archives with their device code.",
+        ("Split the DLL again with 'rocwheel device split', and keep the archives in ../.kpack, relative to bin."),
         _archives,
     ),
 )

@@ -136,7 +136,7 @@ def _provider(subject: Subject, use: DllUse) -> str:
 
 _STATIC = "Link with -static-libgcc, -static-libstdc++ or -static, or ship it beside the file."
 _INITIALIZE = "Have the package call rocm_sdk.initialize_process before it loads the file: that adds these folders."
-_SHIP = "Ship the DLL, require the package that has it, or name it under system-libraries in the settings."
+_SHIP = "Ship the DLL, require the package that provides it, or add it to system-libraries in the settings."
 
 
 def _redistributable(subject: Subject) -> Iterator[Evidence]:
@@ -192,36 +192,38 @@ RULES = (
     Rule(
         "dll-missing",
         Severity.ERROR,
-        "Every DLL that a file imports is in the packages, in ROCm's, or part of Windows.",
+        "Every imported DLL is in the packages, in ROCm's packages, or part of Windows.",
         _SHIP,
         _missing,
     ),
     Rule(
         "dll-unreachable",
         Severity.ERROR,
-        "Every imported DLL is where Windows' loader looks: beside the file, or in a folder that is added.",
-        "Move the DLL beside the file; or add its folder with os.add_dll_directory before, and name it under "
-        "dll-folders in the settings.",
+        ("Every imported DLL is in the folder of the file or in an added folder, where the Windows loader searches."),
+        (
+            "Move the DLL to the folder of the file. Or add its folder with os.add_dll_directory, and "
+            "list the folder under dll-folders in the settings."
+        ),
         _unreachable,
     ),
     Rule(
         "dll-function",
         Severity.ERROR,
-        "A DLL exports every function that others import from it.",
-        "Ship the version that the file was linked with; without the function, loading ends with error 127.",
+        "A DLL exports every function that other files import from it.",
+        ("Ship the DLL version that the file was linked with. Without the function, loading fails with error 127."),
         _functions,
     ),
     Rule(
         "dll-undeclared",
         Severity.WARNING,
         "A package requires every package whose DLLs it imports.",
-        "Add it to the dependencies.",
+        "Add the package to the dependencies.",
         _undeclared,
     ),
     Rule(
         "dll-redistributable",
         Severity.NOTE,
-        "A package needs no more of Visual C++ than Python brings.",
+        "A package needs no Visual C++ libraries beyond those that Python ships.",
         "Tell users to install Microsoft's Visual C++ redistributable, or link with /MT.",
         _redistributable,
     ),
@@ -235,15 +237,18 @@ RULES = (
     Rule(
         "dll-from-driver",
         Severity.WARNING,
-        "No file gets from System32 what a package brings.",
-        "Put the file and the DLL into one folder: before System32, a program looks only there.",
+        "No file loads a DLL from System32 that a package ships.",
+        ("Put the file and the DLL into the same folder. A program searches only this folder before System32."),
         _from_driver,
     ),
     Rule(
         "dll-of-driver",
         Severity.WARNING,
-        "Only ROCm's own packages, which load them by their path, have DLLs with names of the driver's.",
-        "Use those of rocm-sdk-core; else load it by its absolute path before anything that imports it.",
+        ("Only ROCm's own packages ship DLLs with the names of driver DLLs, because they load them by path."),
+        (
+            "Use the DLLs of rocm-sdk-core. Otherwise, load the DLL by its absolute path before any "
+            "file that imports it."
+        ),
         _driver_names,
     ),
 )

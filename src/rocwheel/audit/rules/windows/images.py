@@ -36,42 +36,42 @@ def _signed(subject: Subject) -> Iterator[Evidence]:
             )
 
 
-_LINK = "Link it again, or have the tool that edited it corrected."
+_LINK = "Link the file again, or fix the tool that edited it."
 
 RULES = (
     Rule(
         "image-layout",
         Severity.ERROR,
-        "DLLs and programs are laid out as Windows loads them.",
+        "DLLs and programs have a layout that Windows can load.",
         _LINK,
         _faults(FaultKind.LAYOUT),
     ),
     Rule(
         "image-size",
         Severity.ERROR,
-        "DLLs and programs have less than 2 GiB.",
-        "Split the library, or its device code off (rocwheel device split).",
+        "DLLs and programs are smaller than 2 GiB.",
+        "Split the library, or move its device code out with 'rocwheel device split'.",
         _faults(FaultKind.SIZE),
     ),
     Rule(
         "image-checksum",
         Severity.WARNING,
-        "The checksum of a DLL or program is right, or 0 for none.",
-        "Write it anew after every edit, or set it to 0.",
+        "The checksum of a DLL or program is correct or 0.",
+        "Update the checksum after every edit, or set it to 0.",
         _faults(FaultKind.CHECKSUM),
     ),
     Rule(
         "image-signature",
         Severity.WARNING,
-        "A signature is of the bytes that the file has.",
-        "Sign the file after its last edit, or take the signature out.",
+        "A signature matches the bytes of the file.",
+        "Sign the file after its last edit, or remove the signature.",
         _faults(FaultKind.SIGNATURE),
     ),
     Rule(
         "image-signed",
         Severity.NOTE,
-        "It is known which files are signed.",
-        "Edit such a file before it is signed.",
+        "The audit lists signed files.",
+        "Edit such a file before you sign it.",
         _signed,
     ),
 )

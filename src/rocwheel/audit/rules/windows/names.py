@@ -109,34 +109,34 @@ def _kernels(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(file.source, f"{found}: that leaves {max(room, 0)} for the path of site-packages")
 
 
-_SHORTEN = "Shorten its folders or its name. site-packages-length in the settings is what has to be left."
+_SHORTEN = "Shorten the file name or its folders. site-packages-length in the settings is the required room."
 
 RULES = (
     Rule(
         "windows-name",
         Severity.ERROR,
-        "Windows takes every name.",
-        "Rename the file, and what looks for it: '-' or '_' does for a sign that Windows refuses.",
+        "Every file name is valid on Windows.",
+        "Rename the file and update all references. Replace invalid characters with '-' or '_'.",
         _refused,
     ),
     Rule(
         "windows-case",
         Severity.ERROR,
         "No two paths differ only in case.",
-        "Rename one of them: on Windows the one that is installed last replaces the other.",
+        "Rename one of the files. On Windows, the last installed file replaces the other.",
         _cases,
     ),
     Rule(
         "windows-path",
         Severity.WARNING,
-        f"Paths leave enough of the {LONGEST_PATH} characters that Windows allows to that of site-packages.",
+        f"Paths leave enough room for the path of site-packages within Windows' limit of {LONGEST_PATH} characters.",
         _SHORTEN,
         _long,
     ),
     Rule(
         "windows-kernels",
         Severity.WARNING,
-        f"Folders of kernels leave enough of {_TENSILE_LONGEST} characters to the path of site-packages.",
+        f"Kernel folders leave enough room for the path of site-packages within {_TENSILE_LONGEST} characters.",
         _SHORTEN,
         _kernels,
     ),

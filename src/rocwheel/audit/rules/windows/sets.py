@@ -156,28 +156,31 @@ RULES = (
         "dll-clash",
         Severity.WARNING,
         "DLLs of different packages have different names.",
-        "Have one package bring it, and the other require that; or rename one of them, as delvewheel does with a hash.",
+        (
+            "Ship the DLL in one package and require that package in the other. Or rename one DLL, for "
+            "example with a hash as delvewheel does."
+        ),
         _clashes,
     ),
     Rule(
         "dll-renamed",
         Severity.WARNING,
-        "A DLL has the name that it was linked with.",
-        "Link it with /OUT:NAME as the file is called, or rename the file.",
+        "A DLL has the name with which it was linked.",
+        "Link with /OUT:NAME for the name of the file, or rename the file.",
         _renamed,
     ),
     Rule(
         "dll-circle",
         Severity.WARNING,
-        "DLLs of different folders don't need each other in a circle.",
-        "Take out one of the imports, or delay-load it: nobody can load such DLLs one after the other by their path.",
+        "DLLs in different folders don't depend on each other in a circle.",
+        ("Remove or delay-load one of the imports. Such DLLs can't be loaded one after the other by path."),
         _circles,
     ),
     Rule(
         "import-library",
         Severity.WARNING,
-        "Import libraries are called NAME.lib.",
-        "Have the build name it so (CMAKE_IMPORT_LIBRARY_PREFIX and CMAKE_IMPORT_LIBRARY_SUFFIX), and ship that alone.",
+        "Import libraries are named NAME.lib.",
+        ("Set the name with CMAKE_IMPORT_LIBRARY_PREFIX and CMAKE_IMPORT_LIBRARY_SUFFIX, and ship only that file."),
         _import_libraries,
     ),
 )
