@@ -36,7 +36,7 @@ def main() -> None:
             runs[name].append(run_measured(list(map(str, command)), watched=(), environment={}))
         imports.append(_import_time(environment / "python"))
     rows = [_row(name, taken) for name, taken in runs.items()]
-    rows.append(("`import rocm_sdk` alone, inside Python", f"{1000 * statistics.median(imports):.1f}", ""))
+    rows.append(("`import rocm_sdk` in a running Python", f"{1000 * statistics.median(imports):.1f}", ""))
     print(markdown_table(("", "wall", "CPU"), rows))
 
 
