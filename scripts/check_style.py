@@ -52,7 +52,8 @@ _MARKUP = [
     (re.compile(r"<[^>]+>|\{[^}]*\}|[*_]{2}|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)"), ""),
 ]
 _BLOCK_START = re.compile(r"^\s*(?:[*-] |\d+\. |\||#|!!!|\?\?\?|$)")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"']*\s+(?=[A-Z(\"'])")
+_TITLE = re.compile(r"#|!!!|\?\?\?")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"']*\s+(?=[A-Z(\"']|rocwheel\b|pip\b|uv\b)")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,7 +124,7 @@ def _blocks(page: str) -> Iterator[tuple[int, str]]:
     prose = _NOT_PROSE.sub(lambda found: "\n" * found[0].count("\n"), page)
     start, lines = 1, list[str]()
     for number, line in enumerate([*prose.splitlines(), ""], 1):
-        if _BLOCK_START.match(line):
+        if _BLOCK_START.match(line) or (lines and _TITLE.match(lines[0])):
             yield from _cells(start, " ".join(lines))
             lines = []
         if not lines:

@@ -81,7 +81,7 @@ def test_every_input_reaches_a_step_and_none_is_put_into_a_script() -> None:
 
 
 def test_the_documentation_lists_every_input() -> None:
-    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/continuous-integration.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/ci.md").read_text(), re.MULTILINE)
     assert rows == list(ACTION["inputs"])
 
 

@@ -18,7 +18,7 @@ from tests.support.places import ROOT
 pytestmark = pytest.mark.slow
 
 CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
-SETTINGS = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/cibuildwheel.md").read_text(), re.DOTALL)
+SETTINGS = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every command and URLs, as the table in docs/stores.md has it: it asks the place, or says that it takes no URL."""
+"""Every command and URLs, as the table in docs/commands.md has it: it asks the place, or says that it takes no URL."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ BY_THEMSELVES = {"lock"}
 
 def table() -> set[str]:
     """Return the commands that the page has in its table, but for its last line."""
-    page = (ROOT / "docs/stores.md").read_text()
-    rows = page.partition("## Commands that take URLs")[2].partition("\n\n")[2].partition("\n\n")[0].splitlines()
+    page = (ROOT / "docs/commands.md").read_text()
+    rows = page.partition("## Commands that take URLs")[2].partition("\n|")[2].partition("\n\n")[0].splitlines()[1:]
     return {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
 
 

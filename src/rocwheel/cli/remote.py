@@ -198,7 +198,7 @@ URL_ARGUMENTS = {
     "inspect": UrlArgument(files=_ANY),
     "device list": UrlArgument(files=_ANY),
 }
-"""By command; docs/stores.md has the same for users."""
+"""By command; docs/commands.md has the same table for users."""
 
 
 _Fetch: TypeAlias = "Callable[[str, UrlArgument], str]"
