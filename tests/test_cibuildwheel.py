@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ import pytest
 from cibuildwheel.options import CommandLineArguments, Options
 from cibuildwheel.util.helpers import prepare_command
 
+from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.places import ROOT
+from tests.support.run_paths import run_paths
+from tests.support.wheels import make_wheel
 
 pytestmark = pytest.mark.slow
 
 CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
+_ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 SETTINGS = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
 
 
@@ -57,6 +62,51 @@ def test_auditwheel_goes_first_where_it_copies_other_libraries(tmp_path: Path) -
         "auditwheel repair --exclude 'libamdhip64.so.*' --exclude 'librocblas.so.*' -w /tmp/copied {wheel} && "
         "rocwheel repair /tmp/copied/*.whl --dest-dir {dest_dir}"
     )
+
+
+@needs_compiler
+def test_with_auditwheel_first_both_repairs_succeed_and_with_rocwheel_first_the_repair_fails(
+    tmp_path: Path, sample_dist: Path
+) -> None:
+    # Given a wheel whose library needs ROCm and a library of its own project, which is outside the wheel
+    tree = build_tree(
+        tmp_path / "libraries",
+        Lib("libamdhip64.so.7"),
+        Lib("libother.so.1"),
+        Lib("libfast.so", needed=("libamdhip64.so.7", "libother.so.1")),
+    )
+    wheel = make_wheel(tmp_path / "built", "fast", {"fast/__init__.py": b"", "fast/libfast.so": tree / "libfast.so"})
+
+    # When auditwheel is first, rocwheel repairs what it has written
+    assert _run_auditwheel(wheel, tmp_path / "copied", tree) == 0
+    assert _run_repair(tmp_path / "copied", tmp_path / "repaired", sample_dist) == 0
+
+    # Then the library finds both, and with rocwheel first the repair reports the library that nothing provides
+    (repaired,) = (tmp_path / "repaired").iterdir()
+    with zipfile.ZipFile(repaired) as opened:
+        assert run_paths(opened.read("fast/libfast.so"))[0] == "$ORIGIN/../fast.libs:$ORIGIN/../_rocm_sdk_core/lib"
+    assert _run_repair(wheel, tmp_path / "first", sample_dist) == 1
+
+
+def _run_auditwheel(wheel: Path, output: Path, libraries: Path) -> int:
+    command = [
+        sys.executable,
+        "-m",
+        "auditwheel",
+        "repair",
+        "--exclude",
+        "libamdhip64.so.*",
+        "-w",
+        str(output),
+        str(wheel),
+    ]
+    environment = {**_ENVIRONMENT, "LD_LIBRARY_PATH": str(libraries)}
+    return subprocess.run(command, capture_output=True, check=False, env=environment).returncode
+
+
+def _run_repair(wheel: Path, output: Path, sdk: Path) -> int:
+    command = [sys.executable, "-m", "rocwheel", "repair", str(wheel), "--dest-dir", str(output), "--with", str(sdk)]
+    return subprocess.run(command, capture_output=True, check=False, env=_ENVIRONMENT).returncode
 
 
 def _read(project: Path, settings: str) -> Any:
