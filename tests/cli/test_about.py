@@ -69,9 +69,9 @@ def test_the_gpus_of_the_machine_are_listed(tmp_path: Path) -> None:
     assert "GPUs         gfx906" in list(text_lines(found))
 
 
-def test_version_prints_what_the_option_prints(run: Run) -> None:
-    assert run("version") == run("--version") == (0, f"rocwheel {__version__}\n", "")
+def test_the_option_prints_the_version(run: Run) -> None:
+    assert run("--version") == run("-V") == (0, f"rocwheel {__version__}\n", "")
 
 
 def test_version_as_json(run: Run) -> None:
-    assert json.loads(run("version", "--json").stdout) == {"schema": "rocwheel.version/1", "version": __version__}
+    assert json.loads(run("--version", "--json").stdout) == {"schema": "rocwheel.version/1", "version": __version__}

@@ -16,6 +16,7 @@ TOOLS = (
 )
 
 DEST_DIR = "Write the packages to dist in this folder; both are created if needed"
+PROMOTE = "See rocwheel promote --help."
 BUILD_HELP = "See rocwheel build --help."
 IGNORED = "Leave out these rules: names or patterns of them; --rules lists all"
 
@@ -23,8 +24,8 @@ IGNORED = "Leave out these rules: names or patterns of them; --rules lists all"
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("hlep", "rocwheel: has no command 'hlep'. Did you mean 'help'?"),
-        ("targets expnd", "rocwheel targets: has no command 'expnd'. Did you mean 'expand'?"),
+        ("hlep", "rocwheel: has no command 'hlep'. See rocwheel --help."),
+        ("targets flag", "rocwheel targets: has no command 'flag'. Did you mean 'flags'?"),
         ("qqq", "rocwheel: has no command 'qqq'. See rocwheel --help."),
         (
             "--quiet build",
@@ -49,13 +50,16 @@ IGNORED = "Leave out these rules: names or patterns of them; --rules lists all"
             f"--ignore: has no value; expected PATTERN: {IGNORED}. See rocwheel audit --help.",
         ),
         ("about --json=3", "--json: takes no value"),
-        ("build", "rocwheel build: the option --dest-dir is missing. See rocwheel build --help."),
+        (
+            "build",
+            "rocwheel build: the argument ARTIFACTS and the option --dest-dir are missing. See rocwheel build --help.",
+        ),
+        (
+            "promote",
+            f"rocwheel promote: the argument DIST, the option --to, and the option --dest-dir are missing. {PROMOTE}",
+        ),
         ("inspect", "rocwheel inspect: the argument PATH is missing. See rocwheel inspect --help."),
         ("about x", f"rocwheel about: takes no arguments, and is given 'x'. {VALUES} See rocwheel about --help."),
-        (
-            "build -d x --artifact-dir y --targets gfx906 gfx90a",
-            f"rocwheel build: takes no arguments, and is given 'gfx90a'. {VALUES} See rocwheel build --help.",
-        ),
         (
             "diff old new more",
             f"rocwheel diff: takes no arguments but OLD NEW, and is given 'more'. {VALUES} See rocwheel diff --help.",

@@ -21,7 +21,7 @@ run = partial(rocwheel, "artifacts")
     [
         (["list", "pipes"], "pipes/blas_lib_generic.tar.xz"),
         (["extract", "pipes/blas_lib_generic.tar.xz", "--dest-dir", "out"], "pipes/blas_lib_generic.tar.xz"),
-        (["from-deb", "pipes/a.deb", "--dest-dir", "out"], "pipes/a.deb"),
+        (["import", "pipes/a.deb", "--dest-dir", "out"], "pipes/a.deb"),
     ],
     ids=["list", "extract", "from-deb"],
 )

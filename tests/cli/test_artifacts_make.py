@@ -121,7 +121,7 @@ def test_packages_are_imported_with_a_table_of_ones_own(tmp_path: Path) -> None:
         "[[artifact]]\nname = 'tools'\npackages = ['tool']\n[[place]]\nfrom = 'opt'\nto = 'bin'\n"
     )
 
-    finished = run("from-deb", tmp_path / "tool.deb", "--dest-dir", tmp_path / "a", "--table", table, "--quiet")
+    finished = run("import", tmp_path / "tool.deb", "--dest-dir", tmp_path / "a", "--table", table, "--quiet")
 
     assert finished.returncode == 0, finished.stderr
     assert "SDK version: 3.1" in finished.stdout.splitlines()
@@ -133,7 +133,7 @@ def test_file_that_is_not_a_package_fails_with_what_is_wrong(tmp_path: Path) -> 
     bad = tmp_path / "bad.deb"
     bad.write_text("rubbish")
 
-    finished = run("from-deb", bad, "--dest-dir", tmp_path / "artifacts")
+    finished = run("import", bad, "--dest-dir", tmp_path / "artifacts")
 
     assert finished.returncode == 2
     assert finished.stderr == f"error: {bad}: not an ar archive; expected a Debian package (.deb)\n"
@@ -154,7 +154,7 @@ def prefix(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: Path) -> None:
-    finished = run_from_prefix("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts", "-v")
+    finished = run_from_prefix("import", prefix, "--dest-dir", tmp_path / "artifacts", "-v")
 
     assert finished.returncode == 0
     assert [line.split() for line in finished.stdout.splitlines() if "_run_" in line] == [
@@ -174,7 +174,7 @@ def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: P
 
 @pytest.mark.slow
 def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> None:
-    finished = run_from_prefix("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts")
+    finished = run_from_prefix("import", prefix, "--dest-dir", tmp_path / "artifacts")
 
     assert "files that no rule matches, put into the catch-all artifact: 2 (-v lists them)\n" in finished.stdout
     assert "  unknown\n" not in finished.stdout
@@ -182,7 +182,7 @@ def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_report_is_given_as_json(prefix: Path, tmp_path: Path) -> None:
-    finished = run_from_prefix("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts", "--json", "--quiet")
+    finished = run_from_prefix("import", prefix, "--dest-dir", tmp_path / "artifacts", "--json", "--quiet")
 
     report = json.loads(finished.stdout)
     assert finished.stderr == ""
@@ -196,7 +196,7 @@ def test_report_is_given_as_json(prefix: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> None:
-    finished = run_from_prefix("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts", "--strict", "--quiet")
+    finished = run_from_prefix("import", prefix, "--dest-dir", tmp_path / "artifacts", "--strict", "--quiet")
 
     assert (finished.returncode, finished.stdout) == (2, "")
     assert f"unknown of {prefix}: no rule of the table matches it." in finished.stderr
@@ -209,10 +209,10 @@ def test_everything_that_may_not_be_read_is_told_at_once(prefix: Path, tmp_path:
         (prefix / name).mkdir(mode=0)
     (prefix / "bin/hipcc").chmod(0)
     dest = tmp_path / "artifacts"
-    finished = run_from_prefix("from-prefix", prefix, "--dest-dir", dest, before=as_user())
+    finished = run_from_prefix("import", prefix, "--dest-dir", dest, before=as_user())
     (prefix / "lib").rmdir()
     (prefix / "share").rmdir()
-    alone = run_from_prefix("from-prefix", prefix, "--dest-dir", dest, before=as_user())
+    alone = run_from_prefix("import", prefix, "--dest-dir", dest, before=as_user())
 
     found = "3 files and folders in it can't be read (Permission denied): bin/hipcc, lib, share"
     assert (finished.returncode, finished.stdout) == (2, "")

@@ -46,15 +46,16 @@ def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
     assert "removed unfinished files of a killed build: .rocm-6.0.0.tar.gz.abcdefgh.rocwheel\n" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["build", "plan"])
-def test_build_and_plan_take_the_same_options(command: str) -> None:
-    required = ["--dest-dir", "--artifact-dir"] if command == "build" else ["--artifact-dir"]
+def test_the_options_of_a_plan_stand_before_those_of_a_build() -> None:
+    first = ["--dest-dir", "--dry-run", "--artifact-dir"]
     shared = ["--recipe", "--version", "--version-suffix", "--targets", "--default-family", "--selector"]
     shared += ["--devel-compression", "--device-code", "--split-device", "--common", "--retarget", "--variants"]
     shared += ["--rocm", "--platform-tag", "--platform"]
-    own = ["--from-manifest", "--compression", "--cache", "--jobs", "--scheduler"] if command == "build" else []
-    shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", rocwheel(command, "--help").stdout, re.MULTILINE)
-    assert shown == [*required, *shared, *own, "--json", "--quiet", "--verbose", "--help"]
+    own = ["--from-manifest", "--compression", "--cache", "--jobs", "--scheduler"]
+    shown = re.findall(
+        r"^  (?:-\w, )?(--[a-z-]+)", rocwheel("build", "--help").stdout.partition("Options:")[2], re.MULTILINE
+    )
+    assert shown == [*first, *shared, *own, "--json", "--quiet", "--verbose", "--help"]
 
 
 TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
@@ -72,7 +73,9 @@ TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
     ids=["variable", "as Python says it", "option wins", "option hides a wrong variable", "empty variable"],
 )
 def test_the_platform_tag_of_the_reference_s_variable_is_taken(variable: str, options: list[str], tag: str) -> None:
-    done = rocwheel("plan", "--artifact-dir", SAMPLE, *options, "--json", environ={TAG_VARIABLE: variable})
+    done = rocwheel(
+        "build", "--dry-run", "--artifact-dir", SAMPLE, *options, "--json", environ={TAG_VARIABLE: variable}
+    )
     wheels = json.loads(done.stdout)["wheels"]
     assert {wheel["name"]["tag"] for wheel in wheels if wheel["package"] == "libraries"} == {f"py3-none-{tag}"}
 
@@ -85,7 +88,7 @@ def test_the_platform_tag_of_the_reference_s_variable_is_taken(variable: str, op
     ],
 )
 def test_a_wrong_platform_tag_is_that_of_the_variable(variable: str, said: str) -> None:
-    done = rocwheel("plan", "--artifact-dir", SAMPLE, environ={TAG_VARIABLE: variable})
+    done = rocwheel("build", "--dry-run", "--artifact-dir", SAMPLE, environ={TAG_VARIABLE: variable})
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{TAG_VARIABLE}: {said}" in done.stderr
 
@@ -98,8 +101,8 @@ def test_folders_of_artifacts_are_united(tmp_path: Path) -> None:
     for number, archive in enumerate(sorted(SAMPLE_SDK.glob("*.tar.xz"))):
         for folder in {(one, two)[number % 2], one if archive.name.startswith("base_lib") else two}:
             (folder / archive.name).symlink_to(archive)
-    united = rocwheel("plan", "--artifact-dir", str(one), "--artifact-dir", str(two), "--json")
-    whole = rocwheel("plan", "--artifact-dir", SAMPLE, "--json")
+    united = rocwheel("build", "--dry-run", "--artifact-dir", str(one), "--artifact-dir", str(two), "--json")
+    whole = rocwheel("build", "--dry-run", "--artifact-dir", SAMPLE, "--json")
     assert united.returncode == 0, united.stderr
     members = [
         [[member["path"] for member in wheel["members"]] for wheel in json.loads(done.stdout)["wheels"]]
@@ -112,7 +115,7 @@ def test_one_artifact_in_two_folders_with_different_content_is_bad_input(tmp_pat
     other = tmp_path / "base_lib_generic"
     (other / "stage").mkdir(parents=True)
     (other / "artifact_manifest.txt").write_text("stage\n")
-    done = rocwheel("plan", "--artifact-dir", SAMPLE, "--artifact-dir", str(tmp_path), "--quiet")
+    done = rocwheel("build", "--dry-run", "--artifact-dir", SAMPLE, "--artifact-dir", str(tmp_path), "--quiet")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {SAMPLE}/base_lib_generic.tar.")
     assert f" is not the same artifact as {other}: they differ in " in done.stderr
@@ -201,12 +204,12 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
         (["--rocm", "x", "--version", "y", "--platform-tag", "z"], "options: 3 problems"),
     ],
 )
-@pytest.mark.parametrize("command", ["build", "plan"])
+@pytest.mark.parametrize("is_dry", [False, True], ids=["build", "plan"])
 def test_bad_options_are_reported_before_anything_is_read(
-    tmp_path: Path, command: str, arguments: list[str], expected: str
+    tmp_path: Path, is_dry: bool, arguments: list[str], expected: str
 ) -> None:
-    destination = ["--dest-dir", str(tmp_path / "out")] if command == "build" else []
-    done = rocwheel(command, "--artifact-dir", str(tmp_path / "absent"), *destination, *arguments)
+    place = ["--dry-run"] if is_dry else ["--dest-dir", str(tmp_path / "out")]
+    done = rocwheel("build", "--artifact-dir", str(tmp_path / "absent"), *place, *arguments)
     assert done.returncode == 2
     assert expected in done.stderr.replace("\n", " ")
 

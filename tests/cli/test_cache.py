@@ -70,7 +70,7 @@ def test_an_empty_cache_has_no_uses(run: Run, tmp_path: Path, monkeypatch: pytes
     assert run("cache", "info").stdout == f"{tmp_path}/packed\n0 entries, 0 bytes of at most 10.0 GB\n"
     assert json.loads(run("cache", "info", "--json").stdout)["oldest_use"] is None
     assert run("cache", "prune").stdout == "removed 0 entries (0 bytes); left: 0 (0 bytes)\n"
-    assert run("cache", "verify").stdout == "0 entries (0 bytes), 0 damaged\n"
+    assert run("cache", "info", "--verify").stdout == "0 entries (0 bytes), 0 damaged\n"
 
 
 def test_prune_removes_what_was_not_used_for_longest(run: Run, tmp_path: Path, paths: list[Path]) -> None:
@@ -113,10 +113,10 @@ def test_verify_names_and_removes_what_is_damaged(run: Run, tmp_path: Path, path
     raw = bytearray(paths[1].read_bytes())
     raw[500] ^= 1
     paths[1].write_bytes(raw)
-    done = run("cache", "verify")
+    done = run("cache", "info", "--verify")
     assert done.status == 1
     assert done.stdout == f"{paths[1]}: was damaged, and is removed\n3 entries (30.3 kB), 1 damaged\n"
-    assert json.loads(run("cache", "verify", "--json").stdout) == {
+    assert json.loads(run("cache", "info", "--verify", "--json").stdout) == {
         "schema": "rocwheel.cache-verify/1",
         "folder": str(tmp_path / "packed"),
         "entries": 2,
@@ -143,7 +143,7 @@ def test_verify_tells_what_it_could_not_read_or_remove(
     paths[1].write_bytes(bytes(SIZE))
     monkeypatch.setattr(Path, "read_bytes", read_some)
     monkeypatch.setattr(Path, "unlink", stay)
-    done = run("cache", "verify")
+    done = run("cache", "info", "--verify")
     assert done.status == 1
     assert done.stdout.splitlines() == [
         f"{paths[1]}: is damaged, and can't be removed",
@@ -174,7 +174,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_looked_at(tmp_p
         ],
         [],
     )
-    assert cache_as_user("verify") == (
+    assert cache_as_user("info", "--verify") == (
         1,
         [
             f"{closed}: can't be read (Permission denied), and stays",
@@ -211,15 +211,15 @@ def test_prune_says_why_entries_stay(tmp_path: Path, paths: list[Path]) -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["info", "prune", "verify"])
+@pytest.mark.parametrize("command", [("info",), ("prune",), ("info", "--verify")], ids=" ".join)
 def test_a_file_in_the_place_of_the_cache_is_an_error(
-    run: Run, tmp_path: Path, paths: list[Path], command: str
+    run: Run, tmp_path: Path, paths: list[Path], command: tuple[str, ...]
 ) -> None:
     place = tmp_path / "file"
     place.mkdir()
     (place / "packed").write_bytes(b"mine")
     os.environ["ROCWHEEL_CACHE_DIR"] = str(place)
-    done = run("cache", command)
+    done = run("cache", *command)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (f"error: {place}/packed: can't be read (Not a directory). Name a folder, not a file.\n")
     assert (place / "packed").read_bytes() == b"mine"

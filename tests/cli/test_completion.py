@@ -32,8 +32,8 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["targets", "expand", "gfx94"], ["gfx940", "gfx941", "gfx942", "gfx94X-all", "gfx94X-dcgpu"]),
-        (["targets", "expand", "nat"], ["native"]),
+        (["targets", "list", "gfx94"], ["gfx940", "gfx941", "gfx942", "gfx94X-all", "gfx94X-dcgpu"]),
+        (["targets", "list", "nat"], ["native"]),
         (["targets", "runs-on", "gfx90a"], ["gfx90a", "gfx90a-dcgpu"]),
         (["targets", "list", "--family", "gfx110X-d"], ["gfx110X-dgpu"]),
         (["build", "--targets", "gfx906,gfx95"], ["gfx906,gfx950", "gfx906,gfx950-all", "gfx906,gfx950-dcgpu"]),
@@ -43,9 +43,6 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str
         (["runpath", "for", "--spell", "cm"], ["cmake"]),
         (["targets", "flags", "--for", "gen"], ["gentoo", "gentoo-desc"]),
         (["targets", "det"], ["detect"]),
-        (["help", "dev"], ["device"]),
-        (["help", "targets", "det"], ["detect"]),
-        (["help", "nothing", "d"], []),
         (["device", "compress", "--jo"], ["--jobs"]),
     ],
     ids=lambda value: " ".join(value) if value else "",

@@ -326,7 +326,7 @@ def write_sdk_with_a_signed_library(tmp_path: Path) -> Path:
 def test_a_signed_library_is_told_of_once_where_code_is_split_and_compressed(run: Run, tmp_path: Path) -> None:
     write_sdk_with_a_signed_library(tmp_path)
     options = ("--split-device", "kpack", "--device-code", "compress")
-    planned = run("plan", "--artifact-dir", tmp_path / "sdk", *options, "--json")
+    planned = run("build", "--dry-run", "--artifact-dir", tmp_path / "sdk", *options, "--json")
     warnings = [one for one in json.loads(planned.stdout)["warnings"] if one["subject"] == "bin/rocsparse.dll"]
     assert [one["kind"] for one in warnings] == ["device-code-stays"]
     assert IS_SIGNED in warnings[0]["found"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"help"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_takes_json_quiet_and_verbose(name: str) -> None:
     names = {option for parameter in COMMANDS[name].params for option in parameter.opts}
     assert names >= {"--json", "--quiet", "-q", "--verbose", "-v"}

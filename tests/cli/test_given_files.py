@@ -26,7 +26,7 @@ ARTIFACTS = ("--artifact-dir", ".", "--dest-dir", "out")
         ("jax", "bazelrc", "--settings", "pipe"),
         ("wheel", "--spec", "pipe"),
         ("wheel", "--spec", "spec.toml", "--src-list", "pipe"),
-        ("artifacts", "from-prefix", ".", "--table", "pipe", "--dest-dir", "out"),
+        ("artifacts", "import", ".", "--table", "pipe", "--dest-dir", "out"),
     ],
     ids=" ".join,
 )

@@ -25,7 +25,7 @@ COMMANDS = [
     ("device", "bundle", "{}", "--output", "out"),
     ("targets", "runs-on", "gfx906", "{}"),
     ("targets", "coherent", "{}"),
-    ("targets", "check", "--root", "{}"),
+    ("targets", "detect", "--check", "--root", "{}"),
 ]
 
 
@@ -54,7 +54,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, tmp_path: Path) ->
 def test_a_file_in_the_place_of_a_folder_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     expected = f"error: {tmp_path}/file: is not a folder. Name a folder.\n"
-    assert run("targets", "check", "--root", tmp_path / "file") == (2, "", expected)
+    assert run("targets", "detect", "--check", "--root", tmp_path / "file") == (2, "", expected)
 
 
 @pytest.mark.parametrize(

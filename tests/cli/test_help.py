@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,18 +60,38 @@ def test_the_usage_line_has_the_arguments_as_the_list_below_it(
 @pytest.mark.parametrize("words", COMMANDS)
 def test_an_example_is_a_paragraph_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     text = helped(run, monkeypatch, words, 120)
-    assert len(re.findall(r"\n\n  Example: ", text)) == text.count("Example: ") == 1
+    assert len(re.findall(r"\n\n  Example:\n    ", text)) == text.count("Example:") == 1
 
 
-def test_the_list_of_commands_has_whole_sentences(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for words in GROUPS:
-        assert "..." not in helped(run, monkeypatch, words, 80).partition("Commands:")[2]
+@pytest.mark.parametrize("words", COMMANDS)
+def test_an_example_can_be_copied_at_any_width(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    _, _, written = inspect.cleandoc(COMMANDS[words].help).partition("Example: ")
+    for width in WIDTHS:
+        shown = re.search(r"Example:\n((?: {4}.*\n)+)", helped(run, monkeypatch, words, width))
+        assert shown
+        joined = shown[1].replace(" \\\n", " ")
+        assert [shlex.split(line) for line in joined.splitlines()] == list(map(shlex.split, written.splitlines()))
+
+
+@pytest.mark.parametrize("words", GROUPS)
+def test_each_command_has_one_line_of_the_list(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    listed = helped(run, monkeypatch, words, 80).partition("\n\nOptions:")[0].partition("\n\n")[2].partition("\n\n")[2]
+    rows = [line for line in listed.splitlines() if line.startswith("  ")]
+    shown = [name for name, one in GROUPS[words].commands.items() if not one.hidden]
+    assert sorted(re.split(r"  +", row.strip())[0] for row in rows) == sorted(shown)
+    assert [row for row in rows if not re.fullmatch(r"  [a-z].* {2,}[A-Z].*\.", row)] == []
+
+
+def test_the_root_lists_its_commands_in_five_sections(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    headings = re.findall(r"^(\w.*):$", helped(run, monkeypatch, "", 80), re.MULTILINE)
+    assert headings == ["Start here", "Build and release", "Check and compare", "ROCm's parts", "Frameworks", "Options"]
 
 
 @pytest.mark.parametrize("words", ["", "targets", "targets list"])
 def test_the_help_command_prints_what_help_prints(run: Run, words: str) -> None:
     finished = run("help", *words.split())
-    assert finished == run(*words.split(), "--help")
+    assert finished.stdout == run(*words.split(), "--help").stdout
+    assert finished.stderr == "rocwheel: 'help' is deprecated; use '--help'.\n"
     assert finished.stdout.startswith(f"Usage: rocwheel {words}".rstrip())
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 
 ELSEWHERE = {
     "artifacts fetch": "a bucket of others",
-    "artifacts from-deb": "packages of Debian, of which tests/artifacts/test_from_deb.py makes some",
     "artifacts merge": "builds of two families, of which tests/artifacts has some",
     "device bundle": "code objects for two GPUs, of which tests/device has some",
     "demo": "it takes a minute, and tests/demo runs it",
@@ -35,7 +34,6 @@ ELSEWHERE = {
     "jax wheel-targets": "tests/docs runs the tutorial that has it",
     "promote": "a release candidate, of which tests/build/promoting has some",
     "selector merge": "builds of two systems, of which tests/build/merging has some",
-    "targets check": "a GPU",
     "torch runpath": "a source tree that python -m build builds",
     "wheel": "what Bazel builds",
 }
@@ -64,13 +62,13 @@ REPLACED = {
 }
 """Places of others, and targets that the files of this folder lack, by what this folder has in their stead."""
 
-FINDINGS = {"audit", "targets coherent", "targets runs-on", "diff", "cache verify"}
+FINDINGS = {"audit", "targets coherent", "targets runs-on", "diff"}
 """Commands that end with 1 where they find something."""
 
 
 def example_of(command: str) -> str:
-    text = re.sub(r"\s+", " ", COMMANDS[command].help.replace("\\b", ""))
-    return text.partition("Example: ")[2].strip()
+    """Return the lines of a shell."""
+    return inspect.cleandoc(COMMANDS[command].help).partition("Example: ")[2].strip()
 
 
 def replaced(text: str) -> str:

@@ -53,7 +53,7 @@ FILE_COMMANDS = {
     "index": ("sdist", ["index", "FOLDER", "--output", "OUT"]),
     "coherent": ("sdist", ["targets", "coherent", "FILE"]),
     "coherent deb": ("deb", ["targets", "coherent", "FILE"]),
-    "from-deb": ("deb", ["artifacts", "from-deb", "FILE", "--dest-dir", "OUT"]),
+    "from-deb": ("deb", ["artifacts", "import", "FILE", "--dest-dir", "OUT"]),
     "artifacts list": ("artifact", ["artifacts", "list", "FOLDER"]),
     "artifacts extract": ("artifact", ["artifacts", "extract", "FILE", "--dest-dir", "OUT"]),
     "artifacts merge": ("artifact", ["artifacts", "merge", "FOLDER", SAMPLE, "--primary", SAMPLE, "--dest-dir", "OUT"]),

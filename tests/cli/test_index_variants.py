@@ -375,7 +375,7 @@ def test_yanking_keeps_machines_times_and_what_stands(run: Run, dist: Path) -> N
     assert {file["filename"]: file.get("yanked") for file in page["files"]}[name] == "no code"
     assert {file["upload-time"] for file in page["files"]} == {"2026-01-02T00:00:00.000000Z"}
     assert (folder / f"{STEM}-variants.json").read_bytes() == before[f"{STEM}-variants.json"]
-    assert run("index", "unyank", dist / name, "-q")[0] == 0
+    assert run("index", "yank", "--undo", dist / name, "-q")[0] == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

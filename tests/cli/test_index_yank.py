@@ -42,7 +42,7 @@ def test_a_file_is_yanked_with_a_reason_and_unyanked_in_all_indexes(dist_dir: Pa
     )
     for page in ("simple/a/index.html", "simple/gfx94X-dcgpu/a/index.html"):
         assert 'data-yanked="eats &quot;files&quot;"' in (tmp_path / page).read_text()
-    unyanked = run("unyank", NAME, "--output", tmp_path / "simple", "--json", "--quiet")
+    unyanked = run("yank", "--undo", NAME, "--output", tmp_path / "simple", "--json", "--quiet")
     assert json.loads(unyanked.stdout)["yanked"] == {}
     assert "data-yanked" not in (tmp_path / "simple/a/index.html").read_text()
 
@@ -73,9 +73,11 @@ def test_a_folder_without_an_index_is_reported_with_status_2(tmp_path: Path) -> 
     ],
     ids=["file", "output"],
 )
-@pytest.mark.parametrize("command", ["yank", "unyank"])
-def test_an_index_on_a_web_server_is_said_to_be_only_read(command: str, words: tuple[str, ...], place: str) -> None:
-    done = run(command, *words)
+@pytest.mark.parametrize("command", [("yank",), ("yank", "--undo")], ids=" ".join)
+def test_an_index_on_a_web_server_is_said_to_be_only_read(
+    command: tuple[str, ...], words: tuple[str, ...], place: str
+) -> None:
+    done = run(*command, *words)
     message = f"{place}: can't be written to: web servers are only read. Give an s3:// or file:// URL to write to."
     assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
 
@@ -107,7 +109,7 @@ def test_a_mark_is_of_the_family_whose_file_was_given(run: Run, dist: Path, tmp_
     first, second = (f"{place}/{family}/{FAMILY_NAME}" for family in FAMILIES)
     assert run("index", "yank", second, "--reason", "bad").status == 0
     assert marks(top / "simple") == [None, "bad"]
-    assert run("index", "unyank", first).status == 0
+    assert run("index", "yank", "--undo", first).status == 0
     assert marks(top / "simple") == [None, "bad"]
     assert run("index", "yank", first, second).status == 0
     assert marks(top / "simple") == [True, True]

@@ -1,4 +1,4 @@
-"""``rocwheel plan`` as its users call it."""
+"""``rocwheel build --dry-run`` as its users call it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLE = str(SAMPLE_SDK)
 
 
 def test_plan_warns_of_a_platform_tag_that_the_files_do_not_keep() -> None:
-    command = ["plan", "--artifact-dir", SAMPLE, "--platform-tag", "manylinux_2_12_x86_64"]
+    command = ["build", "--dry-run", "--artifact-dir", SAMPLE, "--platform-tag", "manylinux_2_12_x86_64"]
     assert (
         "warning: rocm_sdk_core-7.0.0-py3-none-manylinux_2_12_x86_64.whl: promises glibc 2.12, but "
         "lib/libhsa-runtime64.so.1.18.0: GLIBC_2.17 needs 2.17\n"
@@ -32,7 +32,7 @@ def test_plan_warns_of_a_platform_tag_that_the_files_do_not_keep() -> None:
 
 
 def test_plan_as_json_lists_every_file_and_its_edit() -> None:
-    plan = json.loads(rocwheel("plan", "--json", "--quiet", "--artifact-dir", SAMPLE).stdout)
+    plan = json.loads(rocwheel("build", "--dry-run", "--json", "--quiet", "--artifact-dir", SAMPLE).stdout)
     core = next(wheel for wheel in plan["wheels"] if wheel["name"]["distribution"] == "rocm-sdk-core")
     hip = next(member for member in core["members"] if member["path"] == "_rocm_sdk_core/lib/libamdhip64.so.7")
     assert plan["schema"] == "rocwheel.plan/1"
@@ -46,18 +46,18 @@ def test_plan_as_json_lists_every_file_and_its_edit() -> None:
 
 def test_plan_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert rocwheel("plan", "--artifact-dir", SAMPLE).returncode == 0
+    assert rocwheel("build", "--dry-run", "--artifact-dir", SAMPLE).returncode == 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_quiet_leaves_the_result_alone() -> None:
-    done = rocwheel("plan", "--quiet", "--artifact-dir", SAMPLE)
+    done = rocwheel("build", "--dry-run", "--quiet", "--artifact-dir", SAMPLE)
     assert "rocm-sdk-core" in done.stdout
     assert done.stderr == ""
 
 
 def test_plan_lists_on_request_what_is_not_shipped() -> None:
-    done = rocwheel("plan", "-v", "--artifact-dir", SAMPLE)
+    done = rocwheel("build", "--dry-run", "-v", "--artifact-dir", SAMPLE)
     assert (
         "left out: llvm of base_run_generic: a symlink to the folder lib/llvm, which wheels can't hold: "
         "at most the devel package contains it\n"

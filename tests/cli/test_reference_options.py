@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from rocwheel.cli.reference_options import name_as_given, translate_reference_options
 from rocwheel.core.errors import InputError
-from tests.support.commands import COMMANDS
 
 
 @pytest.mark.parametrize(
@@ -26,6 +25,7 @@ from tests.support.commands import COMMANDS
         ("--wheel-compression", "", ": the default"),
         ("--no-wheel-compression", "--compression stored", "is now --compression stored"),
         ("--build-packages", "", ": the default"),
+        ("--no-build-packages", "--dry-run", "is now --dry-run"),
     ],
 )
 def test_an_old_option_becomes_the_new_one_with_a_note(old: str, now: str, note: str) -> None:
@@ -35,30 +35,11 @@ def test_an_old_option_becomes_the_new_one_with_a_note(old: str, now: str, note:
     assert [text.removeprefix(option).strip() for text in notes] == [note.strip()]
 
 
-def test_not_building_is_planning_without_the_options_of_a_build() -> None:
-    old = "build --artifact-dir a --no-build-packages --dest-dir=d -j 2 --no-wheel-compression -d e -j3 --version 7.1"
-    words, notes = translate_reference_options(old.split())
-    assert words == ["plan", "--artifact-dir", "a", "--version", "7.1"]
-    assert notes[0] == "--no-build-packages is now the command rocwheel plan, which writes nothing"
-
-
-def test_every_option_that_only_a_build_has_is_left_out_of_a_plan() -> None:
-    build, plan = (
-        {name: getattr(one, "is_flag", False) for one in params for name in (*one.opts, *one.secondary_opts)}
-        for params in (COMMANDS["build"].params, COMMANDS["plan"].params)
-    )
-    only = sorted(build.keys() - plan.keys())
-    assert "--dest-dir" in only
-    for option in only:
-        values = [] if build[option] else ["1"]
-        assert translate_reference_options(["build", "--no-build-packages", option, *values])[0] == ["plan"]
-
-
 @pytest.mark.parametrize(
     "words",
     [
-        "plan --artifact-dir a --dest-dir d",
         "build --artifact-dir a --no-wheel-compression=yes",
+        "build --artifact-dir a --dest-dir d",
         "build -- --no-wheel-compression --no-build-packages",
         "index --no-wheel-compression",
         "",
@@ -116,11 +97,6 @@ WORDS += [
     "-q",
     "",
 ]
-
-
-def test_a_left_out_option_does_not_take_the_end_of_the_options_for_its_value() -> None:
-    words, _ = translate_reference_options(["build", "--no-build-packages", "-d", "--", "--linux-amdgpu-families"])
-    assert words == ["plan", "--", "--linux-amdgpu-families"]
 
 
 @given(st.lists(st.sampled_from(WORDS)))

@@ -238,7 +238,7 @@ def test_versions_that_differ_end_it_before_anything_is_written(run: Run, tmp_pa
 
 
 def test_plans_as_they_are_printed_give_the_same_as_what_was_built(run: Run, tmp_path: Path) -> None:
-    plan = run("plan", "--artifact-dir", SAMPLE_SDK, "--json", "--quiet")
+    plan = run("build", "--dry-run", "--artifact-dir", SAMPLE_SDK, "--json", "--quiet")
     (tmp_path / "plan.json").write_text(plan.stdout, encoding="utf-8")
     BuildJob(PlanJob(SAMPLE_SDK), tmp_path / "built").run()
     for given, dest in ((tmp_path / "plan.json", "one"), (tmp_path / "built", "two")):

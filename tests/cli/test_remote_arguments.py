@@ -22,7 +22,7 @@ NOBODY = "http://127.0.0.1:1/place"
 WHEEL = f"{NOBODY}/x-1.0-py3-none-any.whl"
 TAKEN = [
     ("build", "--artifact-dir", NOBODY, "--dest-dir", "out"),
-    ("plan", "--artifact-dir", NOBODY),
+    ("build", NOBODY, "--dry-run"),
     ("artifacts list", NOBODY),
     ("artifacts archive", NOBODY, "--dest-dir", "out"),
     ("artifacts merge", NOBODY, "--primary", NOBODY, "--dest-dir", "out"),
@@ -48,7 +48,7 @@ TAKEN = [
 ]
 WRITTEN = [
     ("index yank", f"{NOBODY}/dist/x-1.0-py3-none-any.whl"),
-    ("index unyank", "x-1.0-py3-none-any.whl", "--output", NOBODY),
+    ("index yank", "--undo", "x-1.0-py3-none-any.whl", "--output", NOBODY),
 ]
 """Those that write to a store, and say so of a web server before they ask it."""
 OTHERS = sorted({*COMMANDS} - {words[0] for words in (*TAKEN, *WRITTEN)} - {"lock", "publish", "help"})

@@ -45,9 +45,9 @@ def address(archives: Path, cache: Path) -> Iterator[str]:
 
 
 def test_a_plan_from_a_url_is_that_from_the_folder(run: Run, archives: Path, address: str) -> None:
-    local = run("plan", "--artifact-dir", archives, "--json", "--quiet")
+    local = run("build", "--dry-run", archives, "--json", "--quiet")
     for words in (("--artifact-dir", address), (f"--artifact-dir={address}",)):
-        remote = run("plan", *words, "--json", "--quiet")
+        remote = run("build", "--dry-run", *words, "--json", "--quiet")
         assert (remote.status, remote.stderr) == (0, "")
         assert [one["name"] for one in json.loads(remote.stdout)["wheels"]] == [
             one["name"] for one in json.loads(local.stdout)["wheels"]
@@ -133,7 +133,7 @@ WRONG = {
     "no GPU": ("index", "URL", "--files", "copy", "--output", "www", "--variants-for", "gfx"),
     "no option": ("index", "URL", "--files", "copy", "--output", "www", "--no-such"),
     "no version": ("build", "--artifact-dir", "URL", "--dest-dir", "packages", "--version", "a b"),
-    "no run": ("plan", "--artifact-dir", "URL", "--retarget", "x"),
+    "no run": ("build", "--dry-run", "URL", "--retarget", "x"),
     "no release": ("promote", "URL", "--to", "a b", "--dest-dir", "release"),
     "no target": ("promote", "URL", "--to", "1.0", "--targets", "gfx", "--dest-dir", "release"),
     "no rule": ("audit", "URL", "--select", "no-such"),

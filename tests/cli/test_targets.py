@@ -39,7 +39,7 @@ def test_arguments_of_a_compiler_can_be_pasted_everywhere(run_targets: Run, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["list", "expand", "flags", "detect", "check", "coherent", "runs-on"])
+@pytest.mark.parametrize("command", ["list", "flags", "detect", "coherent", "runs-on"])
 def test_every_command_has_an_example_in_its_help(run_targets: Run, command: str) -> None:
     assert f"Example: rocwheel targets {command}" in " ".join(run_targets(command, "--help").stdout.split())
 
@@ -177,34 +177,34 @@ def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:
     ("arguments", "expected"),
     [
         pytest.param(["gfx94X-dcgpu", "gfx906"], "gfx906\ngfx942\n", id="families to targets"),
-        pytest.param(["gfx1010,gfx1011,gfx1012", "--to", "families"], "gfx101X-all\n", id="targets to families"),
-        pytest.param(["official@6.4", "--to", "generics"], None, id="targets to generics"),
+        pytest.param(["gfx1010,gfx1011,gfx1012", "--format", "families"], "gfx101X-all\n", id="targets to families"),
+        pytest.param(["official@6.4", "--format", "generics"], None, id="targets to generics"),
         pytest.param(["--offload-arch=gfx942", "--offload-arch=gfx906"], "gfx906\ngfx942\n", id="pasted arguments"),
         pytest.param(["-DGPU_TARGETS=gfx906;gfx942"], "gfx906\ngfx942\n", id="pasted setting"),
     ],
 )
 def test_expand(run_targets: Run, arguments: list[str], expected: str | None) -> None:
     generics = "gfx908\ngfx90a\ngfx9-4-generic\ngfx10-3-generic\ngfx11-generic\n"
-    assert run_targets("expand", *arguments) == (0, expected or generics, "")
+    assert run_targets("list", "--format", "targets", *arguments) == (0, expected or generics, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["MI300X", "RX 7900 XTX"], ["rx", "7900", "xtx", "mi300x"], ["RX-7900-XTX;MI300"]])
 def test_expand_takes_names_of_products(run_targets: Run, words: list[str]) -> None:
-    assert run_targets("expand", *words) == (0, "gfx942\ngfx1100\n", "")
+    assert run_targets("list", "--format", "targets", *words) == (0, "gfx942\ngfx1100\n", "")
 
 
 @pytest.mark.slow
 def test_a_product_of_several_targets_is_refused_with_the_choices(run_targets: Run) -> None:
     choices = "Radeon RX 5600M (gfx1010), Radeon Pro 5600M (gfx1011)"
     message = f"error: TARGETS: '5600M' may be several products; expected one of {choices}\n"
-    assert run_targets("expand", "5600M") == (2, "", message)
+    assert run_targets("list", "--format", "targets", "5600M") == (2, "", message)
 
 
 @pytest.mark.slow
 def test_expand_native_asks_the_machine(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036")
-    assert run_targets("expand", "native").stdout == "gfx1036\ngfx1100\n"
+    assert run_targets("list", "--format", "targets", "native").stdout == "gfx1036\ngfx1100\n"
 
 
 @pytest.mark.slow
@@ -214,12 +214,12 @@ def test_native_without_a_gpu_says_what_is_missing(run_targets: Run, monkeypatch
         "error: native: no AMD GPU was found on this machine. "
         "Run `rocwheel targets check` to see why, or give the targets by name.\n"
     )
-    assert run_targets("expand", "gfx906", "native") == (2, "", message)
+    assert run_targets("list", "--format", "targets", "gfx906", "native") == (2, "", message)
 
 
 @pytest.mark.slow
 def test_expand_as_json(run_targets: Run) -> None:
-    assert json.loads(run_targets("expand", "gfx942", "--json").stdout) == {
+    assert json.loads(run_targets("list", "--format", "targets", "gfx942", "--json").stdout) == {
         "schema": "rocwheel.target-set/1",
         "form": "targets",
         "targets": ["gfx942"],
@@ -228,7 +228,7 @@ def test_expand_as_json(run_targets: Run) -> None:
 
 @pytest.mark.slow
 def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run_targets: Run) -> None:
-    assert run_targets("expand", "gfx1109") == (
+    assert run_targets("list", "--format", "targets", "gfx1109") == (
         2,
         "",
         (
@@ -240,7 +240,7 @@ def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run_targets:
 
 @pytest.mark.slow
 def test_an_option_that_sets_no_targets_is_wrong_usage(run_targets: Run) -> None:
-    finished = run_targets("expand", "--no-offload-arch=gfx906")
+    finished = run_targets("list", "--format", "targets", "--no-offload-arch=gfx906")
     assert finished.status == 2
     assert "has no option --no-offload-arch" in finished.stderr
 
@@ -271,7 +271,7 @@ def test_optional_targets_are_refused_for_tools_that_know_none(run_targets: Run)
 def test_targets_are_read_from_gentoos_file_of_flags(run_targets: Run, tmp_path: Path) -> None:
     desc = tmp_path / "amdgpu_targets.desc"
     desc.write_text("# Copyright\n\ngfx906 - Vega\ngfx1100 - RDNA3\n")
-    assert run_targets("expand", f"desc@{desc}", "gfx1030").stdout == "gfx906\ngfx1030\ngfx1100\n"
+    assert run_targets("list", "--format", "targets", f"desc@{desc}", "gfx1030").stdout == "gfx906\ngfx1030\ngfx1100\n"
 
 
 @pytest.mark.slow
@@ -287,7 +287,7 @@ def test_bad_file_of_flags_is_refused(run_targets: Run, tmp_path: Path, text: st
     desc = tmp_path / "amdgpu_targets.desc"
     if text is not None:
         desc.write_text(text)
-    finished = run_targets("expand", f"desc@{desc}")
+    finished = run_targets("list", "--format", "targets", f"desc@{desc}")
     assert (finished.status, finished.stdout) == (2, "")
     assert found in finished.stderr
 
@@ -296,7 +296,7 @@ def test_bad_file_of_flags_is_refused(run_targets: Run, tmp_path: Path, text: st
 def test_flags_for_debian_builds_are_read_back(run_targets: Run) -> None:
     text = run_targets("flags", "--for", "debian-build", "gfx1100", "gfx90a:xnack+").stdout
     assert text == 'export ROCM_TARGET_ARCH_FIXED="gfx90a:xnack+ gfx1100"\n'
-    assert run_targets("expand", text).stdout == "gfx90a:xnack+\ngfx1100\n"
+    assert run_targets("list", "--format", "targets", text).stdout == "gfx90a:xnack+\ngfx1100\n"
 
 
 @pytest.mark.slow
@@ -354,7 +354,7 @@ def test_check_looks_at_the_captured_files_of_another_machine(
         monkeypatch.delenv(name, raising=False)
     root = copied_machine(tmp_path, "simd_count 416\ngfx_target_version 90402\n")
     remedy = "sudo modprobe amdgpu && sudo udevadm trigger"
-    assert run_targets("check", "--root", root) == (
+    assert run_targets("detect", "--check", "--root", root) == (
         1,
         f"GPUs: gfx942\nerror: /dev/kfd does not exist\n  {remedy}\n",
         "",
@@ -364,7 +364,7 @@ def test_check_looks_at_the_captured_files_of_another_machine(
 @pytest.mark.slow
 @pytest.mark.skipif(Path("/dev/kfd").exists(), reason="this machine has a GPU")
 def test_check_without_a_gpu_says_so_and_is_fine_unless_one_is_required(run_targets: Run) -> None:
-    assert run_targets("check").status == 0
-    assert run_targets("check", "--require-gpu").status == 1
-    report = json.loads(run_targets("check", "--json").stdout)
+    assert run_targets("detect", "--check").status == 0
+    assert run_targets("detect", "--check", "--require-gpu").status == 1
+    report = json.loads(run_targets("detect", "--check", "--json").stdout)
     assert (report["schema"], report["usable"], report["gpus"]) == ("rocwheel.gpu-access/1", True, [])

@@ -33,7 +33,7 @@ WIDE = 1000
 NEW = "NEW"
 """A folder that is not there yet."""
 TABLES = {
-    "plan --artifact-dir SAMPLE": "plan.py",
+    "build --dry-run SAMPLE": "plan.py",
     "build --artifact-dir SAMPLE --dest-dir NEW": "plan.py",
     "promote DIST --to 7.0.1 --dest-dir NEW": "release.py",
     "audit --rules": "audit.py",
@@ -46,7 +46,7 @@ TABLES = {
     "device list --kernels DIST": "device_read.py",
     "artifacts list SAMPLE": "artifacts.py",
     "artifacts list SAMPLE --files": "artifacts.py",
-    "artifacts from-prefix PREFIX --dest-dir NEW": "artifacts.py",
+    "artifacts import PREFIX --dest-dir NEW": "artifacts.py",
     "artifacts merge SHARDS/a SHARDS/b --primary SHARDS/a --dest-dir NEW --dry-run": "artifacts_make.py",
     "artifacts fetch SAMPLE --dest-dir NEW --dry-run": "artifacts_make.py",
     "diff OLDER NEWER": "diff.py",
@@ -137,7 +137,7 @@ def test_a_table_fits_the_terminal_and_keeps_every_word(screen: Screen, tmp_path
         assert (words_of(wide) - shown).keys() <= EMPTY
 
 
-@pytest.mark.parametrize("line", ["plan --artifact-dir SAMPLE -q", "targets list"])
+@pytest.mark.parametrize("line", ["build --dry-run SAMPLE -q", "targets list"])
 def test_what_is_no_terminal_gets_a_line_for_each_row(
     run: Run, monkeypatch: pytest.MonkeyPatch, places: dict[str, str], line: str
 ) -> None:

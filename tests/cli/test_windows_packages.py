@@ -91,7 +91,7 @@ def test_the_devel_archive_has_files_alone_and_names_the_others(dist: Path) -> N
 
 
 def test_the_loader_of_opencl_is_among_the_development_files_alone(run: Run) -> None:
-    wheels = json.loads(run("plan", "--artifact-dir", SAMPLE_WINDOWS, "--json").stdout)["wheels"]
+    wheels = json.loads(run("build", "--dry-run", "--artifact-dir", SAMPLE_WINDOWS, "--json").stdout)["wheels"]
     having = {
         wheel["metadata"]["name"] for wheel in wheels for member in wheel["members"] if "OpenCL.dll" in str(member)
     }
@@ -133,7 +133,7 @@ def test_where_no_file_tells_the_platform_somebody_may(run: Run, tmp_path: Path,
 
 def test_a_tree_of_both_systems_is_refused(run: Run, tmp_path: Path) -> None:
     source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {"lib/b": make_exec_stub(X86_64, "x")}})
-    done = run("plan", "--artifact-dir", source, "--version", "7.13.0")
+    done = run("build", "--dry-run", "--artifact-dir", source, "--version", "7.13.0")
     assert done.status == 2
     text = " ".join(done.stderr.split())
     assert "mixes two systems: lib/b of blas_lib_generic is for Linux, bin/amd_comgr0713.dll of" in text
@@ -161,7 +161,7 @@ def test_paths_that_windows_does_not_take_are_refused_before_anything_is_written
 def test_what_is_probably_wrong_is_told(run: Run, tmp_path: Path) -> None:
     solver = pe_file("rocsolver.dll", "KERNEL32.dll", "nobody.dll")
     source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {"bin/rocsolver.dll": solver}})
-    done = run("plan", "--artifact-dir", source, "--version", "7.13.0", "--json")
+    done = run("build", "--dry-run", "--artifact-dir", source, "--version", "7.13.0", "--json")
     document = json.loads(done.stdout)
     assert document["platform"] == "windows"
     assert [(warning["kind"], warning["subject"]) for warning in document["warnings"]] == [
@@ -278,10 +278,11 @@ def test_an_install_prefix_of_windows_becomes_the_packages_that_its_artifacts_be
     for manifest in sdk.glob("*/artifact_manifest.txt"):
         for stage in manifest.read_text().split():
             shutil.copytree(manifest.parent / stage, prefix, dirs_exist_ok=True)
-    done = run("artifacts", "from-prefix", prefix, "--dest-dir", tmp_path / "imported", "--strict")
+    done = run("artifacts", "import", prefix, "--dest-dir", tmp_path / "imported", "--strict")
     assert done.status == 0, done.stderr
     made = [
-        json.loads(run("plan", "--artifact-dir", folder, "--json").stdout) for folder in (tmp_path / "imported", sdk)
+        json.loads(run("build", "--dry-run", "--artifact-dir", folder, "--json").stdout)
+        for folder in (tmp_path / "imported", sdk)
     ]
     assert [one["platform"] for one in made] == ["windows", "windows"]
     imported, original = [

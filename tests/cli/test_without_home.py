@@ -33,7 +33,7 @@ def _without_home(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("cache", "info"),
         ("cache", "prune"),
-        ("cache", "verify"),
+        ("cache", "info", "--verify"),
         ("build", "--cache", "--artifact-dir", str(SAMPLE_SDK), "--dest-dir", "made"),
     ],
     ids=" ".join,

@@ -16,18 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TAKE_NONE = (
-    *("about", "demo", "help", "version", "wheel", "cache info", "cache prune", "cache verify", "lock", "attest"),
+    *("about", "demo", "wheel", "cache info", "cache prune", "lock", "attest"),
     *(
         "index yank",
-        "index unyank",
         "targets list",
-        "targets expand",
         "targets flags",
         "targets detect",
-        "targets check",
     ),
     *("jax bazelrc", "jax starlark", "jax commands", "jax translate", "jax migrate", "jax wheel", "jax wheel-binary"),
-    *("targets check", "jax wheel-targets", "torch init", "torch requirements", "torch runpath"),
+    *("jax wheel-targets", "torch init", "torch requirements", "torch runpath"),
 )
 """Commands that read what belongs to the user, or nothing."""
 _TAKE_FILES = ("device bundle", "device join", "runpath set", "runpath for")

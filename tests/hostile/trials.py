@@ -60,7 +60,7 @@ WORDS: dict[str, dict[str, str]] = {
         "targets coherent": "targets coherent FILE",
     },
     "deb": {
-        "artifacts from-deb": "artifacts from-deb FILE --dest-dir OUT",
+        "artifacts import": "artifacts import FILE --dest-dir OUT",
         "targets coherent": "targets coherent FILE",
     },
     "archive": {
@@ -69,7 +69,6 @@ WORDS: dict[str, dict[str, str]] = {
         "artifacts archive": "artifacts archive HERE --dest-dir OUT",
         "artifacts merge": "artifacts merge HERE GOOD --primary HERE --dest-dir OUT",
         "artifacts fetch": "artifacts fetch HERE --dest-dir OUT",
-        "plan": "plan --artifact-dir HERE --version 1.0",
         "build": "build --artifact-dir HERE --dest-dir OUT --version 1.0",
         "report": "report HERE --output OUT/page.html",
     },
@@ -77,9 +76,8 @@ WORDS: dict[str, dict[str, str]] = {
         "artifacts list": "artifacts list HERE",
         "artifacts archive": "artifacts archive HERE --dest-dir OUT",
         "artifacts merge": "artifacts merge HERE GOOD --primary HERE --dest-dir OUT",
-        "plan": "plan --artifact-dir HERE --version 1.0",
         "build": "build --artifact-dir HERE --dest-dir OUT --version 1.0",
-        "artifacts from-prefix": "artifacts from-prefix STAGE --dest-dir OUT",
+        "artifacts import": "artifacts import STAGE --dest-dir OUT",
         "inspect": "inspect STAGE",
         "audit": "audit STAGE --config SETTINGS",
         "report": "report HERE --output OUT/page.html",

@@ -26,7 +26,7 @@ def make_tree(folder: Path = CACHE / "bench" / "artifacts") -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     packages = sorted(map(str, [*debs.glob("*.deb"), *more_debs.glob("*.deb")]))
     rocwheel = [sys.executable, "-m", "rocwheel"]
-    subprocess.run([*rocwheel, "artifacts", "from-deb", *packages, "--dest-dir", partial], check=True)
+    subprocess.run([*rocwheel, "artifacts", "import", *packages, "--dest-dir", partial], check=True)
     partial.rename(folder)
     return folder
 

@@ -225,7 +225,7 @@ def import_debs(
 def _remedy_for(folder: Path) -> str:
     if any(folder.glob("*.deb")):
         return f"Name its packages: {folder}/*.deb."
-    return "Name the .deb files; for an install prefix, use artifacts from-prefix."
+    return "Name the .deb files; for an install prefix, use artifacts import."
 
 
 def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:

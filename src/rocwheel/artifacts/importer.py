@@ -64,7 +64,7 @@ _PLACE = re.compile(r"(?:(.+)/)?(?:lib|lib64|share)/cmake/.+\.cmake")
 
 
 def cmake_checked_files(path: str, text: bytes) -> list[str]:
-    """Return the files that a CMake file of imported targets checks for, in its order.
+    """Return the files that a CMake file of imported targets detect --checks for, in its order.
 
     They are in the tree in which the file is at ``path``; one that is not where packages of CMake are has none.
     """

@@ -58,7 +58,7 @@ class Submodule(msgspec.Struct, frozen=True):
 
 
 class SourcePackage(msgspec.Struct, frozen=True):
-    """A Debian package that files were imported from, as `rocwheel artifacts from-deb` writes it."""
+    """A Debian package that files were imported from, as `rocwheel artifacts import` writes it."""
 
     name: str
     version: str

@@ -14,6 +14,7 @@ import click
 
 from rocwheel.cli.app import app, check_words, is_help_wanted, run_words, usage_error
 from rocwheel.cli.commands import load_commands
+from rocwheel.cli.deprecated import replace_deprecated
 from rocwheel.cli.output import begin_documents, messages, prepare_streams, report_document, report_error
 from rocwheel.cli.progress import end_progress
 from rocwheel.cli.reference_options import translate_reference_options
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "load_commands", "main"]
 
 _INTERRUPTED = 130
-_ABOUT = (["--verbose", "--version"], ["--version", "-v"])
+_ABOUT = [{version, verbose} for version in ("--version", "-V") for verbose in ("--verbose", "-v")]
 
 
 def main() -> None:
@@ -114,11 +115,12 @@ def _dropping(stream: TextIO) -> Iterator[None]:
 
 def _call() -> int:
     """Run the command that the words name; raise whatever ends it."""
-    words, notes = translate_reference_options(sys.argv[1:])
+    words, notices = replace_deprecated(sys.argv[1:])
+    words, notes = translate_reference_options(words)
     if not _is_quiet(words):
-        for note in notes:
-            messages.print(f"note: {note}", markup=False)
-    if sorted(words) in _ABOUT:
+        for line in (*notices, *(f"note: {note}" for note in notes)):
+            messages.print(line, markup=False)
+    if len(words) == len(_ABOUT[0]) and set(words) in _ABOUT:
         words = ["about"]
     load_commands(words)
     if is_help_wanted(words) or not any("://" in word for word in words):

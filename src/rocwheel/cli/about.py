@@ -1,17 +1,13 @@
-"""``rocwheel about``, ``version`` and ``help``: what this installation is, and what its commands do."""
+"""``rocwheel about``: what this installation is."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import click
-
-import rocwheel
-from rocwheel.cli.app import app, run_words
-from rocwheel.cli.options import Output, complete_commands
+from rocwheel.cli.app import app
+from rocwheel.cli.options import Output
 from rocwheel.cli.output import print_json, print_text
-from rocwheel.cli.parameters import argument
 from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
@@ -25,11 +21,13 @@ def about(
     *,
     out: Output,
 ) -> None:
-    """Print what a bug report needs: versions, platform, codecs, and what was found of ROCm and its GPUs.
+    """Print what a bug report needs.
+
+    The command prints versions, the platform, codecs, and the ROCm installations and GPUs of this machine.
 
     Example: rocwheel about
     """
-    from rocwheel.environment.about import read_about  # `version` needs none of it
+    from rocwheel.environment.about import read_about  # takes a while to load
 
     found = read_about(os.environ)
     if out.json:
@@ -58,32 +56,3 @@ def text_lines(found: About) -> Iterator[str]:
 
 def _named(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-@app.command()
-def version(
-    *,
-    out: Output,
-) -> None:
-    """Print the version, as --version does.
-
-    Example: rocwheel version
-    """
-    if out.json:
-        print_json("version", 1, {"version": rocwheel.__version__})
-    else:
-        click.echo(f"rocwheel {rocwheel.__version__}")
-
-
-@app.command("help")
-def help_(
-    words: Annotated[
-        list[str] | None,
-        argument(metavar="COMMAND", shell_complete=complete_commands, help="Describe this command."),
-    ] = None,
-) -> None:
-    """Print the help of rocwheel or of a command.
-
-    Example: rocwheel help targets list
-    """
-    run_words([*(words or ()), "--help"])

@@ -6,22 +6,39 @@ import os
 import re
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from click.shell_completion import get_completion_class, shell_complete
 
 import rocwheel
+from rocwheel.cli.help import HelpContext, HelpFormatter
 from rocwheel.cli.options import takes
-from rocwheel.cli.parameters import option, read_parameters, spelled
+from rocwheel.cli.output import print_json
+from rocwheel.cli.parameters import missing_error, option, read_parameters, spelled
 from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+
+class _MissingParameters(click.MissingParameter):
+    """Required arguments and options that a command line lacks."""
+
+    def __init__(self, first: click.MissingParameter, missing: Sequence[click.Parameter]) -> None:
+        super().__init__(first.message, first.ctx, first.param)
+        self.names = [f"the {one.param_type_name} {spelled(one)}" for one in missing]
+
+
+def _is_missing(parameter: click.Parameter, ctx: click.Context, given: Mapping[str, Any]) -> bool:
+    return parameter.value_is_missing(parameter.consume_value(ctx, given)[0])
 
 
 class Command(click.Command):
     """A command whose parameters are those of its function. A list of commands has the first paragraph of its help."""
+
+    context_class = HelpContext
 
     def __init__(self, name: str, callback: Callable[..., Any], params: object = None, **settings: Any) -> None:
         if not hasattr(callback, "make"):  # which `takes` has made
@@ -32,6 +49,11 @@ class Command(click.Command):
         """Return the first paragraph."""
         return _first_paragraph(self.help)
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does, and an example."""
+        assert isinstance(formatter, HelpFormatter)
+        formatter.write_help(self.help or "")
+
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each argument is for."""
         rows = [one.get_help_record(ctx) for one in self.params if isinstance(one, click.Argument)]
@@ -40,12 +62,20 @@ class Command(click.Command):
                 formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words behind the command's name; an error about an option comes with the context."""
+        """Parse the words behind the command's name; an error about an option comes with the context.
+
+        One about what is missing names every required argument and option that is.
+        """
+        words = list(args)
         try:
             return super().parse_args(ctx, args)
         except click.BadOptionUsage as e:
             e.ctx = e.ctx or ctx
             raise
+        except click.MissingParameter as e:
+            given, _, _ = self.make_parser(ctx).parse_args(words)
+            missing = [one for one in self.params if one.required and _is_missing(one, ctx, given)]
+            raise _MissingParameters(e, missing) from e
 
 
 class Group(click.Group):
@@ -55,6 +85,24 @@ class Group(click.Group):
     """
 
     command_class = Command
+    context_class = HelpContext
+    sections: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """The names of commands by the headings of the help that they stand below; without any, one heading."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, and then the options."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in their sections, one line each where the terminal has 80 columns."""
+        shown = [name for name, command in self.commands.items() if not command.hidden]
+        width = max(map(len, shown), default=0)
+        for title, names in (self.sections or {"Commands": shown}).items():
+            rows = [(name.ljust(width), self.commands[name].get_short_help_str()) for name in names if name in shown]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands as they are held, which is in the order of `load_commands`."""
@@ -79,7 +127,7 @@ class Group(click.Group):
         if (both := " ".join(args[:2])) in self.commands:
             args = [both, *args[2:]]
         if not ctx.resilient_parsing and args[0] not in self.commands:
-            similar = get_close_matches(args[0], self.commands)
+            similar = get_close_matches(args[0], [name for name, one in self.commands.items() if not one.hidden])
             hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"See {ctx.command_path} --help."
             raise InputError(ctx.command_path, f"has no command {args[0]!r}", remedy=hint)
         return super().resolve_command(ctx, args)
@@ -163,19 +211,21 @@ def _completion_option(name: str, text: str) -> click.Option:
 
 def _root(
     *,
-    version: Annotated[bool, option("--version", help="Print the version.")] = False,
-    verbose: Annotated[
-        bool, option("--verbose", "-v", help="With --version: print what a bug report needs, as `about` does.")
-    ] = False,
+    version: Annotated[bool, option("--version", "-V", help="Print the version.")] = False,
+    verbose: Annotated[bool, option("--verbose", "-v", help="With --version, print what `about` prints.")] = False,
+    json: Annotated[bool, option("--json", help="With --version, print the version as JSON.")] = False,
 ) -> None:
     """Hold the options that come before any command."""
     if version and verbose:
         raise click.exceptions.Exit  # `main` runs `about` in its place.
     if version:
-        click.echo(f"rocwheel {rocwheel.__version__}")
+        if json:
+            print_json("version", 1, {"version": rocwheel.__version__})
+        else:
+            click.echo(f"rocwheel {rocwheel.__version__}")
         raise click.exceptions.Exit
-    if verbose:
-        name, found = "--verbose", "stands before the command"
+    if verbose or json:
+        name, found = "--verbose" if verbose else "--json", "stands before the command"
         raise InputError(name, found, expected="with --version, or behind the command's name")
     if click.get_current_context().invoked_subcommand is None:
         place, found = "rocwheel", "the command is missing"
@@ -217,9 +267,8 @@ def usage_error(error: click.ClickException) -> InputError:
     """Return what is wrong with the command line: where, what was found, what was expected."""
     context: click.Context | None = getattr(error, "ctx", None)
     place = context.command_path if context else "rocwheel"
-    if isinstance(error, click.MissingParameter) and error.param:
-        found = f"the {error.param.param_type_name} {spelled(error.param)} is missing"
-        return InputError(place, found, remedy=f"See {place} --help.")
+    if isinstance(error, _MissingParameters):
+        return missing_error(place, error.names)
     if isinstance(error, click.NoSuchOption) and context:
         return _unknown_option(error, place, is_group=isinstance(context.command, Group))
     if isinstance(error, click.BadOptionUsage):

@@ -26,7 +26,7 @@ from rocwheel.core.messages import count, first_of
 from rocwheel.core.workers import raise_all
 from rocwheel.wheels.sdist import SourceDate
 
-artifacts_app = Group("artifacts", help="Look at, pack, unpack and import SDK artifacts.")
+artifacts_app = Group("artifacts", help="List, fetch, import, merge, and pack artifacts.")
 app.add_command(artifacts_app)
 
 
@@ -125,7 +125,7 @@ def list_(
 ) -> None:
     """List artifacts, with the number and size of their files.
 
-    The exit status is 2 when an artifact can't be read, after all others.
+    The exit status is 2 if an artifact can't be read; the other artifacts are still listed.
 
     Example: rocwheel artifacts list artifacts/ --component lib --target gfx942
     """
@@ -183,7 +183,9 @@ def archive(
     *,
     out: Output,
 ) -> None:
-    """Pack each artifact into an archive; the same artifact always gives the same bytes.
+    """Pack each artifact into an archive.
+
+    The same artifact always gives the same bytes.
 
     Example: rocwheel artifacts archive artifacts/ --dest-dir archives/ blas_lib_gfx942
     """
@@ -200,7 +202,9 @@ def extract(
     *,
     out: Output,
 ) -> None:
-    """Unpack each artifact archive into a folder of its name; nothing is overwritten.
+    """Unpack artifact archives into folders.
+
+    Each folder has the name of its artifact. The command overwrites nothing.
 
     Example: rocwheel artifacts extract archives/*.tar.zst --dest-dir artifacts/
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +42,7 @@ from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
+from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.writing import check_destination, require_free
 from rocwheel.stores.open import open_store
@@ -99,10 +100,10 @@ def fetch(
     dry_run: FetchNothingOption = False,
     out: Output,
 ) -> None:
-    """Fetch the artifact archives that a build needs from a store, verified.
+    """Fetch the artifact archives that a build needs.
 
-    A file gets its name when it is whole and has its checksum (NAME.sha256sum or SHA256SUMS in the store) or, where
-    there is none, its size. A run that was broken off goes on where it ended; files that are there already stay.
+    The command verifies each file by its checksum (NAME.sha256sum or SHA256SUMS in the store), or else by its size.
+    Only a verified file gets its name. A new run continues an interrupted one and keeps the files that are there.
 
     Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --dest-dir artifacts
     """
@@ -156,52 +157,55 @@ def _print_fetched(fetched: tuple[FetchedArchive, ...], *, verbose: bool) -> Non
             print_line(f"compared with {words}: {count(number, 'archive')}")
 
 
-@artifacts_app.command("from-deb")
-def from_deb(
-    packages: Annotated[list[Path], argument(metavar="DEB", help="Debian packages.")],
+@artifacts_app.command("import")
+def import_(
+    sources: Annotated[
+        list[Path],
+        argument(metavar="SOURCE", help="Debian packages (.deb), or install prefixes such as /opt/rocm/core."),
+    ],
     dest_dir: NewDirOption,
     table: TableOption = None,
     bundle_sysdeps: Annotated[
         bool,
-        option(show_default=False, help="Also import packages of system libraries, into lib/rocm_sysdeps/lib."),
+        option("--bundle-sysdeps", help="Import Debian's packages of system libraries, too."),
+    ] = False,
+    strict: Annotated[
+        bool, option("--strict", help="Refuse files of a prefix that no rule of the table matches.")
     ] = False,
     *,
     out: Output,
 ) -> None:
-    """Make artifacts from Debian's ROCm packages, and print what they need from the system.
+    """Make artifacts from Debian packages or install prefixes.
 
-    Example: rocwheel artifacts from-deb debs/*.deb --dest-dir artifacts --bundle-sysdeps
-    """
-    report = import_debs(
-        packages,
-        dest_dir,
-        load_import_table(table or "debian.toml"),
-        bundle_system=bundle_sysdeps,
-        progress=make_progress(quiet=out.quiet),
-    )
-    print_report(report, json=out.json, verbose=out.verbose)
+    The command merges several prefixes. It also prints what the artifacts need from the system.
 
-
-@artifacts_app.command("from-prefix")
-def from_prefix(
-    prefixes: Annotated[
-        list[Path],
-        argument(metavar="PREFIX", help="Install prefix, such as /opt/rocm/core. Several are united."),
-    ],
-    dest_dir: NewDirOption,
-    table: TableOption = None,
-    strict: Annotated[bool, option(show_default=False, help="Refuse files that no rule of the table matches.")] = False,
-    *,
-    out: Output,
-) -> None:
-    """Make artifacts from an install prefix, and print what they need from the system.
-
-    Example: rocwheel artifacts from-prefix /opt/rocm/core --dest-dir artifacts
+    Example: rocwheel artifacts import /opt/rocm/core --dest-dir artifacts
     """
     progress = make_progress(quiet=out.quiet)
-    rules = load_import_table(table or "prefix.toml")
-    report = import_prefixes(prefixes, dest_dir, rules, strict=strict, progress=progress, targets_of=kernel_targets)
+    if _are_debs(sources):
+        _refuse("--strict", "is for install prefixes", is_given=strict)
+        rules = load_import_table(table or "debian.toml")
+        report = import_debs(sources, dest_dir, rules, bundle_system=bundle_sysdeps, progress=progress)
+    else:
+        _refuse("--bundle-sysdeps", "is for Debian packages", is_given=bundle_sysdeps)
+        rules = load_import_table(table or "prefix.toml")
+        report = import_prefixes(sources, dest_dir, rules, strict=strict, progress=progress, targets_of=kernel_targets)
     print_report(report, json=out.json, verbose=out.verbose)
+
+
+def _are_debs(sources: Sequence[Path]) -> bool:
+    """Return whether sources are Debian packages, not prefixes; raise `InputError` for some of both."""
+    packages = [source for source in sources if not source.is_dir() and (source.exists() or source.suffix == ".deb")]
+    if packages and len(packages) < len(sources):
+        other = next(source for source in sources if source not in packages)
+        found = f"is no Debian package, unlike {packages[0]}"
+        raise InputError(other, found, expected="only .deb files, or only install prefixes")
+    return bool(packages)
+
+
+def _refuse(option: str, found: str, *, is_given: bool) -> None:
+    if is_given:
+        raise InputError(option, found, remedy="Leave it out.")
 
 
 def _read_options(
@@ -232,10 +236,11 @@ def merge(
     *,
     out: Output,
 ) -> None:
-    """Unite builds for different GPUs: host files of the primary build, device files of all.
+    """Merge the artifacts of builds for different GPUs.
 
-    Host files are compared. Nothing is written when they differ in more than build ids and what a table names, or when
-    two builds have different files for one GPU.
+    Host files come from the primary build, and device files come from all builds. The command compares host files. It
+    writes nothing if they differ in more than build IDs and accepted patterns. It also writes nothing if two builds
+    have different files for one GPU.
 
     Example: rocwheel artifacts merge gfx94X/ gfx110X/ --primary gfx94X/ --dest-dir artifacts
     """

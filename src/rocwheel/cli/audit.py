@@ -236,11 +236,12 @@ def audit_(
     scheduler: SchedulerOption = None,
     out: Output,
 ) -> None:
-    """Check finished packages: libraries that don't load, run paths, tags, symbols, device code, metadata.
+    """Check finished packages for faults.
 
-    All packages are taken to be installed together. Nothing of this machine helps them: neither LD_LIBRARY_PATH nor
-    /opt/rocm nor its own libraries. Exit status 1 when there are errors; 2 when a package can't be read, after all
-    others.
+    The audit checks whether libraries load, run paths, tags, symbols, device code, and metadata. It assumes that all
+    packages are installed together. It ignores LD_LIBRARY_PATH, /opt/rocm, and the libraries of this machine.
+
+    The exit status is 1 if there are errors. It is 2 if a package can't be read; the other packages are still checked.
 
     Example: rocwheel audit dist/
     """

@@ -18,7 +18,15 @@ from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, SchedulerOption, shared, takes
 from rocwheel.cli.output import message_printer, messages, print_json, print_line, print_text
 from rocwheel.cli.parameters import option
-from rocwheel.cli.plan import print_built, print_distributions, print_facts, read_build_inputs, spelled_seconds
+from rocwheel.cli.plan import (
+    BuildRequest,
+    print_built,
+    print_distributions,
+    print_facts,
+    read_build_request,
+    show_plan,
+    spelled_seconds,
+)
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache import packed_cache
 from rocwheel.core.compression import WHEEL_LEVEL
@@ -55,24 +63,28 @@ def _read_level(
 
 
 @app.command()
-@takes(inputs=read_build_inputs, level=_read_level)
+@takes(request=read_build_request, level=_read_level)
 def build(
-    inputs: PlanJob,
+    request: BuildRequest,
     *,
-    dest_dir: Annotated[
-        str, shared("--dest-dir", "Write the packages to dist in this folder; both are created if needed.")
-    ],
     level: int | None,
     cache: _CacheOption = False,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     scheduler: SchedulerOption = None,
     out: Output,
 ) -> None:
-    """Build the packages: wheels and the rocm selector; with --from-manifest, those of an earlier build again.
+    """Build wheels and the rocm selector from artifacts.
 
-    Example: rocwheel build --artifact-dir artifacts --dest-dir packages
+    With --dry-run, the command prints what a build would make, and writes nothing. With --json, the plan lists every
+    file and edit. With --from-manifest, the command repeats an earlier build.
+
+    Example: rocwheel build artifacts --dest-dir packages
     """
+    inputs, dest_dir = request
     _check_scheduler(scheduler, jobs, cache=cache)
+    if dest_dir is None:
+        show_plan(inputs, jobs, out)
+        return
     used_level = _level_again(inputs, level, dest_dir)
     progress, began = make_progress(quiet=out.quiet), time.monotonic()
     if scheduler is None:
@@ -160,7 +172,9 @@ def demo(
     *,
     out: Output,
 ) -> None:
-    """Build, index, install and self-test the sample SDK that ships with rocwheel.
+    """Build, index, install, and test a sample SDK.
+
+    The sample SDK comes with rocwheel and is small. The command writes packages, an index, and a virtual environment.
 
     Example: rocwheel demo --dest-dir /tmp/rocwheel-demo
     """

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rocwheel.core.cache import Pruned
 
 
-cache_app = Group("cache", help="What builds keep for one another, and what was fetched from URLs.")
+cache_app = Group("cache", help="Show, verify, and shrink the caches.")
 app.add_command(cache_app)
 
 
@@ -58,15 +58,24 @@ class _Info(msgspec.Struct, frozen=True):
 
 @cache_app.command()
 def info(
+    verify: Annotated[
+        bool, option("--verify", help="Read the whole cache, remove damaged entries, and fail if there are any.")
+    ] = False,
     *,
     out: Output,
 ) -> None:
-    """Print where the cache is, how much is in it, and how much there may be.
+    """Print where the caches are and how large they are.
 
-    What commands have fetched from URLs of folders is there, too, and what publish notes of the files of folders.
+    There is a cache of packed files, a cache of folders that were fetched from URLs, and notes about published folders.
+
+    With --verify, the exit status is 1 if an entry is damaged or can't be read. Builds also detect damage when they
+    read an entry, and then pack the file again.
 
     Example: rocwheel cache info
     """
+    if verify:
+        _verify(out)
+        return
     found = _read()
     if out.json:
         print_json("cache-info", 1, found)
@@ -130,12 +139,11 @@ def prune(
     ] = None,
     out: Output,
 ) -> None:
-    """Remove what was not used for longest, until the cache is small enough.
+    """Remove what was least recently used from the caches.
 
-    What killed builds have left in it goes, too. Builds that run meanwhile pack again what they miss. Folders fetched
-    from URLs may take as much again, and so may the notes of publish; folders in use stay.
-
-    The exit status is 1 if something can't be removed or read.
+    The limit applies to packed files, to fetched folders, and to publishing notes. The command also removes what killed
+    builds left, and keeps folders that are in use. A running build packs a missing file again. The exit status is 1 if
+    an entry can't be removed or read.
 
     Example: rocwheel cache prune --max-size 2GB
     """
@@ -178,19 +186,7 @@ def _problems(folder: Path, done: Pruned) -> Iterator[WorkError]:
         yield WorkError(one.path, f"can't be read ({one.reason})", remedy="Check its permissions.")
 
 
-@cache_app.command()
-def verify(
-    *,
-    out: Output,
-) -> None:
-    """Read the whole cache, and remove what is damaged.
-
-    Builds notice damage, too, when they come to it, and pack the file again. This command finds all of it, as on a disk
-    that changes bytes. What can't be read is named and stays. The exit status is 1 if anything was damaged or can't be
-    read.
-
-    Example: rocwheel cache verify
-    """
+def _verify(out: Output) -> None:
     place = packed_cache(os.environ)
     found = verify_entries(place.folder, out.progress)
     if out.json:

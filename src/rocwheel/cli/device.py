@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rocwheel.device.split.splitting import LackingCode
 
 
-device_app = Group("device", help="Device code: list, extract, bundle, compress, prune, offer to more GPUs.")
+device_app = Group("device", help="List, edit, split, and join device code.")
 app.add_command(device_app)
 
 

@@ -80,14 +80,13 @@ def _read_storage(
 @device_app.command()
 @takes(storage=_read_storage, rewriting=read_rewriting)
 def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, rewriting: Rewriting) -> None:
-    """Turn every plain bundle into a compressed one where it is; no address and no relocation changes.
+    """Compress device code where it is stored.
 
-    Freed space becomes a hole in the file and next to nothing in a wheel; --trim takes it out. Compressed bundles of
-    version 2 are read by ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
+    No address and no relocation changes. Freed space becomes a hole in the file; --trim removes it. ROCm 6.2 and later
+    read compressed bundles of version 2. ROCm 7.1 and later read version 3, which bundles from 4 GiB need.
 
-    In kpack archives each code object is compressed. What is compressed already stays, unless a level is given by which
-    it becomes smaller.
-    A folder is copied, with all that is below; wheels in it stay as they are.
+    In kpack archives, the command compresses each code object. It changes compressed code only if --level makes the
+    code smaller. It copies everything else in a folder; wheels in a folder stay unchanged.
 
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
     """
@@ -126,10 +125,11 @@ def prune(
     force: ForceOption = False,
     rewriting: Rewriting,
 ) -> None:
-    """Remove the code for all other targets from every bundle; of a folder or wheel also files for other targets.
+    """Remove device code for all other targets.
 
-    A target without features keeps all variants of its processor. A folder is copied, with all that is below;
-    wheels in it that have device code are refused, as each is pruned by itself.
+    From a folder or wheel, the command also removes files for other targets. A target without features keeps all
+    variants of its processor. The command copies everything else in a folder. It refuses a folder that holds wheels
+    with device code; prune each wheel by itself.
 
     Example: rocwheel device prune librocsparse.so --keep gfx90a,gfx1030 -o small/librocsparse.so
     """
@@ -172,11 +172,11 @@ def retarget(
     storage: Storage,
     rewriting: Rewriting,
 ) -> None:
-    """Offer code for one target to GPUs that run the same instructions, so that an unmodified runtime loads it.
+    """Offer device code to GPUs with the same instructions.
 
-    A file without code for FROM is refused; bundles without it are counted in a warning, since a runtime that comes
-    across one without code for its GPU may give up. A kpack archive becomes one for TO. A folder is copied; archives
-    and the kernel files that libraries look up by name get copies for TO, and what can't be offered is warned of.
+    An unmodified runtime then loads the code. The command refuses a file without code for FROM, and warns about bundles
+    without it. A kpack archive becomes an archive for TO. For a folder, the command adds copies of archives and kernel
+    files for TO. It warns about code that it can't offer.
 
     Example: rocwheel device retarget gfx1030=gfx1031,gfx1032 librocsparse.so --compress -o more/librocsparse.so
     """

@@ -60,12 +60,14 @@ def list_command(
     limit: LimitOption = 4,
     out: Output,
 ) -> None:
-    """List the code for each target in files, wheels and folders; with -v, every entry of every bundle, in file order.
+    """List the device code of files for each target.
 
-    Only heads of bundles are decompressed. The kernel files of a folder count together, unless with -v. Libraries that
-    were split are listed with the code in the archives beside them, or in whatever else is given.
-    Exit status 1 when device code is doubtful, such as bundles that readers take differently, or a damaged file among
-    others; 2 when the only file given is damaged.
+    With -v, the command lists every entry of every bundle in file order. It decompresses only the heads of bundles.
+    Kernel files of a folder are counted together without -v. For split libraries, the command reads the archives beside
+    them and the other paths.
+
+    The exit status is 1 if device code is doubtful or one of several files is damaged. It is 2 if the only file is
+    damaged.
 
     Example: rocwheel device list librocsparse.so
     """
@@ -170,11 +172,11 @@ def extract(
     dest_dir: _DestDirOption = Path(),
     out: Output,
 ) -> None:
-    """Write the code objects for targets, one file for each bundle.
+    """Write the code objects for targets to files.
 
-    The images of an object file, and a code object by itself, count as a bundle. Of a wheel or a folder, the files are
-    written to folders as there; files without code for any of the targets are passed over. Libraries that were split
-    get their code from the archives beside them, or in whatever else is given, such as device wheels.
+    The command writes one file for each bundle. An object file or a code object counts as one bundle. For a wheel or a
+    folder, it keeps the folder structure and skips files without code for the targets. For split libraries, it reads
+    the archives beside them and the other paths.
 
     Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
     """
@@ -213,9 +215,10 @@ def bundle(
     level: LevelOption = DEVICE_CODE_LEVEL,
     out: Output,
 ) -> None:
-    """Make a bundle of code objects, which HIP loads from a file; the code for each GPU is chosen when it is loaded.
+    """Make an offload bundle from code objects.
 
-    The targets are read from the code objects. Their names don't matter.
+    HIP loads the bundle from a file and chooses the code for each GPU. The command reads the targets from the code
+    objects and ignores file names.
 
     Example: rocwheel device bundle saxpy.gfx906.co saxpy.gfx1030.co -o saxpy.hipfb --compress
     """

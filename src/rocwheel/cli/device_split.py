@@ -236,12 +236,13 @@ def split(
     jobs: JobsOption = 0,
     out: Output,
 ) -> None:
-    """Split a tree into a folder without device code, and one for each target to be laid over it; or wheels likewise.
+    """Split device code into a part for each GPU target.
 
-    Libraries find their code in archives below .kpack, as ROCm's kpack-aware runtime looks for them. Kernel files and
-    databases go to their targets, too. What can't be split stays in the host folder, and is listed. A wheel becomes a
-    host wheel of the same name, with an extra for each target, and device wheels, in the place of those of an earlier
-    split; the folder of an unpacked wheel becomes such folders.
+    A folder becomes a host folder without device code, and a folder for each target to lay over it. A wheel becomes a
+    host wheel with an extra for each target, and device wheels. They replace the device wheels of an earlier split.
+
+    Libraries find their code in archives below .kpack, as runtimes with kpack support expect. Kernel files and
+    databases move to their targets. What can't be split stays in the host folder, and the output lists it.
 
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
     """
@@ -347,10 +348,10 @@ def join(
     jobs: JobsOption = 0,
     out: Output,
 ) -> None:
-    """Join a host folder and any folders of targets: libraries get their device code back.
+    """Join a host part with the device code of targets.
 
-    Code objects are those that were split off, byte for byte. What no folder brings is missing in the result, and
-    listed. Bundles that were compressed come back compressed, with a higher level where they don't fit otherwise.
+    Libraries get back their code objects, byte for byte. The output lists code that no folder provides. Bundles that
+    were compressed are compressed again, with a higher level if they don't fit.
 
     Example: rocwheel device join split/host split/gfx906 split/gfx90a --dest-dir fat
     """

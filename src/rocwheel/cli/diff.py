@@ -168,10 +168,10 @@ def diff(
     every: Annotated[bool, option("--all", help="Print every difference, not the greatest alone.")] = False,
     out: Output,
 ) -> None:
-    """Print what differs between two wheels, builds, trees or environments, and what of it breaks their users.
+    """Print what differs between two versions of packages.
 
-    Exit status 1 when something went that users rely on, such as a symbol, a library, a GPU, a command or an extra; 2
-    when some file can't be read, after all others.
+    The exit status is 1 if the new version removes something that users rely on. Examples are a symbol, a library, a
+    GPU, a command, or an extra. The exit status is 2 if a file can't be read; the other files are still compared.
 
     Example: rocwheel diff old/dist/ new/dist/
     """

@@ -256,13 +256,13 @@ def index(
     scheduler: SchedulerOption = None,
     out: Output,
 ) -> None:
-    """Write a static package index (PEP 503 and 691) over the wheels and sdists of folders.
+    """Write a static package index of wheels and sdists.
 
-    The index works with file:// URLs and on any static web server. It has pages, sha256 hashes and core metadata, which
-    goes next to each file as FILE.metadata. The distributions stay as they are. The exit status is 2 when a file can't
-    be read; the index lists all others. Installers take a yanked file (PEP 592) only for a requirement that names
-    exactly its version. A folder in DIST_DIR that holds wheels or sdists, as those of a build per family do, gets an
-    index of its own below the index, of its files and those right in all DIST_DIR.
+    The index follows PEP 503 and PEP 691. It works with file:// URLs and on any static web server. The packages stay
+    unchanged; core metadata goes next to each file as FILE.metadata.
+
+    A folder in DIST_DIR with packages gets an index of its own, as builds per family need. That index also lists the
+    packages directly in DIST_DIR. The exit status is 2 if a file can't be read; the index lists all other files.
 
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """

@@ -166,11 +166,13 @@ def mirror(
     dry_run: FetchNothingOption = False,
     out: Output,
 ) -> None:
-    """Copy the part of package indexes that given GPUs need, verified by hash, with an index over it.
+    """Copy the part of package indexes that your GPUs need.
 
-    Files go to dist in the folder, the index to simple. A run that was broken off goes on where it ended; files that
-    are there already stay. Files without a SHA-256 in their index are refused. With --requirements, what is required is
-    copied as pip would choose it. Extras behind a name count, as in 'rocm[libraries]'; otherwise all for the GPUs.
+    Files go to dist in the folder, and their index goes to simple. The command verifies each file and refuses files
+    without a SHA-256 hash. A new run continues an interrupted one and keeps the files that are there.
+
+    With --requirements, the command copies what pip would choose. Extras limit what is copied, as in 'rocm[libraries]'.
+    Without extras, the command copies everything for the GPUs.
 
     Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --dest-dir mirror
     """

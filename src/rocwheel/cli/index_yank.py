@@ -1,4 +1,4 @@
-"""``rocwheel index yank`` and ``unyank``: marks of files that installers take only when asked for their version."""
+"""``rocwheel index yank``: marks of files that installers take only when asked for their version."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Annotated
 
 from rocwheel.cli.app import app
 from rocwheel.cli.index import print_notes
-from rocwheel.cli.options import Output, shared
+from rocwheel.cli.options import Output, shared, takes
 from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
+from rocwheel.core.errors import InputError
 from rocwheel.index.yank import change_marks_of
 from rocwheel.index.yanked import Yanking
 
@@ -29,8 +30,37 @@ IndexOption = Annotated[
 ]
 
 
-def _change(files: list[str], output: str | None, make: Callable[[list[str]], Yanking], out: Output) -> None:
-    """Change the marks of files in their indexes, and print what is yanked there now."""
+def _read_undo(
+    undo: Annotated[bool, option("--undo", help="Remove the mark, and its reason.")] = False,
+    reason: Annotated[
+        str, option("--reason", metavar="TEXT", help="Have installers print this text.", show_default=False)
+    ] = "",
+) -> Callable[[list[str]], Yanking]:
+    if undo and reason:
+        option, found = "--reason", "is given with --undo, which removes reasons"
+        raise InputError(option, found, remedy="Leave out one of them.")
+    if undo:
+        return lambda names: Yanking(unyanked=tuple(names))
+    return lambda names: Yanking(dict.fromkeys(names, reason))
+
+
+@app.command("index yank")
+@takes(make=_read_undo)
+def yank(
+    files: FilesArgument,
+    make: Callable[[list[str]], Yanking],
+    output: IndexOption = None,
+    *,
+    out: Output,
+) -> None:
+    """Mark files of an index as yanked, or remove the mark.
+
+    Installers use a yanked file (PEP 592) only if a requirement names exactly its version. The command also updates the
+    index from its folders, and marks the file in the indexes of families. For a folder with the name yank, write
+    ./yank.
+
+    Example: rocwheel index yank packages/dist/rocm-7.0.0.tar.gz --reason "installs nothing for gfx942"
+    """
     for place, report, names in change_marks_of(files, output, make, lambda: make_progress(quiet=out.quiet)):
         if not out.quiet:
             print_notes(report, [Path(place)])
@@ -42,37 +72,3 @@ def _change(files: list[str], output: str | None, make: Callable[[list[str]], Ya
                 reason = index.yanked.get(name)
                 mark = "not yanked" if reason is None else f"yanked: {reason}" if reason else "yanked"
                 print_line(f"{index.output}: {name}: {mark}")
-
-
-@app.command("index yank")
-def yank(
-    files: FilesArgument,
-    reason: Annotated[
-        str, option("--reason", metavar="TEXT", help="Have installers print this.", show_default="none")
-    ] = "",
-    output: IndexOption = None,
-    *,
-    out: Output,
-) -> None:
-    """Mark files of an index as yanked (PEP 592): installers take them only for a requirement of exactly their version.
-
-    The index is brought up to date with its folders. Indexes of families that list the file have the mark, too. It
-    stays until `rocwheel index unyank`. For a folder that is called yank, write ./yank.
-
-    Example: rocwheel index yank packages/dist/rocm-7.0.0.tar.gz --reason "installs nothing for gfx942"
-    """
-    _change(files, output, lambda names: Yanking(dict.fromkeys(names, reason)), out)
-
-
-@app.command("index unyank")
-def unyank(
-    files: FilesArgument,
-    output: IndexOption = None,
-    *,
-    out: Output,
-) -> None:
-    """Mark files of an index as yanked no longer. The index is brought up to date with its folders.
-
-    Example: rocwheel index unyank packages/dist/rocm-7.0.0.tar.gz
-    """
-    _change(files, output, lambda names: Yanking(unyanked=tuple(names)), out)

@@ -47,10 +47,12 @@ def inspect(
     scheduler: SchedulerOption = None,
     out: Output,
 ) -> None:
-    """Print what libraries and device code are in files, folders and wheels: run paths, bundles, targets, kernels.
+    """Print what binaries contain: run paths and device code.
 
-    Exit status 1 when device code is doubtful, such as bundles that readers take differently; 2 when some file can't be
-    read or is damaged, after all others. The kernel files of a folder count together; -v describes each.
+    PATH is a file, a folder, or a wheel. Kernel files of a folder are counted together; -v describes each file.
+
+    The exit status is 1 if device code is doubtful, such as a bundle that readers interpret differently. It is 2 if a
+    file can't be read; the other files are still inspected.
 
     Example: rocwheel inspect dist/*.whl
     """
@@ -171,10 +173,10 @@ def report(
     ] = False,
     out: Output,
 ) -> None:
-    """Write a page about packages: where the bytes are, which GPUs they serve, what could be saved, what is wrong.
+    """Write a page about the sizes, GPUs, and faults of packages.
 
-    The page is one file that needs no network. Exit status 2 when something can't be read, after the page is written;
-    the page shows what that is.
+    The page is one HTML file that needs no network. It also shows what could be saved. The exit status is 2 if a file
+    can't be read; the page names the file.
 
     Example: rocwheel report dist/ -o report.html
     """

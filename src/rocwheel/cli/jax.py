@@ -21,7 +21,7 @@ from rocwheel.frameworks.jax.starlark import starlark_package, wheel_rule_comman
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.target_set import parse_target_set
 
-jax_app = Group("jax", help="JAX for ROCm: Bazel settings, build commands, wheels.")
+jax_app = Group("jax", help="Generate build files and wheels of JAX for ROCm.")
 app.add_command(jax_app)
 
 
@@ -45,9 +45,10 @@ def bazelrc(
     *,
     out: Output,
 ) -> None:
-    """Write a .bazelrc fragment with the configs rocm_build, python3XX, avx_posix and native_arch_posix.
+    """Write a .bazelrc fragment for a ROCm build of JAX.
 
-    With --output, the changes are printed as a diff. A file that was edited by hand stays as it is.
+    The fragment has the configs rocm_build, python3XX, avx_posix, and native_arch_posix. With --output, the command
+    prints the changes as a diff. It keeps a file that was edited by hand.
 
     Example: rocwheel jax bazelrc --settings rocm.toml --output rocm.bazelrc
     """
@@ -83,7 +84,9 @@ def starlark(
     *,
     out: Output,
 ) -> None:
-    """Write the Starlark rules for libraries and wheels of ROCm, and print the lines that declare them.
+    """Write Bazel rules for ROCm libraries and wheels.
+
+    The command prints the lines that declare the rules.
 
     Example: rocwheel jax starlark rocm_wheel >> WORKSPACE
     """
@@ -129,9 +132,10 @@ def commands(
     *,
     out: Output,
 ) -> None:
-    """Print the commands that build both wheels, for each Python: plain Bazel, and the assembly.
+    """Print the commands that build the wheels of JAX.
 
-    The Makefile has a target for each wheel (jax-rocm-pjrt, jax-rocm-plugin, wheels), and variables to override.
+    There are commands for both wheels and each Python. The Makefile has a target for each wheel (jax-rocm-pjrt,
+    jax-rocm-plugin, wheels), and variables that you can override.
 
     Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --form makefile
     """

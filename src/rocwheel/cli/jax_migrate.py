@@ -125,7 +125,7 @@ def _addition_document(addition: Addition) -> dict[str, Any]:
     }
 
 
-@jax_app.command("translate", context_settings={"ignore_unknown_options": True})
+@jax_app.command("translate", hidden=True, context_settings={"ignore_unknown_options": True})
 def translate_command(
     words: Annotated[
         list[str] | None, argument(metavar="COMMAND", help="Translate this command line, given behind --.")
@@ -145,10 +145,11 @@ def translate_command(
     *,
     out: Output,
 ) -> None:
-    """Translate a command line of rocm-jax's build/build.py: print settings, commands, and what was silently wrong.
+    """Translate a command line of rocm-jax's build/build.py.
 
-    With --file, the calls in files are shown beside their new commands. Variables are carried over as they stand. Exit
-    with 1 when a call, or what it has under a condition, can't be translated.
+    The command prints settings, new commands, and what was silently wrong. With --file, it prints the calls of a file
+    beside their new commands. It keeps variables unchanged. The exit status is 1 if a call or one of its conditional
+    parts can't be translated.
 
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
     """
@@ -238,7 +239,9 @@ def migrate(
     *,
     out: Output,
 ) -> None:
-    """Print one patch that takes build.py and patchelf out of a checkout, with the reason for each hunk.
+    """Print a patch that moves rocm-jax to plain Bazel.
+
+    The patch removes build.py and patchelf from a checkout, and gives the reason for each hunk.
 
     Example: rocwheel jax migrate rocm-jax --jax ../jax > migrate.patch
     """

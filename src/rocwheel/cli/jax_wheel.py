@@ -55,7 +55,9 @@ def jax_wheel(
     *,
     assembly: Assembly,
 ) -> None:
-    """Assemble one of JAX's two wheels from Bazel's outputs, and check that its files find their libraries.
+    """Assemble a wheel of JAX from Bazel outputs.
+
+    The command checks that the files of the wheel find their libraries.
 
     Example: rocwheel jax wheel pjrt --version 0.12.0 --src bazel-bin/pjrt --src LICENSE --with packages/dist
     """
@@ -69,7 +71,7 @@ _PLACES = {"init": "jax_plugins/rocm/__init__.py"}
 """Where JAX itself has what rocm-jax has elsewhere."""
 
 
-@jax_app.command("wheel-binary")
+@jax_app.command("wheel-binary", hidden=True)
 @takes(checks=read_checks)
 def wheel_binary(
     kind: Annotated[
@@ -94,10 +96,10 @@ def wheel_binary(
     *,
     checks: Assembly,
 ) -> None:
-    """Make a wheel as the wheel_binary of JAX's rule jax_wheel, by the command line that the rule gives it.
+    """Make a wheel as the wheel_binary of JAX's jax_wheel rule.
 
-    The rules of rocwheel jax starlark call it (jax_wheel_binary), with the version and the tags of the file name that
-    the rule declares.
+    The rule jax_wheel_binary of `rocwheel jax starlark` calls this command. It passes the version and the tags of the
+    file name that the rule declares.
 
     Example: rocwheel jax wheel-binary pjrt --version 0.12.0 -- @bazel-out/k8-opt/bin/jaxlib/tools/jax_wheel-0.params
     """
@@ -130,7 +132,7 @@ class ToolChoice(str, Enum):
     JAX = "jax"
 
 
-@jax_app.command("wheel-targets")
+@jax_app.command("wheel-targets", hidden=True)
 def wheel_targets(
     settings: SettingsOption = Path("rocm.toml"),
     tool: Annotated[
@@ -145,7 +147,9 @@ def wheel_targets(
     *,
     out: Output,
 ) -> None:
-    """Print targets for jaxlib/tools/BUILD.bazel: JAX's own wheel rules, for the settings' version of ROCm.
+    """Print Bazel targets for jaxlib/tools/BUILD.bazel.
+
+    The targets are JAX's own wheel rules for the ROCm version in the settings.
 
     Example: rocwheel jax wheel-targets --settings rocm.toml >> jaxlib/tools/BUILD.bazel
     """

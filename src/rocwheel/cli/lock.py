@@ -62,10 +62,10 @@ def lock(
     output: Annotated[Path, shared("--output", "Write the lock file here.")] = Path("pylock.toml"),
     out: Output,
 ) -> None:
-    """Write a lock file (PEP 751) that pip and uv install, for given GPUs, on any machine.
+    """Write a lock file for the GPUs that you name.
 
-    uv resolves the requirements. Files of this machine, such as those of a mirror, are named by their path from the
-    lock file, so that both can be copied to where there is no network.
+    pip and uv install the lock file (PEP 751) on any machine; uv resolves the requirements. The lock file names local
+    files, such as those of a mirror, by relative paths. You can copy both to a machine without a network.
 
     Example: rocwheel lock "rocm[libraries,device-gfx942]" --index-url file://$PWD/mirror/simple -o mirror/pylock.toml
     """

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import click
 import msgspec
 
 from rocwheel.cli.output import setup_logging
@@ -41,15 +40,6 @@ def complete_tools(_: object, __: object, incomplete: str) -> list[str]:
     from rocwheel.environment.link_flags import TOOLS
 
     return _ends(incomplete, [*TOOLS, "all"])
-
-
-def complete_commands(context: click.Context, _: object, incomplete: str) -> list[str]:
-    """Return the commands that begin like this, in the groups whose names stand before it."""
-    known: object = context.find_root().command
-    for word in context.params.get("words") or ():
-        known = getattr(known, "commands", {}).get(word)
-    commands = getattr(known, "commands", {})
-    return [name for name, command in commands.items() if name.startswith(incomplete) and not command.hidden]
 
 
 def _ends(incomplete: str, words: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.workers import map_collecting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 class Spelling(NamedTuple):
@@ -165,6 +165,15 @@ def spelled(parameter: click.Parameter) -> str:
     """Return what messages call a parameter: the long name of an option, the word of the help for an argument."""
     is_option = parameter.param_type_name == "option"
     return max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name.upper()
+
+
+def missing_error(place: str, missing: Sequence[str]) -> InputError:
+    """Return what a command line without required arguments and options is refused with; it names all of them."""
+    *first, last = missing
+    comma = "," if len(first) > 1 else ""
+    named = f"{', '.join(first)}{comma} and {last}" if first else last
+    found = f"{named} {'is' if len(missing) == 1 else 'are'} missing"
+    return InputError(place, found, remedy=f"See {place} --help.")
 
 
 def read_parameters(function: Callable[..., Any]) -> list[click.Parameter]:

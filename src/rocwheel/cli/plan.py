@@ -1,4 +1,4 @@
-"""``rocwheel plan``: what a build would make, with the options that ``rocwheel build`` shares."""
+"""What ``rocwheel build`` plans: the options that describe it, and how plans and builds are printed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from rich import box
@@ -24,10 +24,9 @@ from rocwheel.build.job import PlanJob
 from rocwheel.build.manifest import read_rebuild
 from rocwheel.build.plan import Plan, PlannedWheel, PlanWarning, RelayMember
 from rocwheel.build.planning.options import PlanOptions, check_options
-from rocwheel.cli.app import app
-from rocwheel.cli.options import Output, complete_targets, shared, takes
+from rocwheel.cli.options import Output, complete_targets, shared
 from rocwheel.cli.output import messages, output_width, print_json, report_warning
-from rocwheel.cli.parameters import option
+from rocwheel.cli.parameters import argument, missing_error, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.reference_options import name_as_given
 from rocwheel.cli.tables import print_table
@@ -39,9 +38,13 @@ _TAG_OPTION = "--platform-tag"
 _TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
 """The reference's packager takes the tag from it."""
 
+ArtifactsArgument = Annotated[
+    list[Path] | None,
+    argument(metavar="ARTIFACTS", help="Folders of artifacts: folders, .tar.xz or .tar.zst archives. All are united."),
+]
 ArtifactDirOption = Annotated[
-    list[Path],
-    shared("--artifact-dir", "Read the artifacts (folders, .tar.xz or .tar.zst) in this folder; several are united."),
+    list[Path] | None,
+    shared("--artifact-dir", "Read artifacts from this folder, too; this is the reference builder's option."),
 ]
 RecipeOption = Annotated[
     Path | None, option("--recipe", metavar="FILE", help="Use this recipe (TOML) in place of the one for ROCm.")
@@ -142,7 +145,8 @@ PlatformOption = Annotated[
 
 
 def read_plan_job(
-    artifact_dir: ArtifactDirOption,
+    artifacts: ArtifactsArgument = None,
+    artifact_dir: ArtifactDirOption = None,
     recipe: RecipeOption = None,
     version: VersionOption = None,
     version_suffix: SuffixOption = "",
@@ -180,7 +184,8 @@ def read_plan_job(
         platform=platform,
     )
     check_options(options)
-    return PlanJob(artifact_dir[0], recipe, options, tuple(artifact_dir[1:]))
+    folders = (*(artifacts or ()), *(artifact_dir or ()))
+    return PlanJob(folders[0], recipe, options, folders[1:])
 
 
 def _given_tag(option: str | None) -> tuple[str | None, str]:
@@ -199,42 +204,66 @@ _FromManifestOption = Annotated[
         help="Build the same again: artifacts, recipe and options are those of this rocwheel-build.json, or folder.",
     ),
 ]
+_DestDirOption = Annotated[
+    str | None, shared("--dest-dir", "Write the packages to dist in this folder; both are created if needed.")
+]
+_DryRunOption = Annotated[bool, option("--dry-run", help="Write nothing; print what a build would make.")]
 _OF_PLAN = inspect.signature(read_plan_job, eval_str=True).parameters
-_PLACES = ("artifact_dir", "recipe")
+_PLACES = ("artifacts", "artifact_dir", "recipe")
 """Options that may be given with a manifest: where things are now."""
 
 
-def read_build_inputs(*, from_manifest: Path | None, **given: Any) -> PlanJob:
-    """Return what is to be built; ``given`` are the options of a plan.
+class BuildRequest(NamedTuple):
+    """What is to be built, and where it goes."""
 
-    Raises `InputError` without artifacts, and for options beside a manifest, which has them all.
+    inputs: PlanJob
+    dest_dir: str | None
+    """None where a plan is all that is asked for."""
+
+
+def read_build_request(
+    *,
+    dest_dir: _DestDirOption = None,
+    from_manifest: _FromManifestOption = None,
+    dry_run: _DryRunOption = False,
+    **given: Any,
+) -> BuildRequest:
+    """Return what is to be built, and where it goes; ``given`` are the options of a plan.
+
+    Raises `InputError` without artifacts or a place, and for options beside a manifest, which has them all.
     """
-    if from_manifest is None:
-        if not given["artifact_dir"]:
-            option, expected = "--artifact-dir", "the folder of artifacts"
-            raise InputError(option, "is missing", expected=expected, remedy="Or give --from-manifest.")
-        return read_plan_job(**given)
+    missing = []
+    if not (from_manifest or given["artifacts"] or given["artifact_dir"]):
+        missing.append("the argument ARTIFACTS")
+    if not (dest_dir or dry_run):
+        missing.append("the option --dest-dir")
+    if missing:
+        place = "rocwheel build"
+        raise missing_error(place, missing)
+    inputs = _read_again(from_manifest, given) if from_manifest else read_plan_job(**given)
+    return BuildRequest(inputs, None if dry_run else dest_dir)
+
+
+def _read_again(manifest: Path, given: dict[str, Any]) -> PlanJob:
     for name, value in given.items():
         if name not in _PLACES and value != _OF_PLAN[name].default:
             option, found = f"--{name.replace('_', '-')}", "is given with --from-manifest, which has all options"
             raise InputError(option, found, remedy="Leave it out.")
-    again = read_rebuild(from_manifest)
-    folders = tuple(given["artifact_dir"] or again.artifact_dirs())
+    again = read_rebuild(manifest)
+    folders = (*(given["artifacts"] or ()), *(given["artifact_dir"] or ())) or tuple(again.artifact_dirs())
     return PlanJob(folders[0], given["recipe"] or again.recipe(), again.options, folders[1:], again)
 
 
 def _signature() -> inspect.Signature:
-    """Return the options of a plan, of which none is required, and the one for a manifest."""
-    first, *others = _OF_PLAN.values()
-    option = get_args(first.annotation)[1]
-    optional = first.replace(default=None, annotation=Annotated[list[Path] | None, option])
-    more = first.replace(name="from_manifest", default=None, annotation=_FromManifestOption)
-    found = (parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (optional, *others, more))
-    return inspect.Signature(list(found))
+    """Return the options of a plan behind the first of those of a build."""
+    own = inspect.signature(read_build_request, eval_str=True).parameters
+    artifacts, *others = _OF_PLAN.values()
+    found = [artifacts, own["dest_dir"], own["dry_run"], *others, own["from_manifest"]]
+    return inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in found])
 
 
 # The parameters of a command are read from the signature.
-read_build_inputs.__signature__ = _signature()  # type: ignore[attr-defined]
+read_build_request.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
 def print_planned(made: Plan, sizes: Sequence[PlannedSize]) -> None:
@@ -303,7 +332,7 @@ def print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
             f"{decimal(len(relays) * RELAY_SIZE)} in the place of {decimal(sum(relay.replaced for relay in relays))}"
         )
         messages.print(f"{count(len(relays), 'relay')}: {sizes}", markup=False)
-    dropped = f"; left out: {len(made.dropped)} (rocwheel plan -v shows what and why)" if made.dropped else ""
+    dropped = f"; left out: {len(made.dropped)} (--dry-run -v shows what and why)" if made.dropped else ""
     messages.print(f"version {made.version}, layout {made.layout}, GPU targets: {targets}{dropped}", markup=False)
 
 
@@ -315,17 +344,8 @@ def spelled_seconds(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-@app.command()
-@takes(inputs=read_plan_job)
-def plan(
-    inputs: PlanJob,
-    *,
-    out: Output,
-) -> None:
-    """Show what a build would make, without making it; --json lists every file and edit.
-
-    Example: rocwheel plan --artifact-dir artifacts --json
-    """
+def show_plan(inputs: PlanJob, jobs: int, out: Output) -> None:
+    """Print what a build would make, and with how many bytes and seconds; --json has every file and edit."""
     made, estimate = inputs.run_estimated(progress=make_progress(quiet=out.quiet))
     if out.json:
         print_json("plan", 1, {**msgspec.to_builtins(made), "sizes": estimate.sizes})
@@ -335,14 +355,15 @@ def plan(
         messages.print(f"left out: {row.path or 'all'} of {row.artifact}: {row.reason}", markup=False)
     if not out.quiet:
         print_facts(made, made.warnings)
-        workers = worker_count(0)
+        workers = worker_count(jobs)
         seconds = spelled_seconds(estimate.cpu_seconds / workers)
         messages.print(f"packing takes about {seconds} with {count(workers, 'worker')}", markup=False)
         messages.print(f"next: {_build_command(sys.argv[1:])}", markup=False)
 
 
 def _build_command(arguments: Sequence[str]) -> str:
-    """Return the command line that builds what one plans; options of `build` that only name a plan stay out."""
-    words = arguments[1:] if arguments[:1] == ["plan"] else ["..."]
-    kept = [word for word in words if word not in {"--verbose", "-v"}]
-    return f"rocwheel build {shlex.join(kept)} --dest-dir packages"
+    """Return the command line that builds what one plans."""
+    words = arguments[1:] if arguments[:1] in (["build"], ["plan"]) else ["..."]
+    kept = [word for word in words if word not in {"--dry-run", "--no-build-packages", "--verbose", "-v"}]
+    has_folder = any(word.startswith(("-d", "--dest-dir")) for word in kept)
+    return f"rocwheel build {shlex.join(kept)}{'' if has_folder else ' --dest-dir packages'}"

@@ -75,13 +75,14 @@ def publish_command(
     ] = False,
     out: Output,
 ) -> None:
-    """Put the wheels and sdists of a folder on a store, and into the package index there.
+    """Upload packages and their index to a store.
 
-    Everything is checked before anything is sent. Files go first and pages last, so that the index never lists what is
-    not there. Several may publish at the same time, and what was interrupted is taken up by the next run. A file is
-    never replaced by other bytes, and nothing is removed. A folder in DIST_DIR that holds wheels or sdists, as those of
-    a build per family do, gets an index of its own below the index. S3 needs the extra rocwheel[stores], and takes
-    credentials and endpoint from the usual variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION ...).
+    The command checks everything before it sends anything. It sends files first and pages last, so the index never
+    lists a missing file. Several runs can publish at the same time, and a new run continues an interrupted one. The
+    command never removes a file or replaces one with different bytes.
+
+    A folder in DIST_DIR with packages gets an index of its own, as builds per family need. S3 needs the extra
+    rocwheel[stores]. Set its credentials and endpoint with AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION, and so on.
 
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """

@@ -1,4 +1,4 @@
-"""Options of the reference's ``build_python_packages.py``, in the words of ``rocwheel build`` and ``plan``."""
+"""Options of the reference's ``build_python_packages.py``, in the words of ``rocwheel build``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from rocwheel.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_COMMANDS = ("build", "plan")
-_NOT_BUILT = "--no-build-packages"
-
-_BUILD_ONLY = ("--dest-dir", "-d", "--compression", "--jobs", "-j", "--scheduler", "--from-manifest")
-"""Options of ``rocwheel build`` with a value, which ``rocwheel plan`` lacks."""
-_BUILD_FLAGS = ("--cache", "--no-cache")
-"""Those without one."""
-
-
+_COMMAND = "build"
 _OWN_BUILD = "left out: Windows has a build of its own, and `rocwheel selector merge` makes one rocm of both"
 
 
@@ -39,28 +31,20 @@ _OLD = {
     "--wheel-compression": _Now((), note="the default"),
     "--no-wheel-compression": _Now(("--compression", "stored")),
     "--build-packages": _Now((), note="the default"),
+    "--no-build-packages": _Now(("--dry-run",)),
 }
 
 
 def translate_reference_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a command line with today's words in place of old options, and a note for each of these.
 
-    Other commands than ``build`` and ``plan`` stay as they are. Raises `InputError` for an old option beside the one
-    that replaces it, and for one without its value.
+    Other commands than ``build`` stay as they are. Raises `InputError` for an old option beside the one that replaces
+    it, and for one without its value.
     """
-    command, *given = words or [""]
-    if command not in _COMMANDS:
+    if words[:1] != [_COMMAND]:
         return list(words), []
     notes: list[str] = []
-    if command == "build" and _NOT_BUILT in _options(given):
-        given.remove(_NOT_BUILT)
-        command = "plan"
-        notes.append(f"{_NOT_BUILT} is now the command rocwheel plan, which writes nothing")
-    current = list(_translated(given, notes))
-    if command == "plan" and notes:
-        options = _options(current)
-        current = [*_without_build_options(options), *current[len(options) :]]
-    return [command, *current], notes
+    return [_COMMAND, *_translated(words[1:], notes)], notes
 
 
 def name_as_given(option: str, words: Sequence[str]) -> str:
@@ -99,14 +83,3 @@ def _value_of(option: str, words: deque[str]) -> str:
         return words.popleft()
     found = f"has no value: {words[0]} follows it" if words else "has no value"
     raise InputError(option, found, expected="GPU targets or families, such as gfx94X-dcgpu")
-
-
-def _without_build_options(words: Sequence[str]) -> Iterator[str]:
-    rest = iter(words)
-    for word in rest:
-        name = word.partition("=")[0]
-        if name in _BUILD_ONLY:
-            if name == word:
-                next(rest, None)
-        elif word not in _BUILD_FLAGS and not word.startswith(("-d", "-j")):
-            yield word

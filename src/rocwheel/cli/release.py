@@ -58,10 +58,10 @@ def promote(
     *,
     out: Output,
 ) -> None:
-    """Turn release candidates into a release: the same packages with another version, without packing them again.
+    """Turn release candidates into a release.
 
-    The version is changed in file names, metadata, requirements of each other, the rocm selector and manifests. All
-    packages of a folder have one version. Either all are written, or none.
+    The command changes the version in file names, metadata, requirements, the rocm selector, and manifests. It doesn't
+    compress files again. All packages of a folder must have one version. The command writes all packages or nothing.
 
     Example: rocwheel promote packages/dist --to 7.0.0 --dest-dir release/dist
     """
@@ -111,9 +111,10 @@ def attest(
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     out: Output,
 ) -> None:
-    """Write an unsigned in-toto statement with SLSA provenance about each package of a build.
+    """Write unsigned SLSA provenance for each package of a build.
 
-    The packages are compared with the manifest first. Exit status 1 when one is not what it says.
+    Each statement has the in-toto format. The command first compares the packages with the manifest. The exit status is
+    1 if a package doesn't match.
 
     Example: rocwheel attest packages
     """
@@ -128,14 +129,14 @@ def attest(
         messages.print(f"unsigned; the predicate of all: {found.predicate}", markup=False)
 
 
-selector_app = Group("selector", help="The rocm distribution, which chooses packages for a machine.")
+selector_app = Group("selector", hidden=True, help="Merge the rocm packages of several builds.")
 app.add_command(selector_app)
 
 
 _DEFAULT = "--default-family"
 
 
-@selector_app.command()
+@selector_app.command(hidden=True)
 def merge(
     selectors: Annotated[
         list[Path],
@@ -151,11 +152,11 @@ def merge(
     *,
     out: Output,
 ) -> None:
-    """Make one rocm sdist of those of several builds or plans: for other GPUs, or for other platforms.
+    """Merge the rocm sdists of several builds or plans into one.
 
-    What only some platforms have gets a marker such as sys_platform == 'linux', so that no platform's GPUs are lost.
-    The same selectors give the same bytes, in any order, built or planned. They have to be of one version, with the
-    same packages by the same names.
+    The builds can be for different GPUs or platforms, but must have one version and the same packages. Requirements
+    that only some platforms have get a marker, such as sys_platform == 'linux'. The same inputs give the same bytes in
+    any order.
 
     Example: rocwheel selector merge linux/dist/rocm-7.0.0.tar.gz windows/dist/rocm-7.0.0.tar.gz --dest-dir dist
     """

@@ -177,8 +177,7 @@ _SDISTS = Selection("sdists", _sdists)
 _BY_ITSELF = UrlArgument()
 
 URL_ARGUMENTS = {
-    "build": UrlArgument(_PACKAGED, options=("--artifact-dir",), has_arguments=False, writes_with="--scheduler"),
-    "plan": UrlArgument(_PACKAGED, options=("--artifact-dir",), has_arguments=False),
+    "build": UrlArgument(_PACKAGED, options=("--artifact-dir",), writes_with="--scheduler"),
     "artifacts list": UrlArgument(_ARTIFACTS),
     "artifacts archive": UrlArgument(_ARTIFACTS),
     "artifacts merge": UrlArgument(_ARTIFACTS, options=("--primary",)),
@@ -186,7 +185,6 @@ URL_ARGUMENTS = {
     "index": UrlArgument(_DISTRIBUTIONS, needs_copies=True),
     "index mirror": _BY_ITSELF,
     "index yank": UrlArgument(writes=True),
-    "index unyank": UrlArgument(writes=True),
     "lock": _BY_ITSELF,
     "publish": UrlArgument(writes=True),
     "promote": UrlArgument(_DISTRIBUTIONS),

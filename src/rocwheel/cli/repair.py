@@ -226,12 +226,14 @@ def repair(
     dry_run: Annotated[bool, option("--dry-run", help="Write nothing; show the changes.")] = False,
     out: Output,
 ) -> None:
-    """Fix wrong run paths, add the SDK packages to the requirements, and set the platform tags that the files ask for.
+    """Fix the run paths, requirements, and tags of wheels.
 
-    A repaired run path is the shortest one under which the file finds what it needs and opens by name. Folders that are
-    given up are listed, and --keep keeps them. Correct files are not changed, not even by one byte. Without --with,
-    ROCm's packages are assumed to have the layout of ROCm 7 and 10. The exit status is 1 when a repair can't fix
-    everything, and with --check when anything would change; it is 2 when a wheel can't be read, after all others.
+    A repaired run path is the shortest one that finds every needed library. The output lists folders that a run path
+    gives up; --keep keeps them. Correct files stay the same to the byte. Without --with, the command assumes the layout
+    of ROCm 7 and 10.
+
+    The exit status is 1 if something can't be repaired, or if --check finds a change. It is 2 if a wheel can't be read;
+    the other wheels are still repaired.
 
     Example: rocwheel repair dist/*.whl --dest-dir repaired/
     """

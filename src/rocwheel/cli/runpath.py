@@ -26,7 +26,7 @@ from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.environment.run_path_entries import CpuLevel, doubtful_entries, entry_problems, split_run_path
 from rocwheel.environment.run_path_files import FileRunPath, read_run_paths, write_run_paths
 
-runpath_app = Group("runpath", help="Show and set the run paths of ELF files.")
+runpath_app = Group("runpath", help="Show, compute, and set run paths of ELF files.")
 app.add_command(runpath_app)
 
 
@@ -39,9 +39,9 @@ def show(
     *,
     out: Output,
 ) -> None:
-    """Show kind, SONAME, run path and needed libraries of ELF files, also of those in wheels and folders.
+    """Show the run paths and needed libraries of ELF files.
 
-    The exit status is 2 when a file can't be read, after all others.
+    The exit status is 2 if a file can't be read; the other files are still shown.
 
     Example: rocwheel runpath show lib/*.so
     """
@@ -82,9 +82,10 @@ def set_(
     *,
     out: Output,
 ) -> None:
-    """Write copies of ELF files with another run path, without touching the files themselves.
+    """Write copies of ELF files with a different run path.
 
-    All are checked before the first copy is written. A run path that the audit would call wrong is refused.
+    The command checks all files before it writes the first copy. It refuses a run path that the audit reports as an
+    error.
 
     Example: rocwheel runpath set '$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib' lib/*.so --dest-dir fixed/
     """
@@ -145,9 +146,9 @@ def for_(
     *,
     out: Output,
 ) -> None:
-    """Print the shortest run path that leads a file to its libraries, spelled for build tools.
+    """Print the shortest run path that finds a file's libraries.
 
-    The exit status is 1 when a library is neither in the packages nor on every system.
+    The exit status is 1 if a library is neither in the packages nor on every system.
 
     Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --spell cmake
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import click
 import msgspec
@@ -29,20 +29,22 @@ from rocwheel.targets.machine import System, check_machine, native_targets, surv
 from rocwheel.targets.spelling import WITH_OPTIONAL, Tool, flags_for, parse_desc
 from rocwheel.targets.target_set import TargetSet, fold_to_families, fold_to_generics, parse_target_set, strip_setting
 
-targets_app = Group("targets", help="GPU targets: which exist, how each tool spells them, which code runs on which.")
+targets_app = Group("targets", help="List GPU targets, and check which code runs on which.")
 app.add_command(targets_app)
 
 
+_WORDS_HELP = (
+    "Target ids, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
+    "official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), supported@VERSION, extended@VERSION, "
+    "list@PACKAGER, desc@FILE (amdgpu_targets.desc), all, native. "
+    "Any spelling is accepted, such as --offload-arch=... or -DGPU_TARGETS=..."
+)
 Words = Annotated[
     list[str],
     argument(
         metavar="TARGETS",
         shell_complete=complete_targets,
-        help="Target ids, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
-        "official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
-        "supported@VERSION, extended@VERSION, "
-        "list@PACKAGER, desc@FILE (amdgpu_targets.desc), "
-        "all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",
+        help=_WORDS_HELP,
     ),
 ]
 
@@ -132,9 +134,24 @@ class Feature(str, Enum):
     XNACK = "xnack"
 
 
-def _read_rows(
+class Form(str, Enum):
+    """How targets are listed."""
+
+    TABLE = "table"
+    TARGETS = "targets"
+    FAMILIES = "families"
+    GENERICS = "generics"
+
+
+class _Chosen(NamedTuple):
+    rows: list[TargetRow]
+    targets: TargetSet
+    """The targets as they are given, with their features; those of the rows where an option filters them."""
+
+
+def _read_chosen(
     words: Annotated[
-        list[str] | None, argument(metavar="TARGETS", shell_complete=complete_targets, help="List only these.")
+        list[str] | None, argument(metavar="TARGETS", shell_complete=complete_targets, help=_WORDS_HELP)
     ] = None,
     family: Annotated[
         str,
@@ -150,33 +167,42 @@ def _read_rows(
     product: Annotated[
         str, option("--product", metavar="TEXT", help="List only those with this in the name of a product.")
     ] = "",
-) -> list[TargetRow]:
-    chosen = read_targets(words or [], required=False) if words else None
-    return filter_rows(
-        list_targets(),
-        chosen=chosen,
-        family=family,
-        kind=kind.value if kind else "",
-        official=official,
-        feature=feature.value if feature else "",
-        product=product,
-    )
+) -> _Chosen:
+    chosen = read_targets(words) if words else None
+    filters = {"family": family, "kind": kind.value if kind else "", "official": official}
+    filters |= {"feature": feature.value if feature else "", "product": product}
+    rows = filter_rows(list_targets(), chosen=chosen, **filters)
+    if chosen is None or any(filters.values()):
+        chosen = read_targets([row.name for row in rows], required=False)
+    return _Chosen(rows, chosen)
 
 
 @targets_app.command("list", cls=TargetCommand)
-@takes(rows=_read_rows)
+@takes(chosen=_read_chosen)
 def list_command(
-    rows: list[TargetRow],
+    chosen: _Chosen,
+    form: Annotated[
+        Form,
+        option(
+            "--format", help="Print a table or, one per line, targets, families of exactly these, or generic targets."
+        ),
+    ] = Form.TABLE,
     *,
     out: Output,
 ) -> None:
-    """Print a table of GPU targets.
+    """List GPU targets, as a table or in other spellings.
 
     Example: rocwheel targets list --official 7.1 --kind desktop
     """
+    rows, targets = chosen
     if not rows and not out.quiet:
         report_warning("no target is all that was asked for; without options, `rocwheel targets list` prints every one")
-    if out.json:
+    if form is Form.FAMILIES:
+        print_target_set(form.value, fold_to_families(targets), as_json=out.json)
+    elif form is not Form.TABLE:
+        words = (fold_to_generics(targets) if form is Form.GENERICS else targets).words
+        print_target_set(form.value, words, as_json=out.json)
+    elif out.json:
         print_json("targets", 1, {"targets": rows})
     elif rows:
         _print(_lines_of_cells(rows, verbose=out.verbose))
@@ -211,37 +237,6 @@ def _lines_of_cells(rows: list[TargetRow], *, verbose: bool) -> list[list[str]]:
     return lines
 
 
-class Form(str, Enum):
-    """What `expand` turns targets into."""
-
-    TARGETS = "targets"
-    FAMILIES = "families"
-    GENERICS = "generics"
-
-
-@targets_app.command(cls=TargetCommand)
-def expand(
-    words: Words,
-    to: Annotated[
-        Form, option(help="Print single targets, the families that hold exactly these, or generic processors.")
-    ] = Form.TARGETS,
-    *,
-    out: Output,
-) -> None:
-    """Print the GPU targets that each word means, one per line.
-
-    With --to: print families or generic processors instead.
-
-    Example: rocwheel targets expand gfx94X-dcgpu official@6.4 --to generics
-    """
-    targets = read_targets(words)
-    if to is Form.FAMILIES:
-        lines = fold_to_families(targets)
-    else:
-        lines = (fold_to_generics(targets) if to is Form.GENERICS else targets).words
-    print_target_set(to.value, lines, as_json=out.json)
-
-
 @targets_app.command(cls=TargetCommand)
 def flags(
     words: Words,
@@ -265,7 +260,7 @@ def flags(
     *,
     out: Output,
 ) -> None:
-    """Print a tool's settings for the targets, ready to paste.
+    """Print the settings of a build tool for GPU targets.
 
     Example: rocwheel targets flags --for cmake gfx90a gfx1100
     """
@@ -283,14 +278,21 @@ def flags(
 
 @targets_app.command()
 @takes(machine=read_machine)
-def detect(machine: Machine) -> None:
-    """Print the target of each GPU of this machine, found in sysfs without running anything.
+def detect(
+    machine: Machine,
+    check: Annotated[
+        bool, option("--check", help="Print what keeps you from the GPUs, and how to repair it; exit with 1 then.")
+    ] = False,
+) -> None:
+    """Print the GPU targets of this machine.
 
-    Without a GPU it says what was looked at and what may hide one, as `targets check` does. Exits with 2 when a node or
-    an environment variable can't be understood, after the GPUs that can.
+    The command reads sysfs and runs nothing. If it finds no GPU, it prints where it looked and what can hide a GPU. The
+    exit status is 2 if a node or an environment variable is invalid.
 
     Example: rocwheel targets detect --json
     """
+    if check:
+        _check(machine)
     found = survey_machine(machine.system)
     gpus, problems = found.gpus, found.problems
     if machine.json:
@@ -308,15 +310,8 @@ def detect(machine: Machine) -> None:
     raise click.exceptions.Exit(1 if machine.require_gpu and not gpus else 0)
 
 
-@targets_app.command()
-@takes(machine=read_machine)
-def check(machine: Machine) -> None:
-    """Print what keeps this user from the GPUs of this machine, and how to repair it.
-
-    Exits with 1 when something does. Without a GPU it says so, and exits with 0 unless one is required.
-
-    Example: rocwheel targets check --require-gpu
-    """
+def _check(machine: Machine) -> NoReturn:
+    """Print what keeps this user from the GPUs, and end with the exit status."""
     report = check_machine(machine.system, require_gpu=machine.require_gpu)
     if machine.json:
         findings = [finding._asdict() for finding in report.findings]

@@ -63,10 +63,10 @@ def coherent(
     reduce: _ReduceOption = False,
     out: Output,
 ) -> None:
-    """Check that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
+    """Check that packages have code for the same GPUs.
 
-    With --reduce, exit with 1 when there is no such set, or when it doesn't serve what --require asks for. The exit
-    status is 2 when a package can't be read, after the comparison of all others.
+    The exit status is 1 if they don't. With --reduce, it is 1 if there is no common set, or if the set lacks a target
+    of --require. It is 2 if a package can't be read; the other packages are still compared.
 
     Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
     """
@@ -199,16 +199,17 @@ def runs_on(
     ] = "",
     out: Output,
 ) -> None:
-    """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
+    """Print which device code a GPU would use, and why.
 
-    A GPU without features stands for every setting that a machine can have: where the code depends on it, each setting
-    is judged. In folders and wheels, kernel files that are named for other targets are skipped. Kernel files of a
-    folder with the same answer share one line; -v prints a line for each. The GPUs of native are in one machine: where
-    the archive of a split library lacks code for one of them, no other gets it. Exits with 1 when a stock runtime finds
-    nothing to run somewhere, with any of the settings, and with 2 when a file can't be read, after all others.
+    For a GPU without features, the command judges each setting that a machine can have. It skips kernel files that are
+    named for other targets. Kernel files of a folder with the same answer share one line; -v prints a line for each.
 
-    What HIP loads depends on its release: see --rocm. Without it, lines name the releases that they are about; a
-    release that is too old for a file doesn't count.
+    What HIP loads depends on its release; see --rocm. Without --rocm, each line names the releases that it applies to.
+    The GPUs of `native` are in one machine. If the archive of a split library lacks code for one of them, no other GPU
+    gets code.
+
+    The exit status is 1 if a stock runtime finds no code somewhere. It is 2 if a file can't be read; the other files
+    are still judged.
 
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """

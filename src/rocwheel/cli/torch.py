@@ -28,7 +28,7 @@ from rocwheel.frameworks.torch import (
 from rocwheel.repair.options import Mismatch
 from rocwheel.targets.target_set import parse_target_set
 
-torch_app = Group("torch", help="PyTorch for ROCm: initializer, requirements, run path.")
+torch_app = Group("torch", help="Generate what a build of PyTorch for ROCm needs.")
 app.add_command(torch_app)
 
 
@@ -61,7 +61,9 @@ def init(
     *,
     out: Output,
 ) -> None:
-    """Print _rocm_init.py, which loads the SDK's libraries before the package's own.
+    """Print a _rocm_init.py that loads the SDK's libraries.
+
+    PyTorch imports this file before it loads its own libraries.
 
     Example: rocwheel torch init --sdk-version 7.14.0 > torch/_rocm_init.py
     """
@@ -87,9 +89,11 @@ def requirements(
     *,
     out: Output,
 ) -> None:
-    """Print the setting of PYTORCH_EXTRA_INSTALL_REQUIREMENTS: the packages that the wheel requires.
+    """Print the packages that a PyTorch wheel requires.
 
-    Example: eval "export $(rocwheel torch requirements --sdk-version 7.14.0 gfx942)"
+    The output is the setting of PYTORCH_EXTRA_INSTALL_REQUIREMENTS.
+
+    Example: rocwheel torch requirements --sdk-version 7.14.0 gfx942
     """
     chosen = parse_target_set(targets, source="TARGETS") if targets else None
     print_result("torch.requirements", requirements_variable(sdk_version, lock.value, chosen), json=out.json)
@@ -116,10 +120,10 @@ def runpath(
     *,
     out: Output,
 ) -> None:
-    """Print LDFLAGS for PyTorch, or CMake arguments for an extension: the run path to the SDK's packages when linking.
+    """Print linker flags with the run path to the SDK.
 
-    PyTorch's CMake files overwrite a run path given as an argument, so PyTorch needs LDFLAGS. With --folder, print
-    CMake arguments for an extension.
+    The output is LDFLAGS for PyTorch, because its CMake files overwrite a run path in an argument. With --folder, the
+    output is CMake arguments for an extension.
 
     Example: eval "export $(rocwheel torch runpath)" && python -m build --wheel
     """

@@ -43,10 +43,10 @@ def verify(
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     out: Output,
 ) -> None:
-    """Compare files with what a build's manifest, a RECORD or an index says of them.
+    """Compare files with a manifest, a RECORD, or an index.
 
-    Exit status 1 when a file is missing, damaged, another, or should not be there; 2 when there is no record of what is
-    named, or none that can be read, after all others.
+    The exit status is 1 if a file is missing, damaged, or unexpected. It is 2 if there is no readable record; the other
+    paths are still verified.
 
     Example: rocwheel verify packages/rocwheel-build.json
     """

@@ -160,7 +160,9 @@ def wheel(
     *,
     assembly: Assembly,
 ) -> None:
-    """Assemble a wheel from build outputs by a description, and check that its files find their libraries.
+    """Assemble a wheel from build outputs and a description.
+
+    The command checks that the files of the wheel find their libraries.
 
     Example: rocwheel wheel --spec plugin.toml --src bazel-bin --with packages/dist --dest-dir dist
     """

@@ -93,7 +93,7 @@ class NoGpuError(InputError):
         super().__init__(
             "native",
             "no AMD GPU was found on this machine",
-            remedy="Run `rocwheel targets check` to see why, or give the targets by name.",
+            remedy="Run `rocwheel targets detect --check` to see why, or give the targets by name.",
         )
 
 

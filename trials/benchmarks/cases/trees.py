@@ -80,7 +80,7 @@ def _libraries(folder: Path) -> list[Path]:
 CASES = (
     Case(
         "plan", "files", _FILES, make_artifacts,
-        lambda folder, _: rocwheel("plan", "--artifact-dir", folder / "artifacts", "--version", "7.0.0"),
+        lambda folder, _: rocwheel("build", "--dry-run", folder / "artifacts", "--version", "7.0.0"),
         lambda folder, _: floor("heads", folder / "artifacts"),
     ),
     Case(

@@ -186,7 +186,7 @@ def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 _SCHEMA = "rocwheel.plan/1"
-_EXPECTED = "what `rocwheel plan --json` prints"
+_EXPECTED = "what `rocwheel build --dry-run --json` prints"
 
 
 class _Sdist(msgspec.Struct, frozen=True):

@@ -190,8 +190,8 @@ def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError
 
 
 _SHIP_IT = (
-    "Add what is missing to the artifacts of a runtime package (from Debian: from-deb --bundle-sysdeps), or, if every "
-    "target system has it, to system-libraries under [audit] in the recipe."
+    "Add what is missing to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps), or, "
+    "if every target system has it, to system-libraries under [audit] in the recipe."
 )
 
 

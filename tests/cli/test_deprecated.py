@@ -1,0 +1,62 @@
+"""Deprecated commands run as what replaces them, and say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.cli.deprecated import COMMANDS, replace_deprecated
+from tests.support.commands import COMMANDS as CURRENT
+
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
+
+
+@pytest.mark.parametrize(
+    ("old", "now", "notice"),
+    [
+        ("version", "--version", "rocwheel: 'version' is deprecated; use '--version'."),
+        ("version --json -q", "--version --json", "rocwheel: 'version' is deprecated; use '--version'."),
+        ("help targets list", "targets list --help", "rocwheel: 'help' is deprecated; use '--help'."),
+        ("plan a --json", "build --dry-run a --json", "rocwheel: 'plan' is deprecated; use 'build --dry-run'."),
+        ("index unyank a", "index yank --undo a", "rocwheel: 'index unyank' is deprecated; use 'index yank --undo'."),
+        ("cache verify", "cache info --verify", "rocwheel: 'cache verify' is deprecated; use 'cache info --verify'."),
+        (
+            "artifacts from-deb a.deb -d out",
+            "artifacts import a.deb -d out",
+            "rocwheel: 'artifacts from-deb' is deprecated; use 'artifacts import'.",
+        ),
+        (
+            "artifacts from-prefix a -d out",
+            "artifacts import a -d out",
+            "rocwheel: 'artifacts from-prefix' is deprecated; use 'artifacts import'.",
+        ),
+        (
+            "targets expand gfx906 --to families",
+            "targets list --format targets gfx906 --format families",
+            "rocwheel: 'targets expand' is deprecated; use 'targets list --format targets'.",
+        ),
+        (
+            "targets check --json",
+            "targets detect --check --json",
+            "rocwheel: 'targets check' is deprecated; use 'targets detect --check'.",
+        ),
+    ],
+)
+def test_a_deprecated_command_becomes_what_replaces_it(old: str, now: str, notice: str) -> None:
+    assert replace_deprecated(old.split()) == (now.split(), [notice])
+
+
+def test_no_deprecated_command_is_one_of_today() -> None:
+    assert COMMANDS.keys() & CURRENT.keys() == set()
+
+
+def test_a_notice_is_on_standard_error_and_not_in_the_result(run: Run) -> None:
+    done = run("targets", "expand", "gfx906")
+    notice = "rocwheel: 'targets expand' is deprecated; use 'targets list --format targets'.\n"
+    assert done == (0, "gfx906\n", notice)
+
+
+def test_a_quiet_command_has_no_notice(run: Run) -> None:
+    assert run("targets", "check", "--root", "absent", "-q").stderr.count("deprecated") == 0
