@@ -61,14 +61,32 @@ def test_json_names_what_was_written(run: Run, plugin_wheel: Path, sdk_wheel: Pa
     assert (document["schema"], document["written"]) == ("rocwheel.repair/1", [str(repaired_plugin(tmp_path / "out"))])
 
 
-def test_the_changes_are_printed_even_when_quiet_where_nothing_is_written(
-    run: Run, plugin_wheel: Path, tmp_path: Path
-) -> None:
-    line = "plugin-1.0-py3-none-linux_x86_64.whl -> plugin-1.0-py3-none-manylinux_2_5_x86_64.whl: 4 changes"
-    for option in ("--dry-run", "--check"):
-        done = run("repair", plugin_wheel, option, "--quiet")
-        assert done.stdout.splitlines()[0] == line
-    assert run("repair", plugin_wheel, "--dest-dir", tmp_path / "out", "--quiet").stdout == ""
+def test_no_changes_are_printed_when_quiet(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
+    for options in (("--dry-run",), ("--check",), ("--dest-dir", tmp_path / "out")):
+        assert run("repair", plugin_wheel, *options, "--quiet").stdout == ""
+
+
+def test_files_that_change_alike_are_one_entry(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", *(Lib(f"{name}.so", (), "/tmp/build") for name in "abcd"))
+    files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
+    lines = run("repair", wheel, "--dry-run").stdout.splitlines()
+    assert lines == [f"{wheel.name}: 4 changes", "  4 files: RUNPATH -> none", "    - /tmp/build"]
+    every = run("repair", wheel, "--dry-run", "-v").stdout.splitlines()
+    assert [line for line in every if line.endswith(": RUNPATH -> none")] == [
+        f"  ext/{name}.so: RUNPATH -> none" for name in "abcd"
+    ]
+
+
+def test_what_many_unchanged_files_lack_is_counted(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", *(Lib(f"{name}.so", ("libnowhere.so.1",)) for name in "abcde"))
+    files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
+    assert run("repair", wheel, "--dry-run").stdout.splitlines() == [
+        f"{wheel.name}: no changes",
+        "  5 files unchanged",
+        "    = libnowhere.so.1 (for 5 files): not found",
+    ]
 
 
 def test_options_for_both_kinds_of_run_paths_are_refused_together(run: Run, plugin_wheel: Path) -> None:
@@ -206,7 +224,7 @@ def test_many_findings_of_one_kind_are_counted_and_json_has_all(run: Run, tmp_pa
         f"    ext/a.so {why}",
         f"    ext/b.so {why}",
         f"    ext/c.so {why}",
-        "    and 2 more, which --json lists",
+        "    and 2 more (-v)",
     ]
     (told,) = json.loads(run("repair", wheel, "--dry-run", "--json").stdout)["wheels"]
     assert told["unmended"] == [f"ext/{name}.so {why}" for name in "abcde"]

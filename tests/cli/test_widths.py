@@ -37,7 +37,6 @@ TABLES = {
     "build --artifact-dir SAMPLE --dest-dir NEW": "plan.py",
     "promote DIST --to 7.0.1 --dest-dir NEW": "release.py",
     "audit --rules": "audit.py",
-    "audit SITE/broken": "audit.py",
     "inspect DIST": "inspect.py",
     "inspect --deep DIST": "inspect.py",
     "runpath show DIST": "runpath.py",
@@ -71,8 +70,6 @@ def places(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     shutil.copytree(sample_dist, folder / "dist")
     write_index(folder / "dist", folder / "simple")
     elf = ROOT / "tests/fixtures/elf"
-    (folder / "broken").mkdir()
-    shutil.copy(elf / "liblld-runpath.so", folder / "broken")
     found: dict[str, object] = {
         "SAMPLE": SAMPLE_SDK,
         "DIST": sample_dist,
@@ -84,7 +81,6 @@ def places(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
         "SHARDS": folder,
         "OLDER": older,
         "NEWER": newer,
-        "SITE": folder,
         "INDEX": (folder / "simple").as_uri(),
     }
     return {name: str(path) for name, path in found.items()}

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from rocwheel.audit.audit import AuditReport, audit, check_patterns
 from rocwheel.audit.finding import Severity
+from rocwheel.audit.groups import Group, group_findings
 from rocwheel.audit.report_files import ReportFiles, read_baseline
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings, find_settings
@@ -28,7 +29,7 @@ from rocwheel.cli.options import (
     shared,
     takes,
 )
-from rocwheel.cli.output import message_printer, print_json, report_warning, results
+from rocwheel.cli.output import first_lines, message_printer, print_json, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
@@ -170,33 +171,39 @@ def _to_update(known_file: Path | None) -> Path:
     return known_file
 
 
-_MOST = 20
 _COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
 def print_report(report: AuditReport, *, quiet: bool, verbose: bool) -> None:
-    """Print a table of the broken rules, findings with their remedies and, unless ``quiet``, the conclusion.
+    """Print the findings in groups, each with its remedy, and the conclusion; with ``quiet`` only the errors.
 
-    Unless ``verbose``, at most twenty findings of one rule and severity are printed.
+    With ``verbose``, every file of a group has its line; otherwise a group has ten lines at most.
     """
-    if report.findings:
-        print_table(_summary(report))
-    counts = Counter((finding.rule, finding.severity) for finding in report.findings)
-    printed: Counter[tuple[str, Severity]] = Counter()
-    for finding in report.findings:
-        kind = (finding.rule, finding.severity)
-        printed[kind] += 1
-        if printed[kind] > _MOST and not verbose:
-            if printed[kind] == counts[kind]:
-                results.print(f"and {counts[kind] - _MOST} more of {finding.rule}, which -v and --json list")
-            continue
-        color = _COLORS[finding.severity]
-        place, found, remedy = (escape(in_one_line(text)) for text in (finding.file, finding.found, finding.remedy))
-        results.print(f"[{color}]{finding.severity.value}[/] [bold]{finding.rule}[/] {place}")
-        results.print(f"    {found}")
-        results.print(f"    -> {remedy}")
+    for group in group_findings(report.findings):
+        if group.severity is Severity.ERROR or not quiet:
+            _print_group(group, verbose=verbose)
     if not quiet:
         results.print(_conclusion(report))
+
+
+def _print_group(group: Group, *, verbose: bool) -> None:
+    number = sum(len(line.findings) for line in group.lines)
+    findings = f" ({number:,} findings)" if number > 1 else ""
+    results.print(f"[{_COLORS[group.severity]}]{group.severity.value}[/] [bold]{group.rule}[/]{findings}")
+    lines, more = first_lines(group.lines, verbose=verbose)
+    for line in lines:
+        results.print(f"    {_plain(line.text)}")
+        for finding in line.findings if verbose and len(line.findings) > 1 else ():
+            results.print(f"        {_plain(f'{finding.file} {finding.found}')}")
+            if finding.remedy != group.remedy:
+                results.print(f"        -> {_plain(finding.remedy)}")
+    if more:
+        results.print(f"    {more}")
+    results.print(f"    -> {_plain(group.remedy)}")
+
+
+def _plain(text: str) -> str:
+    return escape(in_one_line(text))
 
 
 def print_rules(rules: Iterable[Rule]) -> None:
@@ -205,15 +212,6 @@ def print_rules(rules: Iterable[Rule]) -> None:
     for rule in rules:
         table.add_row(rule.name, Text(rule.severity.value, _COLORS[rule.severity]), Text(rule.demand))
     print_table(table)
-
-
-def _summary(report: AuditReport) -> Table:
-    counts = Counter((finding.rule, finding.severity) for finding in report.findings)
-    table = Table("severity", "rule", "findings", "demand", box=box.SIMPLE_HEAD)
-    demands = {rule.name: rule.demand for rule in ALL_RULES}
-    for (rule, severity), number in counts.items():
-        table.add_row(Text(severity.value, _COLORS[severity]), rule, str(number), Text(demands[rule]))
-    return table
 
 
 def _conclusion(report: AuditReport) -> str:

@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 import msgspec
@@ -20,7 +20,7 @@ from rocwheel.core.messages import in_one_line, printable
 from rocwheel.core.shown_names import forget_names, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
@@ -198,6 +198,19 @@ class _MessageHandler(logging.Handler):
         handler = RichHandler(console=messages.rich, show_time=False, show_path=False)
         handler.setFormatter(self.formatter)
         handler.emit(record)
+
+
+MOST_LINES = 10
+"""The lines that are printed of a long list, unless all are asked for."""
+
+_Line = TypeVar("_Line")
+
+
+def first_lines(lines: Sequence[_Line], *, verbose: bool) -> tuple[Sequence[_Line], str]:
+    """Return the lines of a list that are printed, and what is said of the others, such as ``and 64 more (-v)``."""
+    if verbose or len(lines) <= MOST_LINES:
+        return lines, ""
+    return lines[:MOST_LINES], f"and {len(lines) - MOST_LINES:,} more (-v)"
 
 
 def print_line(text: object, *, err: bool = False) -> None:

@@ -16,7 +16,7 @@ from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, shared, takes
-from rocwheel.cli.output import messages, print_json, report_warning, results
+from rocwheel.cli.output import first_lines, messages, print_json, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError, RocwheelError
@@ -26,7 +26,7 @@ from rocwheel.repair.options import Mismatch, RepairOptions
 from rocwheel.repair.write import RepairJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from rocwheel.repair.changes import Change
     from rocwheel.repair.regressions import Found
@@ -86,37 +86,73 @@ _FOLDERS = 8
 _WHERE = {"wheel": "in the wheel", "package": "in {}", "kept": "if the system or another package has it in {}"}
 
 
-def show_plans(plans: Iterable[RepairPlan], *, quiet: bool, is_result: bool, verbose: bool = False) -> None:
+def show_plans(plans: Iterable[RepairPlan], *, quiet: bool, verbose: bool = False) -> None:
     """Print the changes to each wheel, what its files find then, what they give up, and what no repair corrects.
 
-    With ``quiet``, changes are printed only where they are the result, as nothing is written.
-    With ``verbose``, every folder that is given up has its line; otherwise the first ones.
+    With ``quiet``, only what no repair corrects is printed. With ``verbose``, every file and folder has its lines;
+    otherwise files that change alike have the same ones, and of a long list the first ones are printed.
     """
     for plan in plans:
-        if is_result or not quiet:
-            _show_changes(plan)
+        if not quiet:
+            _show_changes(plan, verbose=verbose)
             _show_given_up(plan.given_up, None if verbose else _FOLDERS)
-        _show_messages(plan, quiet=quiet)
+        _show_messages(plan, quiet=quiet, verbose=verbose)
 
 
-def _show_changes(plan: RepairPlan) -> None:
+def _show_changes(plan: RepairPlan, *, verbose: bool) -> None:
     name = Path(plan.wheel).name
     renamed = f" -> {plan.file_name}" if plan.file_name != name else ""
     changes = count(len(plan.changes), "change") if plan.changes else "no changes"
     results.print(f"[bold]{_plain(name + renamed)}[/]: {changes}")
-    for file, changes_of_file in groupby(_by_file(plan.changes), key=attrgetter("file")):
-        for change in changes_of_file:
-            _show_change(change)
-        if file in plan.edits:
-            _show_finds(plan.finds.get(file, ()))
-    for member, reason in plan.left.items():
+    groups, more = first_lines(_alike(plan, verbose=verbose), verbose=verbose)
+    for files in groups:
+        _show_files(plan, files)
+    if more:
+        results.print(f"  {more}")
+    left, more = first_lines(list(plan.left.items()), verbose=verbose)
+    for member, reason in left:
         results.print(f"  {_plain(member)}: left as it was, since {_plain(reason)}")
+    if more:
+        results.print(f"  {more}")
+    _show_unchanged(plan, verbose=verbose)
+
+
+def _alike(plan: RepairPlan, *, verbose: bool) -> list[list[Sequence[Change]]]:
+    """Return the changes of each file, those of files that change alike in one list unless ``verbose``."""
+    alike: dict[Hashable, list[Sequence[Change]]] = {}
+    for file, changes in groupby(_by_file(plan.changes), key=attrgetter("file")):
+        of_file = tuple(changes)
+        kind = file if verbose else tuple((change.what, change.before, change.after) for change in of_file)
+        alike.setdefault(kind, []).append(of_file)
+    return list(alike.values())
+
+
+def _show_files(plan: RepairPlan, files: Sequence[Sequence[Change]]) -> None:
+    file = files[0][0].file
+    for change in files[0]:
+        _show_change(change, file if len(files) == 1 else f"{len(files):,} files")
+    if len(files) == 1 and file in plan.edits:
+        _show_finds(plan.finds.get(file, ()))
+
+
+def _show_unchanged(plan: RepairPlan, *, verbose: bool) -> None:
+    """Print what unchanged files don't find, or find on some machines only: of many files by library."""
     changed = {change.file for change in plan.changes}
     unchanged = [member for member, found in plan.finds.items() if member not in plan.edits and _is_open(found)]
-    for member in unchanged:
-        if member not in plan.left:
-            results.print(f"  {_plain(member)}: {'its run path stays' if member in changed else 'unchanged'}")
-        _show_finds(plan.finds[member])
+    if verbose or len(unchanged) <= _EXAMPLES:
+        for member in unchanged:
+            if member not in plan.left:
+                results.print(f"  {_plain(member)}: {'its run path stays' if member in changed else 'unchanged'}")
+            _show_finds(plan.finds[member])
+        return
+    is_open = (one for member in unchanged for one in plan.finds[member] if _is_open([one]))
+    files = Counter((one.library, _place(one)) for one in is_open)
+    results.print(f"  {count(len(unchanged), 'file')} unchanged")
+    lines, more = first_lines(files.most_common(), verbose=False)
+    for (library, place), number in lines:
+        results.print(f"    = {_plain(library)} (for {count(number, 'file')}): {_plain(place)}")
+    if more:
+        results.print(f"    {more}")
 
 
 def _show_given_up(given_up: Mapping[str, Sequence[str]], most: int | None) -> None:
@@ -131,7 +167,7 @@ def _show_given_up(given_up: Mapping[str, Sequence[str]], most: int | None) -> N
     for folder in ordered[:most]:
         results.print(f"    ~ {_plain(folder)} ({count(files[folder], 'file')})")
     if ordered[most:] and most is not None:
-        results.print(f"    and {len(ordered) - most} more, which -v and --json list")
+        results.print(f"    and {len(ordered) - most:,} more (-v)")
 
 
 def _by_file(changes: Iterable[Change]) -> list[Change]:
@@ -142,8 +178,8 @@ def _by_file(changes: Iterable[Change]) -> list[Change]:
     return [change for group in by_file.values() for change in group]
 
 
-def _show_change(change: Change) -> None:
-    results.print(f"  {_plain(change.file)}: {change.what}")
+def _show_change(change: Change, who: str) -> None:
+    results.print(f"  {_plain(who)}: {change.what}")
     if change.before:
         results.print(f"    - {_plain(_shortened(change.before))}")
     if change.after:
@@ -169,7 +205,7 @@ def _place(found: Found) -> str:
     return _WHERE[found.where].format(_shortened(found.place))
 
 
-def _show_messages(plan: RepairPlan, *, quiet: bool) -> None:
+def _show_messages(plan: RepairPlan, *, quiet: bool, verbose: bool) -> None:
     name = Path(plan.wheel).name
     for note in () if quiet else plan.notes:
         messages.print(f"[cyan]note[/] {_plain(f'{name}: {note}')}")
@@ -177,19 +213,19 @@ def _show_messages(plan: RepairPlan, *, quiet: bool) -> None:
     for rule, problem in zip(plan.unmended_rules, plan.unmended, strict=True):
         by_rule.setdefault(rule, []).append(problem)
     for rule, problems in by_rule.items():
-        _show_unmended(name, rule, problems)
+        _show_unmended(name, rule, problems, verbose=verbose)
 
 
-def _show_unmended(name: str, rule: str, problems: Sequence[str]) -> None:
+def _show_unmended(name: str, rule: str, problems: Sequence[str], *, verbose: bool) -> None:
     """Print what breaks one rule: each if they are few, else how many, and the first."""
-    if len(problems) <= _EXAMPLES:
+    if verbose or len(problems) <= _EXAMPLES:
         for problem in problems:
             messages.print(f"[yellow]not repaired[/] {_plain(f'{name}: {problem}')}")
         return
     messages.print(f"[yellow]not repaired[/] {_plain(name)}: {len(problems)} findings of {rule}, such as")
     for problem in problems[:_EXAMPLES]:
         messages.print(f"    {_plain(problem)}")
-    messages.print(f"    and {len(problems) - _EXAMPLES} more, which --json lists")
+    messages.print(f"    and {len(problems) - _EXAMPLES:,} more (-v)")
 
 
 def _plain(text: str) -> str:
@@ -250,7 +286,7 @@ def repair(
     if out.json:
         print_json("repair", 1, result)
     else:
-        show_plans(plans, quiet=out.quiet, is_result=target is None, verbose=out.verbose)
+        show_plans(plans, quiet=out.quiet, verbose=out.verbose)
     raise_all("wheels", problems)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
         sys.exit(1)

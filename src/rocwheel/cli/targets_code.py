@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.options import Output, complete_targets
-from rocwheel.cli.output import print_json, print_line
+from rocwheel.cli.output import first_lines, print_json, print_line
 from rocwheel.cli.parameters import argument, option, regular_places
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.core.errors import InputError, RocwheelError
@@ -80,7 +80,7 @@ def coherent(
         raise click.exceptions.Exit(_report_shortage(report, required))
     if out.json:
         print_json("coherence", 1, _coherence_json(report))
-    for line in [] if out.json else _coherence_lines(report, package_targets, partly=bool(unread), quiet=out.quiet):
+    for line in [] if out.json else _coherence_lines(report, package_targets, out, partly=bool(unread)):
         print_line(line)
     raise_all("packages", unread)
     raise click.exceptions.Exit(0 if report.coherent else 1)
@@ -133,18 +133,22 @@ def _unusable_json(gap: CodeGap) -> dict[str, Any]:
 
 
 def _coherence_lines(
-    report: CoherenceReport, package_targets: list[PackageTargets], *, partly: bool, quiet: bool
+    report: CoherenceReport, package_targets: list[PackageTargets], out: Output, *, partly: bool
 ) -> list[str]:
-    lines = [str(finding) for finding in (*report.gaps, *report.misdeclared)]
+    def some(lines: Iterable[str]) -> list[str]:
+        shown, more = first_lines(list(lines), verbose=out.verbose)
+        return [*shown, more] if more else [*shown]
+
     fails = [gap for gap in report.unusable if gap.reach is Reach.FAILS]
-    lines += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in fails]
+    lines = some(str(finding) for finding in (*report.gaps, *report.misdeclared))
+    lines += some(f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in fails)
     if report.divided:
         lines.append(_DIVIDED)
-    if quiet:
+    if out.quiet:
         return lines
-    carried = [f"{one.name}: {', '.join(_words(one.targets)) or 'no device code'}" for one in package_targets]
-    carried += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in report.unusable if gap not in fails]
-    carried += [_leaf_line(gap) for gap in report.leaves]
+    carried = some(f"{one.name}: {', '.join(_words(one.targets)) or 'no device code'}" for one in package_targets)
+    carried += some(f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in report.unusable if gap not in fails)
+    carried += some(map(_leaf_line, report.leaves))
     absent = [f"needed, but not given, so not compared: {', '.join(report.absent)}"] if report.absent else []
     verdict = "coherent" if report.coherent else "not coherent"
     verdict += ", of what could be read" if partly else ""

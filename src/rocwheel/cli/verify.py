@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ from rich.filesize import decimal
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, shared
-from rocwheel.cli.output import print_json, print_line
+from rocwheel.cli.output import first_lines, print_json, print_line
 from rocwheel.cli.parameters import argument
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError
@@ -59,7 +61,7 @@ def verify(
     if out.json and found:
         print_json("verify", 1, {"verified": found})
     elif not out.json:
-        _print(found, quiet=out.quiet)
+        _print(found, quiet=out.quiet, verbose=out.verbose)
     raise_all(_UNUSABLE, unread)
     if any(one.faults for one in found):
         raise click.exceptions.Exit(1)
@@ -99,10 +101,14 @@ def _verify(place: str | Path, executor: Executor, progress: Progress, *, quiet:
         yield from verify_path(Path(folder), executor, progress)
 
 
-def _print(found: list[Verified], *, quiet: bool) -> None:
+def _print(found: list[Verified], *, quiet: bool, verbose: bool) -> None:
     for one in found:
-        for fault in one.faults:
-            print_line(f"{fault.kind} {fault.text}")
+        for kind, alike in groupby(sorted(one.faults, key=attrgetter("kind")), key=attrgetter("kind")):
+            faults, more = first_lines(list(alike), verbose=verbose)
+            for fault in faults:
+                print_line(f"{kind} {fault.text}")
+            if more:
+                print_line(f"{kind}: {more}")
         if not quiet:
             unchecked = f", {one.unchecked} not compared" if one.unchecked else ""
             files = f"{count(one.files, 'file')} ({decimal(one.size)}){unchecked}"

@@ -65,8 +65,9 @@ _PYTHON_BUILD = re.compile(r"(^|/)build/(lib|temp)\.[^/]+(/|$)")
 _DEAD = re.compile(
     r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|bazel-[^/]+|CMakeFiles)(/|$)"
     r"|^/(.*/)?(execroot|\.?bazel/(.*/)?sandbox)(/|$)"
-    r"|^/(tmp|build|builds|usr/src|var/lib/jenkins|__w|github)(/|$)"
+    r"|^/(tmp|build|builds|usr/src|var/lib/jenkins|__w|github|opt/_internal)(/|$)"
 )
+_WRITABLE = re.compile(r"^/+(tmp|var/tmp|dev/shm|run/shm|run/lock|var/lock)(/|$)")
 _DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
 """Names of Bazel's folders that packages may have, too: they count below a package and above site-packages alone."""
 _NO_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?python3?/site-packages(/|$)")
@@ -97,6 +98,11 @@ def goes_back(entry: str) -> bool:
 def is_build_folder(entry: str) -> bool:
     """Return whether an entry leads to a folder that only builds have, judging by its name."""
     return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
+
+
+def is_writable_by_all(entry: str) -> bool:
+    """Return whether every user of a machine can make the folder of an entry, with a library of their own in it."""
+    return _WRITABLE.match(posixpath.normpath(entry)) is not None
 
 
 def is_python_build_folder(folder: str) -> bool:

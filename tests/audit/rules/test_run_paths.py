@@ -205,3 +205,32 @@ def test_an_rpath_into_a_folder_in_which_setuptools_builds_is_dead_and_leads_int
             "searches '$ORIGIN/../build/lib.linux-x86_64-cpython-311/demo', which can't exist after installation",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "severity"),
+    [
+        ("$ORIGIN/../../_solib_k8/x", "note"),
+        ("/opt/_internal/cpython-3.11.13/lib/python3.11/site-packages/scipy_openblas32/lib", "note"),
+        ("/builds/me/x", "note"),
+        ("/home/me/rocm/lib", "warning"),
+        ("/tmp/build/lib", "error"),
+        ("//tmp/lib", "error"),
+        ("/var/tmp/lib", "error"),
+        ("/opt/../tmp/lib", "error"),
+        ("/dev/shm", "error"),
+        ("/opt/rocm/lib", "warning"),
+        ("/tmpfs/lib", "warning"),
+    ],
+)
+def test_a_folder_is_an_error_only_where_others_can_put_a_library_into_it(entry: str, severity: str) -> None:
+    (finding,) = find(one(library("demo/a.so", runpath=entry)), select=("run-path-build-folder", "run-path-absolute"))
+    assert finding.severity.value == severity
+
+
+def test_a_folder_that_all_can_write_to_is_named() -> None:
+    (finding,) = find(one(library("demo/a.so", runpath="/home/me/lib:/tmp/lib")), select=("run-path-build-folder",))
+    assert finding.found == (
+        "searches '/home/me/lib', '/tmp/lib', a folder of the machine that built it; every user of a machine can put "
+        "a library into '/tmp/lib'"
+    )

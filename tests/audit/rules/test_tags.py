@@ -273,3 +273,17 @@ def test_symbols_that_a_library_which_is_not_given_may_define_are_not_judged() -
             library("demo/a.abi3.so", needed, references=references), owner=package(tag=f"cp310-abi3-{LINUX}")
         )
         assert bool(find(audited, select=("unstable-symbol",))) is is_judged
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity"),
+    [
+        (("py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64",), "note"),
+        (("py3-none-manylinux_2_17_x86_64",), "error"),
+        (("py3-none-any.more", "odd"), "error"),
+    ],
+)
+def test_several_tags_in_one_line_of_wheel_are_only_a_note(lines: tuple[str, ...], severity: str) -> None:
+    owner = package(tag="py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64", tags=lines)
+    (finding,) = find(one(owner=owner), select=("tag-mismatch",))
+    assert finding.severity.value == severity

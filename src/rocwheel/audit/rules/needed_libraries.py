@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _UNRESOLVED = "unresolved-library"
 _UNREACHABLE = "unreachable-library"
 
-_NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
+NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
 """The text of findings on a library that is nowhere."""
 
 _SHIP = "Ship the library, require the package that provides it, or build against the required SDK version."
@@ -117,7 +117,7 @@ def _package_of_newer_rocm(subject: Subject, name: str) -> str:
 def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
     if folders := [file.folder for file in subject.tree.libraries.get(library.name, ())]:
         return f"{library.words}, but only newer processors find it, in {', '.join(folders)}"
-    found = f"{library.words}, but {_NOT_PROVIDED}"
+    found = f"{library.words}, but {NOT_PROVIDED}"
     others = subject.other_versions(library.name)
     return f"{found}; the packages and the SDK have other versions: {', '.join(others)}" if others else found
 
@@ -202,7 +202,7 @@ def _unprovided(subject: Subject, file: InstalledFile, name: str) -> Evidence:
     if elsewhere := where_else(subject, file):
         found = f"opens {name} at run time, {elsewhere.words}"
         return Evidence(file.source, found, elsewhere.remedy, (name,), Severity.WARNING)
-    return Evidence(file.source, f"opens {name} at run time, but {_NOT_PROVIDED}", _SHIP, (name,))
+    return Evidence(file.source, f"opens {name} at run time, but {NOT_PROVIDED}", _SHIP, (name,))
 
 
 _NO_WAY = "no run path leads there from the folder of programs: the name of site-packages depends on the Python"

@@ -21,6 +21,8 @@ from rocwheel.environment.run_path_entries import (
     goes_back,
     is_build_folder,
     is_python_build_folder,
+    is_writable_by_all,
+    leads_nowhere,
     names_one_python,
     resolve_entry,
     split_run_path,
@@ -48,16 +50,25 @@ def _broken_by_spelling(rule: EntryRule) -> Callable[[Subject], Iterator[Evidenc
     def find(subject: Subject) -> Iterator[Evidence]:
         for file, entries in _entries(subject):
             if bad := [entry for entry in entries if rule.is_broken_by(entry)]:
-                yield Evidence(file.source, rule.describe(bad), facts=(*bad,))
+                yield _on_folders(file, rule, bad, None)
 
     return find
+
+
+def _on_folders(file: InstalledFile, rule: EntryRule, bad: list[str], severity: Severity | None) -> Evidence:
+    """Return the breach of a rule; it is an error where everybody on a machine can put a library into a folder."""
+    if open_to_all := list(filter(is_writable_by_all, bad)):
+        found = f"{rule.describe(bad)}; every user of a machine can put a library into {_shown(open_to_all)}"
+        return Evidence(file.source, found, _WRITABLE, (*bad,), Severity.ERROR)
+    return Evidence(file.source, rule.describe(bad), facts=(*bad,), severity=severity)
 
 
 def _build_folders(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [entry for entry in entries if BUILD_FOLDER.is_broken_by(entry) and not _is_there(subject, file, entry)]
         if bad:
-            yield Evidence(file.source, BUILD_FOLDER.describe(bad), facts=(*bad,))
+            is_dead = all(leads_nowhere(entry, file.folder) for entry in bad)
+            yield _on_folders(file, BUILD_FOLDER, bad, Severity.NOTE if is_dead else None)
 
 
 def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
@@ -210,6 +221,7 @@ _TAG = (
     "Link with -Wl,--enable-new-dtags or -Wl,--disable-new-dtags, or run 'rocwheel repair' with --runpath or --rpath."
 )
 _DROP = "Link with the run path that 'rocwheel runpath for' prints. 'rocwheel repair' removes unused entries."
+_WRITABLE = "Remove that folder from the run path, as 'rocwheel repair' does: others could put their own library there."
 _ONE_KIND = "Link with -Wl,--enable-new-dtags, or run 'rocwheel repair --runpath'."
 
 RULES = (
@@ -229,7 +241,7 @@ RULES = (
     ),
     Rule(
         BUILD_FOLDER.name,
-        _severity(BUILD_FOLDER),
+        Severity.WARNING,
         "No run path entry leads to a build folder.",
         _DROP,
         _build_folders,
@@ -241,8 +253,8 @@ RULES = (
         _DROP,
         _broken_by_spelling(HOST_FOLDER),
     ),
-    Rule("run-path-repeated", Severity.WARNING, "A run path lists each folder only once.", _DROP, _repeated),
-    Rule("run-path-dead", Severity.WARNING, "Every run path entry leads to a folder that can exist.", _DROP, _dead),
+    Rule("run-path-repeated", Severity.NOTE, "A run path lists each folder only once.", _DROP, _repeated),
+    Rule("run-path-dead", Severity.NOTE, "Every run path entry leads to a folder that can exist.", _DROP, _dead),
     Rule(
         "run-path-wrong-depth",
         Severity.WARNING,

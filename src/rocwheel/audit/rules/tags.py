@@ -273,7 +273,16 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
         named = expand_tags(*owner.name_tags)
         if set(named) != set(owner.tags):
             found = f"has {_tag_line(owner.tags)} in WHEEL, where its file name stands for {_quoted(named)}"
-            yield Evidence(owner.label, found, facts=(*owner.tags,))
+            yield Evidence(owner.label, found, facts=(*owner.tags,), severity=_line_severity(owner, named))
+
+
+def _line_severity(owner: Distribution, named: Sequence[str]) -> Severity | None:
+    """Return a note where lines only have several tags in one, as the file name has: every installer takes them."""
+    lines = [line.split("-") for line in owner.tags]
+    if any(len(parts) != _TAG_PARTS for parts in lines):
+        return None
+    spelled_out = {tag for python, abi, platform in lines for tag in expand_tags(python, abi, platform)}
+    return Severity.NOTE if spelled_out == set(named) else None
 
 
 def _tag_line(tags: Sequence[str]) -> str:
@@ -298,6 +307,7 @@ def _mach_o(subject: Subject) -> Iterator[Evidence]:
 
 
 _MOST_TAGS = 8
+_TAG_PARTS = 3
 _MODULE = re.compile(r"(?P<module>(?:.*/)?[^/.]+)\.(?:(?P<abi>[\w-]+)\.)?(?:so|pyd)")
 _MODULE_ABI = re.compile(r"(?P<kind>cpython-|cp|pypy)(?P<version>3\d+[td]?)(?=-|$)")
 _OWN_PYTHON = re.compile(r"(?:^|/)(?:lib-dynload|python3\.\d+)/")
