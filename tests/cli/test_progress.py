@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 import time
 from typing import TYPE_CHECKING
 
@@ -152,6 +156,58 @@ def test_a_bar_is_cleared_when_the_work_fails() -> None:
 @pytest.mark.slow
 def test_a_terminal_shows_no_bar_of_what_is_over_soon() -> None:
     assert run_in_terminal(0) == ("the end\r\n", "a result\n")
+
+
+_LONG = "reading tensorflow_cpu-2.21.0-cp311-cp311-manylinux_2_27_x86_64.whl"
+_STEP = f"""
+import time
+from rocwheel.cli.progress import make_progress
+progress = make_progress(quiet=False)
+progress.begin({_LONG!r}, TOTAL)
+progress.advance(1_023_000_000)
+time.sleep(1.5)
+progress.end()
+"""
+
+
+def rows_in_terminal(total: int, width: int) -> list[str]:
+    """Return the rows that a step with a long name shows on a terminal of so many columns, each once."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    environ = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
+    code = _STEP.replace("TOTAL", str(total))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, stderr=theirs, env=environ):
+        os.close(theirs)
+        shown = b""
+        while data := _read(ours):
+            shown += data
+    os.close(ours)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    return list(dict.fromkeys(row.rstrip() for row in re.split(r"[\r\n]+", text) if row.strip()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [80, 40, 20])
+@pytest.mark.parametrize("total", [1_023_900_000, 0])
+def test_a_step_takes_one_row_of_any_terminal(total: int, width: int) -> None:
+    rows = rows_in_terminal(total, width)
+    assert rows
+    assert max(map(len, rows)) < width
+
+
+@pytest.mark.slow
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    row = rows_in_terminal(1_023_900_000, 80)[0]
+    assert row.startswith("reading tenso...4.whl ")
+    assert "1.0/1.0 GB" in row
+
+
+@pytest.mark.slow
+def test_a_step_of_unknown_length_is_a_spinner_with_its_name() -> None:
+    rows = rows_in_terminal(0, 80)
+    assert all(row.endswith(f" 0:00:0{row[8]} {_LONG}") for row in rows)
+    assert len({row[0] for row in rows}) > 1
+    assert "?" not in "".join(rows)
 
 
 @pytest.mark.slow

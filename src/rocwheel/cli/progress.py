@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 _BAR_AFTER, _LINES_AFTER = 0.5, 2.0
 """Seconds of work after which steps are shown: a terminal can forget them, a log can't."""
 _ROOM = 80
-"""The columns that a bar with all that is said beside it takes."""
+"""The columns of a terminal that has a bar with all that is said beside it, and the label."""
+_BESIDE_BAR, _BESIDE_PERCENT, _BESIDE_SPINNER = 60, 15, 12
+"""The columns that everything but the label takes, with one left free: a full line wraps on some terminals."""
+_LEAST_ROOM = 12
+"""The columns below which a label is only cut off."""
 _LEAST = 0.1
 """Seconds that a step lasts at least if it is shown."""
 _LINES_EVERY = 0.1
@@ -109,23 +113,28 @@ class _Delayed:
 
 
 class _Bar:
+    """One line on the terminal: a bar where it is known how much there is to do, else a spinner."""
+
     def __init__(self, label: str, total: int) -> None:
         from rich import progress as rich  # logs have no bars, and most commands end sooner than this is loaded
+        from rich.table import Column
 
-        text = rich.TextColumn("{task.description}", markup=False)
-        columns: tuple[rich.ProgressColumn, ...] = (
-            text,
-            rich.BarColumn(),
-            rich.DownloadColumn(),
-            rich.TransferSpeedColumn(),
-            rich.TimeElapsedColumn(),
-        )
-        if messages.rich.width < _ROOM:
-            columns = (rich.TaskProgressColumn(), rich.TimeElapsedColumn(), text)
+        spinner = rich.SpinnerColumn("line" if messages.rich.options.ascii_only else "dots")
+        parts: tuple[rich.ProgressColumn, ...] = (spinner, rich.TimeElapsedColumn())
+        beside = _BESIDE_SPINNER
+        if total and messages.rich.width >= _ROOM:
+            parts = (rich.BarColumn(20), rich.DownloadColumn(), rich.TransferSpeedColumn(), rich.TimeElapsedColumn())
+            beside = _BESIDE_BAR
+        elif total:
+            parts, beside = (rich.TaskProgressColumn(), rich.TimeElapsedColumn()), _BESIDE_PERCENT
+        room = max(messages.rich.width - beside, 1)
+        in_one_row = Column(no_wrap=True, overflow="ellipsis", width=min(len(label), room))
+        text = rich.TextColumn("{task.description}", markup=False, table_column=in_one_row)
+        columns = (text, *parts) if beside == _BESIDE_BAR else (*parts, text)
         # Results on the same terminal go above the bar; those in a pipe stay out of it.
         is_shared = bool(sys.stdout and sys.stdout.isatty())
         self._bar = rich.Progress(*columns, console=messages.rich, transient=True, redirect_stdout=is_shared)
-        self._task = self._bar.add_task(label, total=total or None)
+        self._task = self._bar.add_task(_shortened(label, room), total=total or None)
         self._bar.start()
 
     def update(self, done: int) -> None:
@@ -133,6 +142,14 @@ class _Bar:
 
     def close(self) -> None:
         self._bar.stop()
+
+
+def _shortened(label: str, room: int) -> str:
+    """Return a label that fits: of a long one, as with the name of a wheel, the beginning and the end."""
+    if len(label) <= room or room < _LEAST_ROOM:
+        return label
+    end = (room - 3) // 3
+    return f"{label[: room - 3 - end]}...{label[-end:]}"
 
 
 class _Lines:

@@ -12,7 +12,6 @@ from rocwheel.cli.options import JsonOption, QuietOption, VerboseOption, shared,
 from rocwheel.cli.output import messages, print_json, print_line, setup_logging
 from rocwheel.cli.parameters import option
 from rocwheel.cli.progress import make_progress
-from rocwheel.core.progress import step
 from rocwheel.frameworks.wheel import WheelBuild, WheelJob
 from rocwheel.frameworks.wheel_draft import parse_commits, read_source_list
 from rocwheel.frameworks.wheel_spec import parse_values, read_spec, settable_values
@@ -95,8 +94,7 @@ class Assembly(msgspec.Struct, frozen=True):
         given = parse_values(self.values, settable_values(description), options)
         build = msgspec.structs.replace(self.build, sources=sources.files, runfiles_manifest=sources.runfiles_manifest)
         job = WheelJob(source, description, given, build, self.dest_dir, self.output)
-        with step(make_progress(quiet=self.quiet or self.json), f"assembling by {source}"):
-            report = job.run()
+        report = job.run(make_progress(quiet=self.quiet or self.json))
         if not self.quiet and report.repaired:
             messages.print(f"run paths repaired: {', '.join(report.repaired)}", markup=False)
         if self.json:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _STEP = 1 << 20
 
 
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits; raises `OSError`."""
+def hash_file(path: Path, advance: Callable[[int], object] = id) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits; raises `OSError`. ``advance`` is as for `hash_rest`."""
     with open_regular(path) as file:
-        return hash_rest(file).hex()
+        return hash_rest(file, advance=advance).hex()
 
 
 def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int], object] = id) -> bytes:

@@ -18,6 +18,7 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.errors import InputError, ProblemsError, write_error
+from rocwheel.core.progress import SILENT, Progress, step
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import check_destination
@@ -247,7 +248,7 @@ class WheelJob(msgspec.Struct, frozen=True):
     output: Path | None = None
     """The wheel's file, for builds that have to know its name in advance. Its name has to be the one of the tags."""
 
-    def run(self) -> WheelReport:
+    def run(self, progress: Progress = SILENT) -> WheelReport:
         """Write the wheel, unless the audit finds faults in it, and return what was written.
 
         Raises `rocwheel.frameworks.wheel.FaultyWheelError`, and what `make_spec`, `InputFiles`, `draft_wheel`
@@ -255,10 +256,11 @@ class WheelJob(msgspec.Struct, frozen=True):
         """
         self._check()
         spec = make_spec(self.description, self.values, source=self.source)
-        linked = self._draft(spec)
-        draft = self._repaired(linked, spec) if self.build.repair else linked
+        with step(progress, f"assembling by {self.source}"):
+            linked = self._draft(spec)
+            draft = self._repaired(linked, spec) if self.build.repair else linked
         path = self._path(draft)
-        self._write(draft, spec, path)
+        self._write(draft, spec, path, progress)
         pairs = zip(linked.members, draft.members, strict=True)
         repaired = tuple(new.place for old, new in pairs if old.content != new.content)
         return WheelReport(str(path), path.stat().st_size, draft.floor_reason, repaired)
@@ -280,13 +282,14 @@ class WheelJob(msgspec.Struct, frozen=True):
         companions = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name))
         return repair_run_paths(draft, companions, self._intended(spec), spec.requires)
 
-    def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path) -> None:
+    def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path, progress: Progress) -> None:
         """Write the wheel into a folder of its own, from which it moves to its place when it is right."""
         with _folder_beside(path) as folder:
             unfinished = folder / path.name
-            write_draft(draft, unfinished, SourceDate.from_environment(os.environ))
+            write_draft(draft, unfinished, SourceDate.from_environment(os.environ), progress)
             if self.build.verify:
-                verify_wheel(unfinished, self.build.companions, self._intended(spec))
+                with step(progress, f"checking {path.name}"):
+                    verify_wheel(unfinished, self.build.companions, self._intended(spec))
             unfinished.replace(path)
 
     def _intended(self, spec: WheelSpec) -> IntendedEntries:

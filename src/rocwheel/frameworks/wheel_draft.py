@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.progress import SILENT, Progress, step
 from rocwheel.core.reading import FileRange, read_regular
 from rocwheel.core.workers import open_workers
 from rocwheel.frameworks.wheel_spec import SpecError
@@ -311,9 +312,16 @@ def draft_wheel(
     return WheelDraft(name, tuple(members), metadata, floor.reason if floor else "")
 
 
-def write_draft(draft: WheelDraft, path: Path, source_date: SourceDate = SourceDate()) -> None:  # noqa: B008 (a value)
+def write_draft(
+    draft: WheelDraft,
+    path: Path,
+    source_date: SourceDate = SourceDate(),  # noqa: B008 (a value)
+    progress: Progress = SILENT,
+) -> None:
     """Write the wheel to ``path``, which appears only when whole; raise `WorkError` if it can't."""
-    with open_workers() as executor, write_wheels(executor, source_date.zip_time) as packer:
+    size = sum(member.content.size for member in draft.members)
+    packing = step(progress, f"packing {path.name}", size)
+    with packing, open_workers() as executor, write_wheels(executor, source_date.zip_time, progress=progress) as packer:
         wheel = packer.open(path, dist_info=draft.name.dist_info)
         for member in draft.members:
             wheel.add(member.place, member.mode, member.content)

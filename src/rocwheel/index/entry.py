@@ -38,7 +38,7 @@ from rocwheel.wheels.zip_reader import check_member, read_member
 from rocwheel.wheels.zip_refusals import group_faults, outside_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from packaging.metadata import RawMetadata
@@ -231,9 +231,10 @@ class _Texts(NamedTuple):
     """``variant.json`` as `IndexEntry` has it."""
 
 
-def read_entry(path: Path) -> ReadEntry:
+def read_entry(path: Path, advance: Callable[[int], object] = id) -> ReadEntry:
     """Read a wheel or sdist: all of it is hashed and unpacked, and compared with its checksums.
 
+    ``advance`` is called with the number of bytes that are hashed, step by step.
     Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one or is damaged, for
     metadata that disagrees with the name, and for a RECORD that does with the members; `ProblemsError` for several.
     """
@@ -241,7 +242,7 @@ def read_entry(path: Path) -> ReadEntry:
     is_wheel = path.name.endswith(".whl")
     try:
         with unchanged(path) as stamp:
-            sha256 = hash_file(path)
+            sha256 = hash_file(path, advance)
             texts = _read_checked_texts(path, name) if is_wheel else _Texts(_read_sdist_metadata(path))
             required = () if is_wheel else tuple(read_requires_txt(read_listed_requirements(path, name.project)))
     except OSError as e:

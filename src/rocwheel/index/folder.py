@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +14,7 @@ import msgspec
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, is_fault, read_error
 from rocwheel.core.names import is_utf8
 from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
-from rocwheel.core.workers import ReadContext, Readers, open_workers, raise_all
+from rocwheel.core.workers import ReadContext, Readers, open_workers, raise_all, serialized
 from rocwheel.index.entry import read_entry
 from rocwheel.index.folder_notes import OWN_NAMES, Found, KnownFile
 from rocwheel.index.pages import METADATA_SUFFIX, PAGES
@@ -21,7 +22,7 @@ from rocwheel.wheels.build_manifest import BUILT_FOLDER
 from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES, is_distribution_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.core.progress import Progress
     from rocwheel.index.entry import IndexEntry
@@ -230,12 +231,13 @@ def read_folders(
     found, new = _find_known(sources, known, memory)
     problems: list[RocwheelError] = []
     progress.begin("hashing", sum(one.stamp.size if one.stamp else 0 for one in new))
-    for one, result in zip(new, _read_each(new, readers), strict=True):
+    advance = serialized(progress.advance)
+    for one, result in zip(new, _read_each(new, readers, advance), strict=True):
         if isinstance(result, RocwheelError):
             problems += result.problems if isinstance(result, ProblemsError) else [result]
         else:
             found[one.key] = memory[one.path] = result
-            progress.advance(result.known.entry.size)
+            advance(result.known.entry.size if readers else 0)
     progress.end()
     read = {key: one for key, one in found.items() if one is not None}
     doubles = _find_doubles(sources, read)
@@ -267,11 +269,16 @@ def _find_known(
     return found, new
 
 
-def _read_each(new: Sequence[_New], readers: Readers | None) -> Iterator[Found | RocwheelError]:
-    """Yield the distributions, or what is wrong with them, in their order."""
+def _read_each(
+    new: Sequence[_New], readers: Readers | None, advance: Callable[[int], None]
+) -> Iterator[Found | RocwheelError]:
+    """Yield the distributions, or what is wrong with them, in their order.
+
+    Threads of this process report each step of a file. ``readers`` don't.
+    """
     if readers is None:
         with open_workers() as executor:
-            yield from executor.map(_try_reading, (one.path for one in new))
+            yield from executor.map(partial(_try_reading, advance=advance), (one.path for one in new))
         return
     begun = time.time_ns()
     stamps = {one.path: one.stamp for one in new}
@@ -319,10 +326,10 @@ def folder_names(folders: Sequence[Path]) -> str:
     return ", ".join(map(str, folders))
 
 
-def _try_reading(path: Path) -> Found | RocwheelError:
+def _try_reading(path: Path, advance: Callable[[int], object] = id) -> Found | RocwheelError:
     begun = time.time_ns()
     try:
-        reading = read_entry(path)
+        reading = read_entry(path, advance)
     except RocwheelError as e:
         return e
     return Found(KnownFile(reading.entry, reading.stamp, is_settled(reading.stamp, begun)), reading.metadata)

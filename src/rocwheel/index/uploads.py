@@ -43,14 +43,21 @@ def require_same(store: Store, stored: StoredFile, size: int | None, sha256: str
 
 
 def put_same(
-    store: Store, name: str, source: bytes | Path, size: int, sha256: str, *, stamp: FileStamp | None = None
+    store: Store,
+    name: str,
+    source: bytes | Path,
+    size: int,
+    sha256: str,
+    *,
+    stamp: FileStamp | None = None,
+    advance: Callable[[int], object] = id,
 ) -> None:
-    """Store a file unless it is there already; raises as `require_same` does.
+    """Store a file unless it is there already; raises as `require_same` does. ``advance`` is as for `Store.put`.
 
     ``stamp`` is that of the file of which the hash was computed: another one is not stored under that hash.
     """
     try:
-        store.put(name, source, sha256=sha256, stamp=stamp)
+        store.put(name, source, sha256=sha256, stamp=stamp, advance=advance)
     except TakenError:
         require_same(store, store.head(name), size, sha256)
 
@@ -292,10 +299,18 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
         name = layout.file(one.name)
         entry, path = one.entry, one.path
         metadata = _read_same_metadata(one) if entry.metadata_sha256 else b""
-        put_same(store, name, path, entry.size, entry.sha256, stamp=one.stamp)
+        sent = 0
+
+        def advance_within(amount: int) -> None:
+            nonlocal sent
+            amount = min(amount, entry.size - sent)  # what is sent again after a fault was counted before
+            sent += amount
+            advance(amount)
+
+        put_same(store, name, path, entry.size, entry.sha256, stamp=one.stamp, advance=advance_within)
         if entry.metadata_sha256:
             put_same(store, f"{name}{METADATA_SUFFIX}", metadata, len(metadata), entry.metadata_sha256)
-        advance(one.entry.size)
+        advance_within(entry.size)
 
     for at_once, is_large in ((_LARGE_AT_ONCE, True), (AT_ONCE, False)):
         some = [one for one in uploads if (one.entry.size > _LARGE) == is_large]

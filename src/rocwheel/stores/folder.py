@@ -31,7 +31,7 @@ from rocwheel.stores.store import (
 from rocwheel.stores.urls import shown_url_below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from rocwheel.core.reading import FileStamp
@@ -127,6 +127,7 @@ class FolderStore:
         create: bool = True,
         sha256: str = "",
         stamp: FileStamp | None = None,
+        advance: Callable[[int], object] = id,
     ) -> None:
         """Copy a file into the folder; a folder has no place to note ``sha256``."""
         del sha256
@@ -134,7 +135,7 @@ class FolderStore:
         if create and os.path.lexists(target):  # before anything is copied
             raise taken(self.place(name))
         with self._new_file(name) as file:
-            _copy(source, stamp, file)
+            _copy(source, stamp, file, advance)
             with self._locked(target):
                 self._commit(name, file, create=create)
 
@@ -203,7 +204,7 @@ class FolderStore:
             raise _error(self.place(name), e) from e
 
 
-def _copy(source: bytes | Path, stamp: FileStamp | None, file: AtomicFile) -> None:
+def _copy(source: bytes | Path, stamp: FileStamp | None, file: AtomicFile, advance: Callable[[int], object]) -> None:
     if isinstance(source, bytes):
         file.write(source)
         return
@@ -211,6 +212,7 @@ def _copy(source: bytes | Path, stamp: FileStamp | None, file: AtomicFile) -> No
         with open_unchanged(source, stamp) as reader:
             while piece := reader.read(_PIECE):
                 file.write(piece)
+                advance(len(piece))
     except OSError as e:  # of the reader: the file has errors of its own
         raise read_error(source, e) from e
 

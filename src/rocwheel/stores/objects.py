@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -240,7 +240,14 @@ def require_possible(place: str, size: int) -> None:
         raise StoreError(place, found, expected="at most 5 GiB", remedy="Make it of several files, such as by family.")
 
 
-def put_large(inner: Any, path: str, source: Path, sha256: str, stamp: FileStamp | None = None) -> None:
+def put_large(
+    inner: Any,
+    path: str,
+    source: Path,
+    sha256: str,
+    stamp: FileStamp | None = None,
+    advance: Callable[[int], object] = id,
+) -> None:
     """Store a file that is not there yet; raises what obstore raises, and `ChangedFileError` as `open_unchanged` does.
 
     Each run has a part of its own. What killed runs have left of the same bytes goes when these have their name.
@@ -248,10 +255,27 @@ def put_large(inner: Any, path: str, source: Path, sha256: str, stamp: FileStamp
     part = f"{UPLOADS}/{sha256}.{uuid.uuid4().hex}" if sha256 else f"{UPLOADS}/{uuid.uuid4().hex}"
     with _begun(inner, part):
         with open_unchanged(source, stamp) as file:
-            obstore.put(inner, part, file, mode="overwrite", use_multipart=True, chunk_size=_PIECE)
+            pieces = _Counted(file, advance)
+            obstore.put(inner, part, pieces, mode="overwrite", use_multipart=True, chunk_size=_PIECE)
         obstore.copy(inner, part, path, overwrite=False)
     if sha256:
         _remove_leftovers(inner, sha256)
+
+
+class _Counted:
+    """A file that says how much of it is read."""
+
+    def __init__(self, file: IO[bytes], advance: Callable[[int], object]) -> None:
+        self._file, self._advance = file, advance
+
+    def read(self, size: int = -1) -> bytes:
+        """Read as the file does."""
+        data = self._file.read(size)
+        self._advance(len(data))
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 @contextmanager
@@ -414,11 +438,12 @@ class ObjectStore:
         create: bool = True,
         sha256: str = "",
         stamp: FileStamp | None = None,
+        advance: Callable[[int], object] = id,
     ) -> None:
         """Store a file; a large one in parts, under another name until it is whole."""
         path = self._checked(name)
         if isinstance(source, Path) and create and source.stat().st_size > _AT_ONCE:
-            self._put_large(path, source, sha256, stamp)
+            self._put_large(path, source, sha256, stamp, advance)
             return
         if isinstance(source, Path) and source.stat().st_size <= _AT_ONCE:
             with self._translating(name), open_unchanged(source, stamp) as file:
@@ -433,11 +458,13 @@ class ObjectStore:
             with open_unchanged(source, stamp) as file:
                 obstore.put(self._inner, path, file, mode=mode, attributes=attributes)
 
-    def _put_large(self, path: str, source: Path, sha256: str, stamp: FileStamp | None) -> None:
+    def _put_large(
+        self, path: str, source: Path, sha256: str, stamp: FileStamp | None, advance: Callable[[int], object]
+    ) -> None:
         require_possible(self.place(path), source.stat().st_size)
         try:
             with self._translating(path):
-                put_large(self._inner, path, source, sha256, stamp)
+                put_large(self._inner, path, source, sha256, stamp, advance)
         except MissingFileError as e:
             # Whoever publishes the same bytes has just finished, and removed this run's part.
             raise taken(self.place(path)) from e
@@ -585,9 +612,10 @@ class WebStore(ObjectStore):
         create: bool = True,
         sha256: str = "",
         stamp: FileStamp | None = None,
+        advance: Callable[[int], object] = id,
     ) -> None:
         """Raise `ForbiddenError`: web servers are read."""
-        del source, create, sha256, stamp
+        del source, create, sha256, stamp, advance
         self._refuse(name)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> NoReturn:

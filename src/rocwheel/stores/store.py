@@ -11,7 +11,7 @@ from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.messages import count, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rocwheel.core.reading import FileStamp
@@ -213,11 +213,13 @@ class Store(Protocol):
         create: bool = True,
         sha256: str = "",
         stamp: FileStamp | None = None,
+        advance: Callable[[int], object] = id,
     ) -> None:
         """Store a file, which appears only when it is whole; ``sha256`` is noted beside where the store can do that.
 
         With ``create``, raises `TakenError` where a file of that name is, whatever its bytes. Raises `ChangedFileError`
         if ``source`` changes meanwhile, or is not the file that had ``stamp`` when it was read: nothing is stored then.
+        ``advance`` is called with the number of bytes of a large file as they are read to be sent.
         """
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:

@@ -297,9 +297,19 @@ class OpenWheel:
 
     def _copy(self, member: ZipMember, mode: int, digest: Digest | None) -> None:
         self._writer.begin(member.name, mode, member.method, member.size)
+        copied = told = 0
+
+        def write(piece: bytes) -> None:
+            nonlocal copied, told
+            self._writer.write(piece)
+            copied += len(piece)
+            done = member.size * min(copied, member.packed.size) // max(member.packed.size, 1)
+            self._progress.advance(done - told)
+            told = done
+
         if digest is None:
-            digest = digest_member(member, copy_to=self._writer.write)
+            digest = digest_member(member, copy_to=write)
         else:
-            deque(map(self._writer.write, iter_packed(member)), maxlen=0)
+            deque(map(write, iter_packed(member)), maxlen=0)
         self._writer.end(digest)
-        self._progress.advance(member.size)
+        self._progress.advance(member.size - told)
