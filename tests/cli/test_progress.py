@@ -198,7 +198,7 @@ def test_a_step_takes_one_row_of_any_terminal(total: int, width: int) -> None:
 @pytest.mark.slow
 def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
     row = rows_in_terminal(1_023_900_000, 80)[0]
-    assert row.startswith("reading tenso...4.whl ")
+    assert row.startswith("reading tens...4.whl ")
     assert "1.0/1.0 GB" in row
 
 

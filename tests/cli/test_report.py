@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_shown_and_ends_with_2(run: Run, tmp_path: Path) 
     done = run("report", tmp_path, "-o", tmp_path / "report.html")
     assert done.status == 2
     assert "a.so" in done.stderr
-    assert b"What could not be read" in (tmp_path / "report.html").read_bytes()
+    assert b"What can't be read" in (tmp_path / "report.html").read_bytes()
 
 
 def test_names_that_are_no_text_are_shown_as_escapes(run: Run, tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_an_older_state_or_a_folder_that_is_missing_is_told_on_the_page(run: Run
     assert done.status == 2
     assert f"{tmp_path}/absent: can't be read" in done.stderr
     assert f"{tmp_path}/gone: can't be read" in done.stderr
-    assert "The older state could not be read: " in page
-    assert "What could not be read" in page
+    assert "The older packages can't be read: " in page
+    assert "What can't be read" in page
     assert '<th scope="row">alpha</th>' in page
 
 

@@ -190,7 +190,7 @@ def test_the_page_shows_what_to_install() -> None:
     assert 'pip install "rocm[libraries,device-gfx1100]" --index-url "URL-OF-THIS-INDEX"' in text
     assert 'uv pip install "rocm[libraries,device-gfx1103]" --index-url "URL-OF-THIS-INDEX"' in text
     assert "Radeon RX 7900 XTX" in text
-    assert "rocm[libraries,device-gfx1100] downloads at most 43.2 kB from here." in text
+    assert "rocm[libraries,device-gfx1100] downloads up to 43.2 kB." in text
     assert "6 packages, 6 files, 648.2 kB" in text
 
 
@@ -251,7 +251,7 @@ def test_what_is_yanked_is_named_with_its_reason_and_has_no_line() -> None:
     projects = {"a": [make_entry("a", targets=("gfx906",))]}
     text = PageReader(make_front_page(find_content(projects, {"a-7.0.0-py3-none-any.whl": "wrong <code>"}, GPUS))).text
     assert 'install "a"' not in text
-    assert "Yanked, so that installers take it only when asked for that version:a 7.0.0: wrong <code>" in text
+    assert "Yanked packages, which installers use only if you ask for that exact version:a 7.0.0: wrong <code>" in text
     assert "7.0.0 yanked: wrong <code>" in text
 
 
@@ -320,3 +320,31 @@ def test_a_kept_row_is_the_one_that_is_made_anew(text: str) -> None:
 @given(st.binary())
 def test_what_is_no_such_page_has_no_rows(page: bytes) -> None:
     assert read_rows(page, {"a"}) == {}
+
+
+def listed(name: str, version: str) -> ListedProject:
+    return ListedProject(name, version, "", (ListedFile(f"{name}.whl", version, 5),))
+
+
+@pytest.mark.parametrize(
+    ("projects", "family", "title"),
+    [
+        ((listed("rocm", "7.0.0"), listed("torch", "2.9.0")), "", "ROCm 7.0.0 packages"),
+        ((listed("rocm", "7.0.0"),), "gfx110X", "ROCm 7.0.0 packages for gfx110X"),
+        ((listed("rocm-sdk-core", "7.0.0"), listed("torch", "2.9.0")), "", "ROCm 7.0.0 packages"),
+        ((listed("torch", "2.9.0"),), "", "Torch 2.9.0 packages"),
+        ((listed("torch", "2.9.0"), listed("jax", "0.6.0")), "", "Packages"),
+    ],
+)
+def test_the_title_has_the_product_and_its_version(
+    projects: tuple[ListedProject, ...], family: str, title: str
+) -> None:
+    page = make_front_page(FrontPage(projects, (), (), 0, 0, family=family))
+    assert f"<title>{title}</title>".encode() in page
+    kept = tuple(read_rows(page, {one.name for one in projects}).values())
+    assert f"<title>{title}</title>".encode() in make_front_page(FrontPage(kept, (), (), 0, 0, family=family))
+
+
+def test_no_list_of_absent_gpus_is_empty() -> None:
+    page = make_front_page(FrontPage((), (), (Gpu("gfx1100"),), 0, 0))
+    assert b"GPUs without packages" not in page

@@ -111,7 +111,7 @@ def test_everything_is_there_without_scripts(page: Page, address: str) -> None:
     assert page.run(CARDS) == "gfx1100 gfx1103"
     text = page.run("document.body.innerText")
     assert 'pip install "rocm[libraries,device-gfx1100]" --index-url "URL-OF-THIS-INDEX"' in text
-    assert "URL-OF-THIS-INDEX stands for the address of this page without its last part, packages.html." in text
+    assert "URL-OF-THIS-INDEX stands for the address of this page without packages.html." in text
     assert "rocm-sdk-device-gfx11-generic" in text
     assert page.run("document.querySelectorAll('button').length") == 0
     assert page.run("document.getElementById('find').offsetHeight") == 0
@@ -192,7 +192,7 @@ def test_a_screen_reader_comes_by_the_headings_of_the_table_and_names_of_all(
     page.visit(f"{address}packages.html?heard={width}", width=width)
     heard = page.heard()
     assert {name for role, name in heard if role == "columnheader"} == {
-        "Package", "Version", "Size", "GPUs", "What it is",
+        "Package", "Version", "Size", "GPUs", "Summary",
     }  # fmt: skip
     assert {name for role, name in heard if role == "rowheader"} >= {"rocm", "torch"}
     spoken = {"link", "button", "searchbox", "navigation", "region"}

@@ -130,17 +130,26 @@ class Reader(HTMLParser):
             self.scripts[-1] += data
 
 
+_DRAWN = frozenset({"width", "height", "viewbox", "x", "y", "d"})
+"""Attributes by which names have their places in a graph: it is as wide as they are."""
+
+
+def markup(page: Reader) -> list[tuple[str, list[tuple[str, str | None]]]]:
+    """Return the elements of a page, without the places in its graph."""
+    return [(tag, [one for one in found if one[0] not in _DRAWN]) for tag, found in page.elements]
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_names_add_no_markup(text: str) -> None:
     harmless, hostile = Reader(make_page(report_of("x"))), Reader(make_page(report_of(text)))
-    assert hostile.elements == harmless.elements
+    assert markup(hostile) == markup(harmless)
     assert hostile.scripts[1:] == harmless.scripts[1:]
 
 
 @given(st.text(min_size=1))
 def test_no_name_adds_markup(text: str) -> None:
     harmless, hostile = Reader(make_page(report_of("x"))), Reader(make_page(report_of(text)))
-    assert hostile.elements == harmless.elements
+    assert markup(hostile) == markup(harmless)
     assert json.loads(hostile.scripts[0])["files"][0][2] == f"a/{shown_text(text)}"
 
 
@@ -210,15 +219,10 @@ def savings_part(savings: Savings) -> str:
     return page.partition('<section aria-labelledby="savings">')[2].partition("</section>")[0]
 
 
-def test_a_loss_has_a_minus() -> None:
+def test_a_loss_is_no_saving() -> None:
     page = savings_part(Savings(False, 1, 1, (Saving(Action.COMPRESS, "", 4000, 2000, 1000, 3500),)))
-    assert '<td class="size">2.0 kB (50 %)</td>' in page
-    assert '<td class="size">-2.5 kB (-250 %)</td>' in page
-
-
-def test_next_to_nothing_is_no_percent_without_a_minus() -> None:
-    page = savings_part(Savings(False, 1, 1, (Saving(Action.COMPRESS, "", 4000, 2000, 100_000, 100_004),)))
-    assert '<td class="size">-4 bytes (0 %)</td>' in page
+    assert '<td class="size">2.0 kB (50%)</td>' in page
+    assert '<td class="size">nothing</td>' in page
 
 
 def test_what_all_is_compared_with_is_a_row_of_its_own() -> None:
@@ -227,14 +231,17 @@ def test_what_all_is_compared_with_is_a_row_of_its_own() -> None:
         Saving(Action.PRUNE, "gfx1030", 4000, 1000, 1000, 250),
     )
     page = savings_part(Savings(False, 0, 0, rows))
-    now = '<th scope="row">now</th><td class="size">4.0 kB</td><td class="size"></td><td class="size">1.0 kB</td>'
+    now = '<th scope="row">Now</th><td class="size">4.0 kB</td><td class="size"></td><td class="size">1.0 kB</td>'
     assert page.count(now) == 1
-    assert "All is compared with what is there now. Packed sizes are those of wheels and sdists as a whole" in page
+    assert (
+        "Each row is compared with the packages as they are now. Packed sizes are those of whole wheels and sdists"
+        in page
+    )
 
 
 def test_without_wheels_nothing_is_said_of_packed_sizes() -> None:
     page = savings_part(Savings(False, 0, 0, (Saving(Action.PRUNE, "gfx906", 4000, 2000, None, None),)))
-    assert '<th scope="row">now</th><td class="size">4.0 kB</td><td class="size"></td></tr>' in page
+    assert '<th scope="row">Now</th><td class="size">4.0 kB</td><td class="size"></td></tr>' in page
     assert "Packed" not in page
 
 

@@ -26,7 +26,7 @@
     button.setAttribute("aria-label", `Copy: ${text()}`);
     button.addEventListener("click", () => copy(text()).then(
       () => { button.textContent = "Copied"; said.textContent = "Copied."; },
-      () => { said.textContent = "The browser did not allow copying: select the line instead."; },
+      () => { said.textContent = "Your browser blocked copying. Select the line instead."; },
     ));
     line.append(button);
   }
@@ -36,13 +36,19 @@
     const squeezed = (text) => text.toLowerCase().replace(/[\s_-]+/g, "");
     const products = [...document.querySelectorAll(".products li")];
     const cards = [...document.querySelectorAll(".gpu")];
+    const groups = [...document.querySelectorAll(".choices .products")];
     const show = () => {
       const wanted = squeezed(find.value);
       const matching = products.filter((item) => squeezed(item.textContent).includes(wanted));
       const targets = new Set(matching.map((item) => item.querySelector("a")?.hash.slice(1)));
       for (const item of products) item.hidden = !matching.includes(item);
       for (const card of cards) card.hidden = wanted !== "" && !targets.has(card.id);
+      for (const group of groups) {
+        const isEmpty = [...group.children].every((item) => item.hidden);
+        group.hidden = group.previousElementSibling.hidden = isEmpty;
+      }
       const absent = document.getElementById("absent");
+      if (absent) absent.hidden = [...absent.querySelectorAll("li")].every((item) => item.hidden);
       if (absent) absent.open = wanted !== "" && matching.some((item) => absent.contains(item));
       said.textContent = wanted === "" ? "" : `${matching.length} found.`;
     };

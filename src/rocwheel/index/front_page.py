@@ -269,7 +269,7 @@ def families_part(content: FrontPage) -> Html:
     """Return the part; empty where there are no indexes below this one."""
     if not content.families:
         return Html("")
-    text = "The index of each has what is here, and what is for it alone. Install from one of them:"
+    text = "Each GPU family has its own index. It lists the packages on this page and those for the family."
     return element(
         "section",
         element("h2", "Families", id="families"),
@@ -313,7 +313,7 @@ _KINDS = {
     "data-centre": "Data center",
     "desktop": "Desktop and workstation",
     "integrated": "Integrated",
-    "": "Others",
+    "": "Other",
 }
 _COMMANDS = (("pip", "pip install"), ("uv", "uv pip install"))
 _PARTS = re.compile(r"(\d+)")
@@ -329,8 +329,8 @@ def gpus_part(content: FrontPage) -> Html:
         _note(content.url),
         element(
             "div",
-            element("p", "Choose your GPU to see its lines alone:"),
-            finding_field("find", "Find a GPU by its name or target", "RX 7900 XTX, MI300X, gfx1151"),
+            element("p", "Choose your GPU to see only its commands:"),
+            finding_field("find", "Find a GPU by name or target", "RX 7900 XTX, MI300X, gfx1151"),
             *_choices([card.gpu for card in content.cards]),
             class_="choices",
         ),
@@ -343,7 +343,7 @@ def gpus_part(content: FrontPage) -> Html:
 def _note(url: str) -> Html:
     if url:
         return Html("")
-    text = " stands for the address of this page without its last part, packages.html."
+    text = " stands for the address of this page without packages.html."
     return element("p", element("code", UNKNOWN_URL), text, class_="soft without-script")
 
 
@@ -376,7 +376,7 @@ def _card(card: GpuCard, url: str) -> Html:
         element("p", "For ", element("strong", " and ".join(card.systems)), ".") if card.systems else "",
         *(_family_choice(offer, gpu, url) for offer in card.families),
         *(part for line in _own_lines(card) for part in _install(line, url)),
-        element("p", "Its code is in: ", *_listed(card.packages)) if card.packages else "",
+        element("p", "Packages with code for this GPU: ", *_listed(card.packages)) if card.packages else "",
         _yanked(card.yanked),
         element("p", element("a", "Show all GPUs", href="#gpus"), class_="back"),
         class_="gpu",
@@ -389,7 +389,7 @@ def _family_choice(offer: FamilyOffer, gpu: Gpu, url: str) -> Html:
     """Return what the index of a family has for a GPU, and the way there."""
     way = element("a", offer.family, href=f"{family_page(offer.family)}#{quote(gpu.target)}")
     lines = (part for line in offer.lines for part in _install(line, url, offer.family))
-    return element("div", element("p", "From the index of ", way, ":"), *lines, _yanked(offer.yanked))
+    return element("div", element("p", "From the ", way, " index:"), *lines, _yanked(offer.yanked))
 
 
 def _own_lines(card: GpuCard) -> Sequence[InstallLine]:
@@ -398,13 +398,15 @@ def _own_lines(card: GpuCard) -> Sequence[InstallLine]:
 
 
 def _install(line: InstallLine, url: str, family: str = "") -> Iterator[Html]:
-    yield element("p", element("strong", line.requirement), f" downloads at most {decimal(line.size)} from here.")
+    yield element("p", element("strong", line.requirement), f" downloads up to {decimal(line.size)}.")
     place = index_address(url, family)
     for _, command in _COMMANDS:
         text = joined(f'{command} "{line.requirement}" --index-url "', place, '"')
         yield element("div", element("pre", element("code", text)), class_="line")
     if line.more:
-        yield element("p", "More in brackets, if you need it: ", element("code", ", ".join(line.more)), class_="soft")
+        yield element(
+            "p", "Extras that you can add in the brackets: ", element("code", ", ".join(line.more)), class_="soft"
+        )
 
 
 def _yanked(packages: Sequence[YankedPackage]) -> Html | str:
@@ -412,7 +414,7 @@ def _yanked(packages: Sequence[YankedPackage]) -> Html | str:
     if not packages:
         return ""
     rows = (element("li", f"{one.project} {one.version}{': ' if one.reason else ''}{one.reason}") for one in packages)
-    text = "Yanked, so that installers take it only when asked for that version:"
+    text = "Yanked packages, which installers use only if you ask for that exact version:"
     return element("div", element("p", text), element("ul", *rows), class_="yanked")
 
 
@@ -424,23 +426,24 @@ def _listed(packages: Iterable[NamedPackage]) -> Iterator[str]:
 
 
 def _absent(gpus: Sequence[Gpu]) -> Html | str:
-    if not gpus:
-        return ""
     named = sorted(((name, gpu) for gpu in gpus for name in gpu.products), key=lambda row: _natural(row[0]))
+    if not named:
+        return ""
     rows = (element("li", name, " ", element("span", gpu.target, class_="soft")) for name, gpu in named)
     return element(
         "details",
-        element("summary", "GPUs that nothing here is for"),
+        element("summary", "GPUs without packages in this index"),
         element("ul", *rows, class_="products"),
         id="absent",
     )
 
 
-_COLUMNS = ("Package", "Version", "Size", "GPUs", "What it is")
+_COLUMNS = ("Package", "Version", "Size", "GPUs", "Summary")
 _ROW = '\n<tr><th scope="row">'
 """How each row begins. No text of a row can hold this, nor the end, as it is escaped."""
 _LINK = '<a href="'
 _END = "</tbody>"
+_NAMED_ROW = re.compile(r'<a href="[^"]*">([^<]*)</a></th><td>([^<]*)')
 _MOST_VERSIONS = 8
 _MOST_TARGETS = 12
 
@@ -453,7 +456,7 @@ def projects_part(content: FrontPage) -> Html:
     return element(
         "section",
         element("h2", "All packages", id="packages"),
-        finding_field("find-package", "Find a package by its name, GPU or summary"),
+        finding_field("find-package", "Find a package by name, GPU, or summary"),
         element("div", table, class_="wide", role="region", aria_labelledby="packages", tabindex="0"),
         aria_labelledby="packages",
     )
@@ -482,7 +485,7 @@ def _row(project: ListedProject | KeptProject) -> Html:
 
 
 def _others(versions: Sequence[str]) -> Html | str:
-    return element("div", f"also {_some(versions, _MOST_VERSIONS)}", class_="soft") if versions else ""
+    return element("div", f"Other versions: {_some(versions, _MOST_VERSIONS)}", class_="soft") if versions else ""
 
 
 def _some(words: Sequence[str], most: int) -> str:
@@ -538,8 +541,30 @@ def _head(content: FrontPage) -> Html:
     )
 
 
+_PRODUCT, _CORE = "rocm", "rocm-sdk-core"
+
+
 def _title(content: FrontPage) -> str:
-    return f"Packages for {content.family}" if content.family else "Packages"
+    """Return the title: the product and its version, as far as the index has one, and the family."""
+    title = " ".join([*_product(content), "packages"])
+    title = f"{title[:1].upper()}{title[1:]}"
+    return f"{title} for {content.family}" if content.family else title
+
+
+def _product(content: FrontPage) -> tuple[str, ...]:
+    """Return ROCm and its version, or the name and the version of the only project; empty for several others."""
+    versions = dict(map(_name_and_version, content.projects))
+    for name in (_PRODUCT, _CORE):
+        if name in versions:
+            return "ROCm", versions[name]
+    return next(iter(versions.items())) if len(versions) == 1 else ()
+
+
+def _name_and_version(project: ListedProject | KeptProject) -> tuple[str, str]:
+    if isinstance(project, ListedProject):
+        return project.name, project.version
+    found = _NAMED_ROW.match(project.row)
+    return (unescape(found[1]), unescape(found[2])) if found else ("", "")
 
 
 def _policy() -> str:

@@ -111,7 +111,9 @@ def _heights(loads: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
 _MOST_DRAWN = 200
 _MOST_LOADING = 1000
 _MOST_ROWS = 500
-_WIDE, _HIGH, _LEFT, _TOP = 250, 22, 8, 12
+_HIGH, _LEFT, _TOP = 22, 8, 12
+_BESIDE, _LETTER, _GAP = 19, 7, 44
+"""Pixels beside a name, of its letters at most, and between it and the next column."""
 _LONGEST = 30
 _COLORS = 8
 
@@ -143,13 +145,24 @@ def _picture(drawn: Mapping[_Key, Sequence[_Key]], numbers: Mapping[_Key, int], 
     spots = lay_out(drawn)
     packages = sorted({package for package, _ in drawn})
     colors = {package: number % _COLORS for number, package in enumerate(packages)}
+    edges = _column_edges({key: spot.column for key, spot in spots.items()})
+    names = {key: _drawn_file(key, spots[key], edges, colors[key[0]], numbers[key], faults[key]) for key in drawn}
     return _Picture(
         colors,
-        _WIDE * (1 + max(spot.column for spot in spots.values())),
+        edges[-1],
         _HIGH * (1 + max(spot.row for spot in spots.values())) + _TOP,
-        [_line(spots[key], spots[other]) for key, others in drawn.items() for other in others],
-        [_drawn_file(key, spots[key], colors[key[0]], numbers[key], faults[key]) for key in drawn],
+        [_line(names[key], names[other]) for key, others in drawn.items() for other in others],
+        list(names.values()),
     )
+
+
+def _column_edges(columns: Mapping[_Key, int]) -> list[int]:
+    """Return where each column begins, and where the last one ends: a column is as wide as its longest name."""
+    edges = [_LEFT]
+    for number in range(1 + max(columns.values())):
+        longest = max(len(_short(key)) for key, column in columns.items() if column == number)
+        edges.append(edges[-1] + _BESIDE + longest * _LETTER + _GAP)
+    return edges
 
 
 def _joined(files: Sequence[Loading]) -> dict[_Key, Sequence[_Key]]:
@@ -165,17 +178,22 @@ def _within(one: Loading, libraries: Mapping[_Key, Loading]) -> list[_Key]:
     return [key for key in found if key in libraries and key != (one.package, one.path)]
 
 
-def _line(start: Spot, stop: Spot) -> str:
-    x, y = _LEFT + start.column * _WIDE + 190, _TOP + start.row * _HIGH
-    to_x, to_y = _LEFT + stop.column * _WIDE - 4, _TOP + stop.row * _HIGH
-    return f"M{x} {y}C{x + 40} {y} {to_x - 40} {to_y} {to_x} {to_y}"
+def _line(start: _DrawnFile, stop: _DrawnFile) -> str:
+    """Return the curve from behind one name to before another."""
+    marks = _GAP // 2 if start.faults else 0
+    x, to_x = start.x + _BESIDE + len(start.short) * _LETTER + marks, stop.x - 4
+    return f"M{x} {start.y}C{x + 40} {start.y} {to_x - 40} {stop.y} {to_x} {stop.y}"
 
 
-def _drawn_file(key: _Key, spot: Spot, color: int, number: int, faults: int) -> _DrawnFile:
+def _short(key: _Key) -> str:
     name = shown_text(key[1].rpartition("/")[2])
-    short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+
+
+def _drawn_file(key: _Key, spot: Spot, edges: Sequence[int], color: int, number: int, faults: int) -> _DrawnFile:
+    name = shown_text(key[1].rpartition("/")[2])
     label = f"{name}, {count(faults, 'finding')}" if faults else name
-    return _DrawnFile(number, color, faults, _LEFT + spot.column * _WIDE, _TOP + spot.row * _HIGH, short, label)
+    return _DrawnFile(number, color, faults, edges[spot.column], _TOP + spot.row * _HIGH, _short(key), label)
 
 
 def data_text(report: Report) -> str:
@@ -246,24 +264,24 @@ def _growth(old: int, new: int) -> str:
 
 
 def _saving_texts(before: int, after: int) -> tuple[str, str]:
-    share = 100 * (before - after) / before if before else 0
-    sign = "-" if after > before else ""
-    return decimal(after), f"{sign}{decimal(abs(before - after))} ({round(share)} %)"
+    if after >= before:
+        return decimal(after), "nothing"
+    return decimal(after), f"{decimal(before - after)} ({round(100 * (before - after) / before)}%)"
 
 
 _SIGNS = {Code.EXACT: "●", Code.PARTLY: "◑", Code.GENERIC: "◆", Code.SPIRV: "◇", Code.MISSING: "\N{BALLOT X}"}
 _CODE_WORDS = {
-    Code.EXACT: "code of its own",
-    Code.PARTLY: "code for some settings of XNACK or SRAMECC alone",
-    Code.GENERIC: "generic code that covers it",
-    Code.SPIRV: "SPIR-V, which the runtime compiles",
-    Code.MISSING: "none",
+    Code.EXACT: "Code for this GPU",
+    Code.PARTLY: "Code for only some settings of XNACK or SRAMECC",
+    Code.GENERIC: "Generic code that runs on this GPU",
+    Code.SPIRV: "SPIR-V code, which the runtime compiles",
+    Code.MISSING: "No code",
 }
 
 
 _SAVING_WORDS = {
     Action.COMPRESS: "rocwheel device compress --trim",
-    Action.SPLIT: "rocwheel device split: what a user of {} gets",
+    Action.SPLIT: "rocwheel device split, with the packages for {}",
     Action.PRUNE: "rocwheel device prune --keep {} --trim",
 }
 
@@ -356,7 +374,7 @@ def _places(report: Report) -> Iterator[tuple[str, str]]:
     if report.duplicates:
         yield "duplicates", "Duplicates"
     if report.totals.unreadable:
-        yield "unreadable", "What could not be read"
+        yield "unreadable", "What can't be read"
 
 
 def _unreadable(report: Report) -> list[str]:

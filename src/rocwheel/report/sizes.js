@@ -219,9 +219,9 @@ const start = () => {
   const table = make("table", {}, make("thead", {}, head), rows);
   const region = make("div", { className: "wide", tabIndex: 0 }, table);
   region.setAttribute("role", "region");
-  region.setAttribute("aria-label", "What is here");
+  region.setAttribute("aria-label", "Contents");
   const nav = make("nav", {}, trail);
-  nav.setAttribute("aria-label", "Where this is");
+  nav.setAttribute("aria-label", "Place in the packages");
   explorer.append(make("div", { className: "controls" }, ...controls), nav, make("div", { id: "plots" }), region, pages);
   explorer.hidden = false;
   state.place = treeOf(state.order);

@@ -55,7 +55,7 @@
       marker: { colors: trace.marker.colors, line: { width: 1, color: paper } },
     });
     frame.setAttribute("aria-label", `Treemap of ${state.place.label}, ${sizeText(state.place[measure])}: the table below has the same.`);
-    const layout = { margin: { t: 0, r: 0, b: 0, l: 0 }, paper_bgcolor: paper, font: { color: ink, family: "inherit" }, uirevision: "same", height: 460 };
+    const layout = { margin: { t: 0, r: 0, b: 0, l: 0 }, paper_bgcolor: paper, font: { color: ink, family: "inherit" }, uirevision: "same", height: 460, uniformtext: { minsize: 9, mode: "hide" } };
     return Plotly.react(box, [trace], layout, { displayModeBar: false, responsive: true });
   };
   draw().then(() => {
