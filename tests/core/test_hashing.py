@@ -131,3 +131,10 @@ def test_a_file_that_goes_meanwhile_is_not_intact(tmp_path: Path) -> None:
     (tmp_path / "file").unlink()
     with ThreadPoolExecutor(1) as executor:
         assert not is_intact(file, sealed(), executor)
+
+
+def test_a_file_is_reported_step_by_step_as_it_is_hashed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(5 << 19))
+    steps: list[int] = []
+    hash_file(tmp_path / "a", steps.append)
+    assert steps == [1 << 20, 1 << 20, 1 << 19]

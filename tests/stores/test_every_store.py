@@ -189,6 +189,13 @@ def large(tmp_path: Path) -> tuple[Path, str]:
     return path, hashlib.sha256(data).hexdigest()
 
 
+def test_a_large_file_is_reported_piece_by_piece(store: Store, large: tuple[Path, str]) -> None:
+    sent: list[int] = []
+    store.put("dist/x.whl", large[0], sha256=large[1], advance=sent.append)
+    assert len([size for size in sent if size]) > 4
+    assert sum(sent) == large[0].stat().st_size
+
+
 def test_the_hash_of_a_large_file_is_noted_beside_it(store: Store, large: tuple[Path, str]) -> None:
     path, digest = large
     store.put("dist/x.whl", path, sha256=digest)

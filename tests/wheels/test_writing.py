@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError
-from rocwheel.wheels.content import BytesContent
+from rocwheel.core.progress import Silent
+from rocwheel.core.reading import FileRange
+from rocwheel.wheels.content import BytesContent, Digest, FileContent
 from rocwheel.wheels.writing import WheelName, write_wheels
 from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_writer import ZipTime
@@ -85,3 +87,40 @@ def test_a_damaged_packed_member_leaves_no_wheel(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"lib/data\.txt"):
         copy(member, tmp_path / ONE.file_name)
     assert [path.name for path in tmp_path.iterdir()] == ["source.zip"]
+
+
+class Steps(Silent):
+    """Keeps what was reported."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+
+    def advance(self, amount: int) -> None:
+        """Keep an amount."""
+        self.steps.append(amount)
+
+
+@pytest.mark.parametrize("digest", [None, Digest(0, bytes(32), 40 << 20)])
+def test_a_large_member_is_reported_piece_by_piece_as_it_is_copied(tmp_path: Path, digest: Digest | None) -> None:
+    with zipfile.ZipFile(tmp_path / "source.zip", "w") as archive:
+        archive.writestr("lib/data.txt", bytes(40 << 20))
+    (member,) = read_directory(tmp_path / "source.zip")
+    progress = Steps()
+    with ThreadPoolExecutor(2) as executor, write_wheels(executor, ZipTime(), progress=progress) as packer:
+        wheel = packer.open(tmp_path / ONE.file_name, dist_info=ONE.dist_info)
+        wheel.add_packed(member, 0o644, digest)
+        wheel.close({})
+    steps = [step for step in progress.steps if step > 1000]
+    assert len(steps) > 4
+    assert sum(steps) == 40 << 20
+
+
+def test_a_large_file_is_reported_block_by_block_as_it_is_packed(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(range(256)) * (100 << 12))
+    progress = Steps()
+    with ThreadPoolExecutor(2) as executor, write_wheels(executor, ZipTime(), progress=progress) as packer:
+        wheel = packer.open(tmp_path / ONE.file_name, dist_info=ONE.dist_info)
+        wheel.add("lib/large", 0o644, FileContent(FileRange.whole(tmp_path / "large")))
+        wheel.close({})
+    assert max(progress.steps) == 16 << 20
+    assert sum(step for step in progress.steps if step > 1000) == 100 << 20

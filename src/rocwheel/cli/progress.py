@@ -118,12 +118,20 @@ class _Bar:
     def __init__(self, label: str, total: int) -> None:
         from rich import progress as rich  # logs have no bars, and most commands end sooner than this is loaded
         from rich.table import Column
+        from rich.text import Text
+
+        class Speed(rich.TransferSpeedColumn):
+            """The speed, once it is known."""
+
+            def render(self, task: rich.Task) -> Text:
+                """Return it, or nothing."""
+                return super().render(task) if task.finished_speed or task.speed else Text()
 
         spinner = rich.SpinnerColumn("line" if messages.rich.options.ascii_only else "dots")
         parts: tuple[rich.ProgressColumn, ...] = (spinner, rich.TimeElapsedColumn())
         beside = _BESIDE_SPINNER
         if total and messages.rich.width >= _ROOM:
-            parts = (rich.BarColumn(20), rich.DownloadColumn(), rich.TransferSpeedColumn(), rich.TimeElapsedColumn())
+            parts = (rich.BarColumn(20), rich.DownloadColumn(), Speed(), rich.TimeElapsedColumn())
             beside = _BESIDE_BAR
         elif total:
             parts, beside = (rich.TaskProgressColumn(), rich.TimeElapsedColumn()), _BESIDE_PERCENT
@@ -135,10 +143,13 @@ class _Bar:
         is_shared = bool(sys.stdout and sys.stdout.isatty())
         self._bar = rich.Progress(*columns, console=messages.rich, transient=True, redirect_stdout=is_shared)
         self._task = self._bar.add_task(_shortened(label, room), total=total or None)
-        self._bar.start()
+        self._is_started = False
 
     def update(self, done: int) -> None:
         self._bar.update(self._task, completed=done)
+        if not self._is_started:
+            self._is_started = True
+            self._bar.start()
 
     def close(self) -> None:
         self._bar.stop()
