@@ -10,6 +10,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import rocwheel
+from rocwheel.cli import load_commands
+from rocwheel.cli.app import app
+from scripts.site_hooks import commands, options_page
 from tests.support.chromium import Page, open_page
 from tests.support.loopback import served
 from tests.support.places import ROOT
@@ -44,14 +48,14 @@ HOSTS = {
 }
 """Where links may lead to."""
 SEARCH = """
-(() => {
+(text => {
   document.querySelector('#__search').checked = true;
   const field = document.querySelector('.md-search__input');
   field.focus();
-  field.value = 'run path';
+  field.value = text;
   field.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));
   field.dispatchEvent(new Event('input', {bubbles: true}));
-})()
+})
 """
 
 
@@ -111,18 +115,6 @@ def test_pages_fit_the_window_and_fetch_nothing_from_elsewhere(site: str, page: 
     assert {urlsplit(url).hostname for url in page.requests if not url.startswith("data:")} == {"127.0.0.1"}
 
 
-def test_search_finds_run_paths_without_any_other_host(site: str, page: Page) -> None:
-    page.visit(site, width=1280)
-    page.run(SEARCH)
-    found = page.wait_for(
-        "Array.from(document.querySelectorAll('.md-search-result__item a')).map(link => new URL(link.href).pathname)"
-        ".filter(path => path).join(' ')"
-    )
-    assert "/runpath/" in found.split()
-    assert page.complaints == []
-    assert {urlsplit(url).hostname for url in page.requests if not url.startswith("data:")} == {"127.0.0.1"}
-
-
 def test_dark_mode_is_one_click_away_and_stays(site: str, page: Page) -> None:
     page.visit(site, width=1280)
     scheme = "document.body.getAttribute('data-md-color-scheme')"
@@ -153,3 +145,76 @@ def test_the_landing_page_shows_one_picture_and_four_doors(site: str, page: Page
         "/tutorials/distribution-maintainer/",
         "/tutorials/end-user/",
     ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("run path", "/runpath/"),
+        ("--split-device", "/options/#rocwheel-build"),
+        ("unreachable-library", "/audit-rules/"),
+    ],
+)
+def test_search_finds_pages_and_options_without_any_other_host(site: str, page: Page, typed: str, wanted: str) -> None:
+    page.visit(site, width=1280)
+    page.run(f"({SEARCH})({typed!r})")
+    assert page.wait_for(
+        "Array.from(document.querySelectorAll('.md-search-result__item a')).map(link => new URL(link.href))"
+        f".some(url => (url.pathname + url.hash).startsWith({wanted!r}))"
+    )
+    assert page.complaints == []
+    assert {urlsplit(url).hostname for url in page.requests if not url.startswith("data:")} == {"127.0.0.1"}
+
+
+def test_a_copy_button_copies_commands_without_prompts_and_output(site: str, page: Page) -> None:
+    page.allow_clipboard(site.rstrip("/"))
+    page.visit(site + "jax/", width=1280)
+    page.wait_for("document.querySelectorAll('.language-console [data-clipboard-target]').length > 3")
+    button = (
+        "Array.from(document.querySelectorAll('.language-console'))"
+        ".find(block => block.textContent.includes('mkdir -p out')).querySelector('[data-clipboard-target]')"
+    )
+    page.run(f"{button}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    x, y, width, height = page.run(
+        f"(({{x, y, width, height}}) => [x, y, width, height])({button}.getBoundingClientRect())"
+    )
+    page.click(x + width / 2, y + height / 2)
+    page.wait_for("navigator.clipboard.readText()")
+    assert page.run("navigator.clipboard.readText()") == (
+        "mkdir -p out/pjrt/python\n"
+        "gcc -shared -fPIC plugin.c -o out/pjrt/pjrt_c_api_gpu_plugin.so -Wl,--no-as-needed \\\n"
+        "    -Lsite-packages/_rocm_sdk_core/lib -l:libamdhip64.so.7 -Wl,--enable-new-dtags \\\n"
+        "    -Wl,-rpath,'$ORIGIN/../../_rocm_sdk_core/lib'\n"
+        "echo 'def initialize(): pass' > out/pjrt/python/__init__.py\n"
+        "echo 'Apache License, version 2.0' > out/LICENSE.txt"
+    )
+
+
+@pytest.mark.parametrize(("width", "scrolls"), [(1280, False), (390, True)])
+def test_code_fits_a_wide_window_and_scrolls_visibly_in_a_narrow_one(
+    site: str, page: Page, width: int, scrolls: bool
+) -> None:
+    page.visit(site + "device-code/", width=width)
+    codes = "Array.from(document.querySelectorAll('pre > code'))"
+    too_wide = f"{codes}.filter(code => code.scrollWidth > code.clientWidth + 1)"
+    assert page.run(f"{too_wide}.length > 0") is scrolls
+    assert page.run(f"{too_wide}.every(code => code.offsetHeight > code.clientHeight)")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_names_the_repository_and_the_version(site: str, page: Page, width: int) -> None:
+    for place in ("", "device-code/"):
+        page.visit(site + place, width=width)
+        assert (
+            page.run("document.querySelector('.md-copyright').innerText.trim()") == f"rocwheel {rocwheel.__version__}"
+        )
+        assert page.run("document.querySelector('.md-copyright a').href") == "https://github.com/rocwheel/rocwheel"
+
+
+def test_the_page_on_options_has_every_command_and_option() -> None:
+    text = options_page()
+    load_commands()
+    for words, command in commands(app, ("rocwheel",)):
+        part = text.partition(f"\n## {' '.join(words)}\n")[2].partition("\n## ")[0]
+        shown = [one for one in command.params if one.opts[0].startswith("-") and not getattr(one, "hidden", False)]
+        assert [one.opts[0] for one in shown if one.opts[0] not in part.replace("\\|", "|")] == [], words

@@ -1,0 +1,85 @@
+"""What mkdocs adds to the pages: the options of all commands as a page, and the version."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING
+
+import click
+from mkdocs.structure.files import File, Files
+
+import rocwheel
+from rocwheel.cli import load_commands
+from rocwheel.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mkdocs.config.defaults import MkDocsConfig
+
+PAGE = "options.md"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Give the theme the version of rocwheel."""
+    config.extra["version_text"] = rocwheel.__version__
+    config.copyright = f'<a href="{config.repo_url}">rocwheel</a> {rocwheel.__version__}'
+    return config
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the page on options, which no file has."""
+    files.append(File.generated(config, PAGE, content=options_page()))
+    return files
+
+
+def options_page() -> str:
+    """Return the arguments and options of every command, as a page in Markdown."""
+    load_commands()
+    parts = [
+        "---\nsearch:\n  boost: 1.5\n---",
+        "# Options of all commands",
+        (
+            f"This page lists the arguments and options of each command in rocwheel {rocwheel.__version__}. "
+            "`rocwheel COMMAND --help` prints the same texts. For the purpose of each command, see "
+            "[Commands](commands.md)."
+        ),
+    ]
+    for words, command in commands(app, ("rocwheel",)):
+        context = click.Context(command, info_name=" ".join(words))
+        usage = " ".join([*words, *command.collect_usage_pieces(context)])
+        parts += [f"## {' '.join(words)}", _markdown(_summary(command)), f"```text\n{usage}\n```"]
+        parts += _table(command, context)
+    return "\n\n".join(parts) + "\n"
+
+
+def commands(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield the commands below a group that are not hidden, each with the words that call it."""
+    for name, command in group.commands.items():
+        if command.hidden:
+            continue
+        if isinstance(command, click.Group):
+            yield from commands(command, (*words, name))
+        else:
+            yield (*words, *name.split()), command
+
+
+def _summary(command: click.Command) -> str:
+    return " ".join((command.help or "").partition("\n\n")[0].split())
+
+
+def _table(command: click.Command, context: click.Context) -> list[str]:
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    rows = [f"| {_code(names)} | {_markdown(text)} |" for names, text in filter(None, records)]
+    return ["\n".join(["| option | meaning |", "|---|---|", *rows])] if rows else []
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def _markdown(text: str) -> str:
+    """Return a plain text as Markdown that shows it; options are code."""
+    escaped = re.sub(r"([\\*_|\[\]])", r"\\\1", html.escape(text, quote=False))
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", lambda found: f"`{found[0]}`", escaped)
