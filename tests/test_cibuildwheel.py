@@ -105,7 +105,7 @@ def _run_auditwheel(wheel: Path, output: Path, libraries: Path) -> int:
 
 
 def _run_repair(wheel: Path, output: Path, sdk: Path) -> int:
-    command = [sys.executable, "-m", "rocwheel", "repair", str(wheel), "--dest-dir", str(output), "--with", str(sdk)]
+    command = [sys.executable, "-m", "rocwheel", "repair", str(wheel), "--output", str(output), "--with", str(sdk)]
     return subprocess.run(command, capture_output=True, check=False, env=_ENVIRONMENT).returncode
 
 

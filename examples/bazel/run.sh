@@ -42,7 +42,7 @@ RC
 
 step "build and assemble, by the commands that rocwheel prints"
 git init --quiet . && git add . && git -c user.name=example -c user.email=example@localhost commit --quiet -m example
-"${rocwheel[@]}" jax commands --settings rocm.toml --version $version --with "$sdk" --dest-dir "$work/dist" >build.sh
+"${rocwheel[@]}" jax commands --settings rocm.toml --version $version --with "$sdk" --output "$work/dist" >build.sh
 bazel() { command bazel --output_user_root="$work/bazel" "$@"; }
 rocwheel() { "${rocwheel[@]}" "$@"; }
 . ./build.sh

@@ -36,7 +36,7 @@ for deb in "$@"; do
     libraries=usr/lib/$(dpkg-architecture --host-arch "$architecture" --query DEB_HOST_MULTIARCH 2>/dev/null)
 
     # Archives lie below usr/, where packages may have files; the libraries' markers lead there.
-    rocwheel device split --quiet "$work/whole" --archives "$libraries/rocm-kpack" --dest-dir "$work/split"
+    rocwheel device split --quiet "$work/whole" --archives "$libraries/rocm-kpack" --output "$work/split"
     targets=$(cd "$work/split" && find . -mindepth 1 -maxdepth 1 -type d ! -name host -printf '%f\n' | sort -V)
     if [ -z "$targets" ]; then
         echo "$name: no library with device code that can be split: copied" >&2

@@ -21,7 +21,7 @@ rm -rf "$work"
 mkdir -p "$work"
 
 step "make artifacts of them"
-"$bin/rocwheel" artifacts import "${packages[@]}" --dest-dir "$work/artifacts" --bundle-sysdeps
+"$bin/rocwheel" artifacts import "${packages[@]}" --output "$work/artifacts" --bundle-sysdeps
 
 step "build the Python packages"
 "$bin/rocwheel" build --artifact-dir "$work/artifacts" --dest-dir "$work/packages"

@@ -30,7 +30,7 @@ cd "$work"
 work=$PWD
 
 step "make artifacts of them"
-"$bin/rocwheel" artifacts import "${packages[@]}" --dest-dir artifacts --bundle-sysdeps
+"$bin/rocwheel" artifacts import "${packages[@]}" --output artifacts --bundle-sysdeps
 
 step "build the Python packages"
 "$bin/rocwheel" build --artifact-dir artifacts --dest-dir packages

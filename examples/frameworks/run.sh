@@ -31,7 +31,7 @@ step "repair those that need ROCm: libraries that nothing has are those that Deb
 rm -rf "$folder/repaired" "$folder/traces"
 mkdir -p "$folder/traces"
 status=0
-"$bin/rocwheel" repair "$folder"/wheels/{jax_rocm7_,bitsandbytes-}*.whl --dest-dir "$folder/repaired" --toolkit sdk \
+"$bin/rocwheel" repair "$folder"/wheels/{jax_rocm7_,bitsandbytes-}*.whl --output "$folder/repaired" --toolkit sdk \
     --with "$(echo "$dist"/rocm_sdk_core-*.whl)" --with "$(echo "$dist"/rocm_sdk_libraries-*.whl)" >"$folder/repair.txt" || status=$?
 cut -c 1-200 "$folder/repair.txt"
 [ "$status" -le 1 ] || exit "$status"

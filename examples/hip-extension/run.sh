@@ -44,7 +44,7 @@ ls dist
 
 step "the audit finds nothing wrong, and a repair has nothing to do"
 "$bin/rocwheel" audit dist --with "$packages"
-"$bin/rocwheel" repair --check dist/*.whl --dest-dir repaired --with "$packages"
+"$bin/rocwheel" repair --check dist/*.whl --output repaired --with "$packages"
 unzip -q dist/*.whl 'hip_saxpy/*.so' -d unpacked
 "$bin/rocwheel" runpath show unpacked/hip_saxpy/*.so
 "$bin/rocwheel" targets runs-on gfx1030 unpacked/hip_saxpy/*.so

@@ -151,16 +151,17 @@ def test_files_symlinks_and_bytes_are_counted() -> None:
 def test_artifacts_are_chosen_by_component_and_target(
     component: str | None, target: str | None, expected: list[str]
 ) -> None:
-    summary = summarize(CATALOG, component=component, target=target)
+    components, targets = ((word,) if word else () for word in (component, target))
+    summary = summarize(CATALOG, components=components, targets=targets)
     assert [item.artifact for item in summary.artifacts] == expected
 
 
 def test_the_totals_are_those_of_the_chosen() -> None:
-    assert summarize(CATALOG, component="dev").bytes == 0
+    assert summarize(CATALOG, components=("dev",)).bytes == 0
 
 
 def test_entries_are_reported_when_asked_for() -> None:
-    (summary,) = summarize(CATALOG, component="lib", with_entries=True).artifacts
+    (summary,) = summarize(CATALOG, components=("lib",), with_entries=True).artifacts
     assert _plain(summary)["entries"] == [
         {"path": "lib", "kind": "directory", "mode": "755"},
         {"path": "lib/b", "kind": "file", "mode": "755", "bytes": 7},

@@ -20,8 +20,8 @@ run = partial(rocwheel, "artifacts")
     ("arguments", "found"),
     [
         (["list", "pipes"], "pipes/blas_lib_generic.tar.xz"),
-        (["extract", "pipes/blas_lib_generic.tar.xz", "--dest-dir", "out"], "pipes/blas_lib_generic.tar.xz"),
-        (["import", "pipes/a.deb", "--dest-dir", "out"], "pipes/a.deb"),
+        (["extract", "pipes/blas_lib_generic.tar.xz", "--output", "out"], "pipes/blas_lib_generic.tar.xz"),
+        (["import", "pipes/a.deb", "--output", "out"], "pipes/a.deb"),
     ],
     ids=["list", "extract", "from-deb"],
 )
@@ -40,7 +40,7 @@ def test_a_pipe_is_not_waited_for(
 @pytest.mark.slow
 def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: Path) -> None:
     (artifacts / "rand_lib_generic").mkdir()
-    done = run("archive", "--dest-dir", tmp_path / "out", artifacts, "--quiet")
+    done = run("archive", "--output", tmp_path / "out", artifacts, "--quiet")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {artifacts}: 1 problem\n  {artifacts}/rand_lib_generic: has no artifact_manifest.txt. "
@@ -53,7 +53,7 @@ def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: P
 @needs_setpriv
 @pytest.mark.parametrize("command", ["archive", "extract"])
 def test_a_folder_without_permission_is_reported(artifacts: Path, tmp_path: Path, command: str) -> None:
-    run("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "archives")
+    run("archive", artifacts, "blas_dev_generic", "--output", tmp_path / "archives")
     out = tmp_path / "out"
     out.mkdir(mode=0o500)
     source = (
@@ -165,7 +165,7 @@ run_archive = partial(rocwheel, "artifacts")
 @pytest.mark.slow
 def test_the_date_of_archives_can_be_set(artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
-    done = run_archive("archive", artifacts, "--dest-dir", tmp_path / "out")
+    done = run_archive("archive", artifacts, "--output", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "error: SOURCE_DATE_EPOCH: is 'yesterday'; expected a whole number of seconds since 1970. "
@@ -177,7 +177,7 @@ def test_the_date_of_archives_can_be_set(artifacts: Path, tmp_path: Path, monkey
 def test_a_full_disk_leaves_no_archive(artifacts: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = run_archive(
-        "archive", artifacts, "blas_lib_generic", "--dest-dir", out, "-q", before=with_files_up_to(1 << 20)
+        "archive", artifacts, "blas_lib_generic", "--output", out, "-q", before=with_files_up_to(1 << 20)
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
@@ -192,10 +192,10 @@ run_extract = partial(rocwheel, "artifacts")
 
 @pytest.mark.slow
 def test_archive_and_extract_print_what_they_made(artifacts: Path, tmp_path: Path) -> None:
-    packed = run_extract("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "out", "--format", "xz")
+    packed = run_extract("archive", artifacts, "blas_dev_generic", "--output", tmp_path / "out", "--format", "xz")
     archive = tmp_path / "out/blas_dev_generic.tar.xz"
     assert (packed.returncode, packed.stdout) == (0, f"{archive}\n")
-    unpacked = run_extract("extract", archive, "--dest-dir", tmp_path / "again", "--json")
+    unpacked = run_extract("extract", archive, "--output", tmp_path / "again", "--json")
     assert json.loads(unpacked.stdout) == {
         "schema": "rocwheel.artifact-folders/1",
         "paths": [str(tmp_path / "again/blas_dev_generic")],

@@ -39,11 +39,11 @@ def archives(artifacts: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_server_gives_what_a_build_needs(archives: Path, tmp_path: Path) -> None:
     with served(archives) as address:
-        done = rocwheel("artifacts", "fetch", address, "--targets", "gfx906,gfx90a", "--dest-dir", tmp_path / "here")
+        done = rocwheel("artifacts", "fetch", address, "--targets", "gfx906,gfx90a", "--output", tmp_path / "here")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.endswith("has no artifact that serves gfx906. There are gfx90a:xnack+.\n")
         assert not (tmp_path / "here").exists()
-        words = ("artifacts", "fetch", address, "--components", "lib", "--dest-dir", tmp_path / "here")
+        words = ("artifacts", "fetch", address, "--components", "lib", "--output", tmp_path / "here")
         assert json.loads(rocwheel(*words, "--dry-run", "--json").stdout)["archives"][0]["name"] == (
             "blas_lib_generic.tar.zst"
         )
@@ -65,7 +65,7 @@ def test_a_bucket_gives_what_a_build_needs(archives: Path, tmp_path: Path, run: 
     store = open_store(f"s3://{BUCKET}/12345-linux")
     for path in archives.iterdir():
         store.put(path.name, path)
-    words = ("artifacts", "fetch", f"s3://{BUCKET}/12345-linux", "--targets", "gfx90a", "-d", tmp_path / "here")
+    words = ("artifacts", "fetch", f"s3://{BUCKET}/12345-linux", "--targets", "gfx90a", "-o", tmp_path / "here")
     assert run(*words).stdout.startswith("3 archives fetched, 0 there already\n")
     assert run(*words).stdout.startswith("0 archives fetched, 3 there already\n")
     assert all((tmp_path / "here" / path.name).read_bytes() == path.read_bytes() for path in archives.iterdir())
@@ -73,7 +73,7 @@ def test_a_bucket_gives_what_a_build_needs(archives: Path, tmp_path: Path, run: 
 
 @pytest.mark.slow
 def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    done = rocwheel("artifacts", "fetch", tmp_path / "none", "--dest-dir", tmp_path / "here")
+    done = rocwheel("artifacts", "fetch", tmp_path / "none", "--output", tmp_path / "here")
     assert done.returncode in {1, 2}
     assert done.stderr.startswith(f"error: {tmp_path}/none")
     assert "Traceback" not in done.stderr
@@ -85,7 +85,7 @@ def test_a_killed_fetch_leaves_whole_archives_alone_and_is_taken_up(archives: Pa
     large = archives / "blas_dev_generic.tar.zst"
     with large.open("ab") as file:
         file.truncate(1 << 28)
-    command = [sys.executable, "-m", "rocwheel", "artifacts", "fetch", str(archives), "--dest-dir", str(here), "-q"]
+    command = [sys.executable, "-m", "rocwheel", "artifacts", "fetch", str(archives), "--output", str(here), "-q"]
     with subprocess.Popen(command) as process:
         part = here / f".{large.name}.rocwheel-part"
         limit = time.monotonic() + 60
@@ -121,7 +121,7 @@ def test_packages_are_imported_with_a_table_of_ones_own(tmp_path: Path) -> None:
         "[[artifact]]\nname = 'tools'\npackages = ['tool']\n[[place]]\nfrom = 'opt'\nto = 'bin'\n"
     )
 
-    finished = run("import", tmp_path / "tool.deb", "--dest-dir", tmp_path / "a", "--table", table, "--quiet")
+    finished = run("import", tmp_path / "tool.deb", "--output", tmp_path / "a", "--table", table, "--quiet")
 
     assert finished.returncode == 0, finished.stderr
     assert "SDK version: 3.1" in finished.stdout.splitlines()
@@ -133,7 +133,7 @@ def test_file_that_is_not_a_package_fails_with_what_is_wrong(tmp_path: Path) -> 
     bad = tmp_path / "bad.deb"
     bad.write_text("rubbish")
 
-    finished = run("import", bad, "--dest-dir", tmp_path / "artifacts")
+    finished = run("import", bad, "--output", tmp_path / "artifacts")
 
     assert finished.returncode == 2
     assert finished.stderr == f"error: {bad}: not an ar archive; expected a Debian package (.deb)\n"
@@ -154,7 +154,7 @@ def prefix(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: Path) -> None:
-    finished = run_from_prefix("import", prefix, "--dest-dir", tmp_path / "artifacts", "-v")
+    finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts", "-v")
 
     assert finished.returncode == 0
     assert [line.split() for line in finished.stdout.splitlines() if "_run_" in line] == [
@@ -174,7 +174,7 @@ def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: P
 
 @pytest.mark.slow
 def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> None:
-    finished = run_from_prefix("import", prefix, "--dest-dir", tmp_path / "artifacts")
+    finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts")
 
     assert "files that no rule matches, put into the catch-all artifact: 2 (-v lists them)\n" in finished.stdout
     assert "  unknown\n" not in finished.stdout
@@ -182,7 +182,7 @@ def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_report_is_given_as_json(prefix: Path, tmp_path: Path) -> None:
-    finished = run_from_prefix("import", prefix, "--dest-dir", tmp_path / "artifacts", "--json", "--quiet")
+    finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts", "--json", "--quiet")
 
     report = json.loads(finished.stdout)
     assert finished.stderr == ""
@@ -196,7 +196,7 @@ def test_report_is_given_as_json(prefix: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> None:
-    finished = run_from_prefix("import", prefix, "--dest-dir", tmp_path / "artifacts", "--strict", "--quiet")
+    finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts", "--strict", "--quiet")
 
     assert (finished.returncode, finished.stdout) == (2, "")
     assert f"unknown of {prefix}: no rule of the table matches it." in finished.stderr
@@ -209,10 +209,10 @@ def test_everything_that_may_not_be_read_is_told_at_once(prefix: Path, tmp_path:
         (prefix / name).mkdir(mode=0)
     (prefix / "bin/hipcc").chmod(0)
     dest = tmp_path / "artifacts"
-    finished = run_from_prefix("import", prefix, "--dest-dir", dest, before=as_user())
+    finished = run_from_prefix("import", prefix, "--output", dest, before=as_user())
     (prefix / "lib").rmdir()
     (prefix / "share").rmdir()
-    alone = run_from_prefix("import", prefix, "--dest-dir", dest, before=as_user())
+    alone = run_from_prefix("import", prefix, "--output", dest, before=as_user())
 
     found = "3 files and folders in it can't be read (Permission denied): bin/hipcc, lib, share"
     assert (finished.returncode, finished.stdout) == (2, "")
@@ -239,7 +239,7 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("shards")
 def test_a_merge_is_told_as_a_table(run: Run, tmp_path: Path) -> None:
-    status, stdout, _ = run("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "out", "-q")
+    status, stdout, _ = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out", "-q")
 
     assert status == 0
     rows = [line.split() for line in stdout.splitlines() if "blas_lib" in line]
@@ -254,7 +254,7 @@ def test_a_merge_is_told_as_a_table(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("shards")
 def test_a_dry_run_writes_nothing(run: Run, tmp_path: Path) -> None:
-    status, stdout, _ = run("artifacts", "merge", "a", "b", "--primary", "b", "-d", "out", "--dry-run", "--json")
+    status, stdout, _ = run("artifacts", "merge", "a", "b", "--primary", "b", "-o", "out", "--dry-run", "--json")
 
     report = json.loads(stdout)
     assert status == 0
@@ -264,7 +264,7 @@ def test_a_dry_run_writes_nothing(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("shards")
 def test_a_result_in_a_shard_is_refused_before_anything_is_read(run: Run, tmp_path: Path) -> None:
-    status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "b/out", "--dry-run")
+    status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "b/out", "--dry-run")
 
     assert (status, stdout) == (2, "")
     assert stderr == "error: b/out: a folder in b, which is copied; expected one outside of it\n"
@@ -275,7 +275,7 @@ def test_a_result_in_a_shard_is_refused_before_anything_is_read(run: Run, tmp_pa
 def test_what_differs_is_an_error_for_all_files(run: Run, tmp_path: Path) -> None:
     (tmp_path / "b/blas_lib_generic/stage/lib/librocblas.so").write_bytes(b"other")
 
-    status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "out")
+    status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out")
 
     assert (status, stdout) == (2, "")
     assert "b/blas_lib_generic/stage/lib/librocblas.so: is not the same as a/blas_lib_generic/stage/lib/" in stderr
@@ -286,7 +286,7 @@ def test_what_differs_is_an_error_for_all_files(run: Run, tmp_path: Path) -> Non
 def test_an_accepted_difference_is_listed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "b/blas_lib_generic/stage/lib/librocblas.so").write_bytes(b"other")
 
-    arguments = ("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "out", "--may-differ", "lib/*.so")
+    arguments = ("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out", "--may-differ", "lib/*.so")
     status, stdout, _ = run(*arguments, "-v", "-q")
 
     assert status == 0
@@ -332,7 +332,7 @@ def test_what_is_wrong_with_a_shard_is_named_and_nothing_written(
     for shard, content in zip(("a", "b"), contents, strict=True):
         if content:
             write(tmp_path / shard / "blas_lib_gfx942" / path, content)
-    status, _, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "out")
+    status, _, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out")
     assert (status, found in stderr, f"b/blas_lib_gfx942/{path}" in stderr) == (2, True, True), stderr
     assert sorted(made.name for made in tmp_path.iterdir()) == ["a", "b"]
 
@@ -342,9 +342,9 @@ def test_a_target_that_a_shard_declares_and_lacks_is_named(run: Run, tmp_path: P
     for shard, targets in (("a", "gfx942;gfx950"), ("b", "gfx1100")):
         text = json.dumps({"dist_amdgpu_targets": targets}).encode()
         write(tmp_path / shard / "base_lib_generic/stage/share/therock/dist_info.json", text)
-    status, _, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "out")
+    status, _, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out")
     assert (status, "names gfx950, for which a has no file; expected a file" in stderr) == (2, True)
     assert not (tmp_path / "out").exists()
-    command = ("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "out", "--allow-missing")
+    command = ("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out", "--allow-missing")
     status, stdout, _ = run(*command)
     assert (status, "a has nothing for gfx950, which its dist_info.json names" in stdout) == (0, True)

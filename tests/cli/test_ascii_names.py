@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Path:
         (("audit", "é/env", "--select", "record-*"), 0),
         (("diff", WHEEL, "env"), 0),
         (("runpath", "show", "env"), 0),
-        (("artifacts", "list", "--files", "artifacts"), 0),
+        (("artifacts", "list", "-v", "artifacts"), 0),
         (("plan", "--artifact-dir", "artifacts", "--version", "7.0.0"), 0),
         (("verify", "é/nothing"), 2),
     ],
@@ -70,7 +70,7 @@ def test_names_beyond_ascii_change_nothing_of_what_is_read(place: Path, words: t
 @pytest.mark.parametrize(
     "words",
     [
-        ("repair", WHEEL, "--dest-dir", "é/OUT"),
+        ("repair", WHEEL, "--output", "é/OUT"),
         ("build", "--artifact-dir", "artifacts", "--version", "7.0.0", "--dest-dir", "é/OUT"),
         ("report", "env", "-o", "é/OUT"),
         ("promote", "dist", "--to", "2.0", "--dest-dir", "é/OUT"),

@@ -376,7 +376,7 @@ def test_the_packages_of_the_sample_have_nothing_wrong(run: Run, sample: Path) -
 @pytest.mark.usefixtures("in_an_empty_folder")
 def test_split_dlls_lead_to_their_archives_where_these_are_given(run: Run, sample: Path, tmp_path: Path) -> None:
     (wheel,) = sample.glob("rocm_sdk_libraries-*.whl")
-    assert run("device", "split", wheel, "--dest-dir", tmp_path / "split", "--quiet").status == 0
+    assert run("device", "split", wheel, "--output", tmp_path / "split", "--quiet").status == 0
     closed = ("--closed", "--select", "image-*", "--json")
     together = run("audit", tmp_path / "split", *closed)
     assert json.loads(together.stdout)["findings"] == []

@@ -51,7 +51,7 @@ def test_the_options_of_a_plan_stand_before_those_of_a_build() -> None:
     shared = ["--recipe", "--version", "--version-suffix", "--targets", "--default-family", "--selector"]
     shared += ["--devel-compression", "--device-code", "--split-device", "--common", "--retarget", "--variants"]
     shared += ["--rocm", "--platform-tag", "--platform"]
-    own = ["--from-manifest", "--compression", "--cache", "--jobs", "--scheduler"]
+    own = ["--from-manifest", "--level", "--cache", "--jobs", "--scheduler"]
     shown = re.findall(
         r"^  (?:-\w, )?(--[a-z-]+)", rocwheel("build", "--help").stdout.partition("Options:")[2], re.MULTILINE
     )
@@ -128,7 +128,7 @@ def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:
     assert done.stderr.startswith(
         "note: --linux-amdgpu-families is now --targets\n"
         "note: --devel-tarball-compression is now --devel-compression xz\n"
-        "note: --no-wheel-compression is now --compression stored\n"
+        "note: --no-wheel-compression is now --level 0\n"
     )
     (devel,), (core,) = ((tmp_path / "dist").glob(f"rocm_sdk_{name}-*.whl") for name in ("devel", "core"))
     assert "rocm_sdk_devel/_devel.tar.xz" in zipfile.ZipFile(devel).namelist()
@@ -158,7 +158,7 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--compression", "13"], "--compression: is '13'; expected a level from 0 to 12, or 'stored'"),
+        (["--level", "13"], "--compression: is '13'; expected a level from 0 to 12, or 'stored'"),
         (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
         (["--targets", "gfx942"], "has no artifacts for the expected target gfx942"),
         (["--targets", "gfx94"], "'gfx94' is not a known GPU target, family, product or policy. Nearest: gfx942"),

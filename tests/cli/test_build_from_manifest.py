@@ -28,7 +28,7 @@ def first(run: Run, tmp_path: Path) -> Path:
     artifact(tmp_path / "in", "blas_lib_generic", {"lib/blas.txt": b"blas" * 7777})
     recipe = tmp_path / "mine.toml"
     recipe.write_bytes((SAMPLE_SDK.parent / "build/rocm.toml").read_bytes() + b"# mine\n")
-    options = ["--version", "7.0", "--selector", "wheel", "--compression", "9", "--recipe", recipe, "--quiet"]
+    options = ["--version", "7.0", "--selector", "wheel", "--level", "9", "--recipe", recipe, "--quiet"]
     done = run("build", "--artifact-dir", tmp_path / "in", "--dest-dir", tmp_path / "first", *options)
     assert (done.status, done.stderr) == (0, "")
     return tmp_path / "first"
@@ -74,7 +74,7 @@ def test_artifacts_and_recipe_may_be_elsewhere_now(run: Run, first: Path, tmp_pa
 
 
 def test_archives_of_the_same_artifacts_do_as_well(run: Run, first: Path, tmp_path: Path) -> None:
-    assert run("artifacts", "archive", tmp_path / "in", "--dest-dir", tmp_path / "packed", "-q").status == 0
+    assert run("artifacts", "archive", tmp_path / "in", "--output", tmp_path / "packed", "-q").status == 0
     assert again(run, first, "--artifact-dir", tmp_path / "packed") == (0, "")
     assert files(tmp_path / "again/dist") == files(first / "dist")
 
@@ -135,9 +135,7 @@ def test_artifacts_of_a_url_have_to_be_named(run: Run, first: Path) -> None:
     assert "was made of artifacts at s3://bucket/base_lib_generic. Say where they are now with --artifact-dir." in told
 
 
-@pytest.mark.parametrize(
-    "options", [["--version", "7.1"], ["--targets", "gfx906"], ["--variants"], ["--compression", "1"]]
-)
+@pytest.mark.parametrize("options", [["--version", "7.1"], ["--targets", "gfx906"], ["--variants"], ["--level", "1"]])
 def test_options_beside_a_manifest_are_refused(run: Run, first: Path, options: list[str]) -> None:
     assert again(run, first, *options) == (
         2,
@@ -147,7 +145,7 @@ def test_options_beside_a_manifest_are_refused(run: Run, first: Path, options: l
 
 def test_the_default_level_is_refused_too_where_the_build_had_another(run: Run, first: Path) -> None:
     change(first, level=1)
-    assert again(run, first, "--compression", "6") == (
+    assert again(run, first, "--level", "6") == (
         2,
         "error: --compression: is given with --from-manifest, which has all options. Leave it out.\n",
     )

@@ -104,7 +104,7 @@ def test_sha256sum_takes_the_checksums(run: Run, tmp_path: Path, run_tool: RunTo
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "options",
-    [[], ["--cache"], ["--variants"], ["--split-device"], ["--split-device=overlay"], ["--compression", "stored"]],
+    [[], ["--cache"], ["--variants"], ["--split-device"], ["--split-device=overlay"], ["--level", "stored"]],
     ids=" ".join,
 )
 def test_a_second_build_writes_the_same_manifest(run: Run, tmp_path: Path, options: list[str]) -> None:
@@ -201,10 +201,10 @@ def test_a_build_that_is_killed_at_any_change_of_names_leaves_no_stale_manifest(
     run: Run, tmp_path: Path, moment: str
 ) -> None:
     tree, out = small_tree(tmp_path), tmp_path / "out"
-    command = ["build", "--artifact-dir", tree, "--dest-dir", out, "--version", "7.0", "--quiet", "--compression"]
+    command = ["build", "--artifact-dir", tree, "--dest-dir", out, "--version", "7.0", "--quiet", "--level"]
     states = set()
     for number in itertools.count(1):
-        build(run, tree, out, "--compression", "1")
+        build(run, tree, out, "--level", "1")
         # The same names, and other bytes.
         words = [sys.executable, "-c", KILLED, str(number), moment, *map(str, command), "9"]
         status = subprocess.run(words, check=False).returncode

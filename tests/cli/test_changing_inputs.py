@@ -76,7 +76,7 @@ def test_an_archive_is_not_made_of_a_file_that_changes(
     run: Run, artifacts: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     changed_at_read(monkeypatch, data, CHANGES[way])
-    arguments = ("artifacts", "archive", artifacts, "core-hip_lib_generic", "--dest-dir", tmp_path / "out", "-q")
+    arguments = ("artifacts", "archive", artifacts, "core-hip_lib_generic", "--output", tmp_path / "out", "-q")
     done = run(*arguments)
     check(done.status, done.stderr, data)
     assert files_in(tmp_path / "out") == []
@@ -101,7 +101,7 @@ def test_a_candidate_that_changes_is_not_promoted(
 
 EDITS = {
     "compress": ("device", "compress"),
-    "prune": ("device", "prune", "--keep", "gfx906"),
+    "prune": ("device", "prune", "--targets", "gfx906"),
     "retarget": ("device", "retarget", "gfx1030=gfx1031", "--compress"),
 }
 
@@ -140,7 +140,7 @@ def _reads_of(run: Run, library: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_wheel_that_changes_is_not_repaired(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    arguments = ("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "-q")
+    arguments = ("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "-q")
     with monkeypatch.context() as patched:
         reads = changed_at_read(patched, plugin_wheel, CHANGES["overwritten"], after=0)
         assert run(*arguments).status == 0
@@ -159,7 +159,7 @@ def test_a_run_path_is_not_set_in_a_copy_of_a_file_that_changes(
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
     monkeypatch.setattr("rocwheel.core.reading._READ_WHOLE", 0)
     changed_at_read(monkeypatch, library, CHANGES["overwritten"], after=2)
-    done = run("runpath", "set", "$ORIGIN", library, "--dest-dir", tmp_path / "out")
+    done = run("runpath", "set", "$ORIGIN", library, "--output", tmp_path / "out")
     check(done.status, done.stderr, library)
     assert files_in(tmp_path) == ["libtwo.so"]
 
@@ -182,7 +182,7 @@ def test_a_process_that_writes_all_the_time_is_noticed(
     output = tmp_path / "out"
     arguments = {
         "build": ("build", "--artifact-dir", artifacts, "--dest-dir", output),
-        "archive": ("artifacts", "archive", artifacts, "core-hip_lib_generic", "--dest-dir", output),
+        "archive": ("artifacts", "archive", artifacts, "core-hip_lib_generic", "--output", output),
     }[command]
     with kept_changing(large, way):
         done = rocwheel(*arguments, "--quiet")

@@ -37,7 +37,7 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str
         (["targets", "runs-on", "gfx90a"], ["gfx90a", "gfx90a-dcgpu"]),
         (["targets", "list", "--family", "gfx110X-d"], ["gfx110X-dgpu"]),
         (["build", "--targets", "gfx906,gfx95"], ["gfx906,gfx950", "gfx906,gfx950-all", "gfx906,gfx950-dcgpu"]),
-        (["device", "prune", "a", "--keep", "gfx12-"], ["gfx12-generic", "gfx12-5-generic"]),
+        (["device", "prune", "a", "--targets", "gfx12-"], ["gfx12-generic", "gfx12-5-generic"]),
         (["audit", "--select", "missing-b"], ["missing-build-id"]),
         (["audit", "--ignore", "missing-b"], ["missing-build-id"]),
         (["runpath", "for", "--spell", "cm"], ["cmake"]),

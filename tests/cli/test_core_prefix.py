@@ -25,7 +25,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("core")
     rocm = make_rocm_folder(folder, "7.14.0")
     prefixes = (rocm / "core", make_extras(rocm, rocm / "core-7.14"))
-    imported = rocwheel("artifacts", "import", *prefixes, "--dest-dir", folder / "artifacts")
+    imported = rocwheel("artifacts", "import", *prefixes, "--output", folder / "artifacts")
     built = rocwheel("build", "--artifact-dir", folder / "artifacts", "--dest-dir", folder / "packages", "-q")
     assert (imported.returncode, built.returncode) == (0, 0), imported.stderr + built.stderr
     assert "SDK version: 7.14.0" in imported.stdout.splitlines()

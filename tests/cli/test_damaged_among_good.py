@@ -44,7 +44,7 @@ def wheels(tmp_path: Path) -> list[Path]:
         ("inspect", "{}"),
         ("runpath", "show", "{}"),
         ("diff", "{}", "{}"),
-        ("device", "split", "{}", "-d", "out"),
+        ("device", "split", "{}", "-o", "out"),
         ("device", "list", "{}"),
     ],
     ids=["inspect", "runpath show", "diff", "split", "list"],
@@ -139,7 +139,7 @@ def test_the_device_code_of_good_libraries_is_listed(tree: Path, run: Run, form:
 
 
 def test_all_good_wheels_are_split(wheels: list[Path], run: Run, tmp_path: Path) -> None:
-    finished = run("device", "split", *wheels, "--dest-dir", tmp_path / "out")
+    finished = run("device", "split", *wheels, "--output", tmp_path / "out")
     assert DAMAGED in finished.stderr
     assert {path.name.partition("-")[0] for path in (tmp_path / "out").iterdir()} == {
         f"{name}{part}" for name in "ac" for part in ("", "_device_gfx1030", "_device_gfx906", "_device_gfx90a")
@@ -192,7 +192,7 @@ def test_what_is_made_of_a_whole_folder_is_not_made_in_part(
 
 @pytest.mark.parametrize("form", ["files", "folder"])
 def test_all_good_wheels_are_repaired(wheels: list[Path], run: Run, tmp_path: Path, form: str) -> None:
-    finished = run("repair", *(wheels if form == "files" else [wheels[0].parent]), "--dest-dir", tmp_path / "out")
+    finished = run("repair", *(wheels if form == "files" else [wheels[0].parent]), "--output", tmp_path / "out")
     assert DAMAGED in finished.stderr
     assert [path.name[:1] for path in sorted((tmp_path / "out").iterdir())] == ["a", "c"]
     assert finished.status == 2
@@ -204,7 +204,7 @@ def test_a_wheel_with_a_damaged_member_does_not_keep_others_from_repair(
     data = bytearray(wheels[0].read_bytes())
     data[data.index(b"liba.so") + 5000] ^= 0xFF
     wheels[0].write_bytes(data)
-    finished = run("repair", wheels[0], wheels[2], "--dest-dir", tmp_path / "out")
+    finished = run("repair", wheels[0], wheels[2], "--output", tmp_path / "out")
     assert f"{wheels[0]}!a/liba.so" in finished.stderr
     assert [path.name[:1] for path in (tmp_path / "out").iterdir()] == ["c"]
     assert finished.status == 2

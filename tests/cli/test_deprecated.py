@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli.deprecated import COMMANDS, replace_deprecated
+from rocwheel.cli.deprecated import COMMANDS, OPTIONS, replace_deprecated
 from tests.support.commands import COMMANDS as CURRENT
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
         ("index unyank a", "index yank --undo a", "rocwheel: 'index unyank' is deprecated; use 'index yank --undo'."),
         ("cache verify", "cache info --verify", "rocwheel: 'cache verify' is deprecated; use 'cache info --verify'."),
         (
-            "artifacts from-deb a.deb -d out",
-            "artifacts import a.deb -d out",
+            "artifacts from-deb a.deb",
+            "artifacts import a.deb",
             "rocwheel: 'artifacts from-deb' is deprecated; use 'artifacts import'.",
         ),
         (
-            "artifacts from-prefix a -d out",
-            "artifacts import a -d out",
+            "artifacts from-prefix a",
+            "artifacts import a",
             "rocwheel: 'artifacts from-prefix' is deprecated; use 'artifacts import'.",
         ),
         (
@@ -46,6 +46,31 @@ if TYPE_CHECKING:
 )
 def test_a_deprecated_command_becomes_what_replaces_it(old: str, now: str, notice: str) -> None:
     assert replace_deprecated(old.split()) == (now.split(), [notice])
+
+
+@pytest.mark.parametrize(
+    ("old", "now", "notices"),
+    [
+        ("repair a --dest-dir b", "repair a --output b", ["'--dest-dir' is deprecated; use '--output'."]),
+        ("repair a --dest-dir=b", "repair a --output=b", ["'--dest-dir' is deprecated; use '--output'."]),
+        ("device split a -d b", "device split a -o b", ["'-d' is deprecated; use '-o'."]),
+        ("device split a -db -t gfx906", "device split a -ob -t gfx906", ["'-d' is deprecated; use '-o'."]),
+        ("device split a -qd b", "device split a -qo b", ["'-d' is deprecated; use '-o'."]),
+        ("device prune a --keep b", "device prune a --targets b", ["'--keep' is deprecated; use '--targets'."]),
+        ("build a -d b --compression 3", "build a -d b --level 3", ["'--compression' is deprecated; use '--level'."]),
+        ("index a --yank b", "index a --yank b", ["'--yank' is deprecated; use 'rocwheel index yank'."]),
+        ("repair -- --dest-dir", "repair -- --dest-dir", []),
+        ("promote a --dest-dir b", "promote a --dest-dir b", []),
+    ],
+)
+def test_a_deprecated_option_becomes_what_replaces_it(old: str, now: str, notices: list[str]) -> None:
+    assert replace_deprecated(old.split()) == (now.split(), [f"rocwheel: {text}" for text in notices])
+
+
+def test_what_replaces_an_option_is_an_option_of_its_command() -> None:
+    for command, options in OPTIONS.items():
+        names = {name for one in CURRENT[command].params for name in one.opts}
+        assert {now for now in options.values() if now} <= names
 
 
 def test_no_deprecated_command_is_one_of_today() -> None:

@@ -35,7 +35,7 @@ def test_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -
     status, out, err = run("device", "compress", FIXTURES / "v22/libtwo.plain.so", "-o", small)
     assert (status, out) == (0, f"{small}: 2 of 2 bundles changed, 33.8 kB -> 4.1 kB of device code\n")
     assert err.endswith("note: ROCm 6.2 and later read the result\n")
-    assert run("device", "prune", small, "--keep", "gfx1030,gfx906", "-o", fewer)[0] == 0
+    assert run("device", "prune", small, "--targets", "gfx1030,gfx906", "-o", fewer)[0] == 0
     assert targets_of(run, fewer) == [["gfx1030", "gfx906"]] * 2
     assert run("device", "retarget", "gfx1030=gfx1031,gfx1036", fewer, "-o", more)[0] == 0
     assert targets_of(run, more) == [["gfx1030", "gfx1031", "gfx1036", "gfx906"]] * 2
@@ -44,7 +44,7 @@ def test_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_code_object_is_kept_or_made_one_for_another_target(run: Run, tmp_path: Path) -> None:
-    run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-d", tmp_path, "-q")
+    run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-o", tmp_path, "-q")
     source, output = tmp_path / "saxpy.hipfb.0.gfx1030.co", tmp_path / "out.co"
     status, out, _ = run("device", "prune", source, "-k", "gfx1030", "-o", output)
     assert (status, out) == (0, f"{output}: a code object, as it was\n")
@@ -77,7 +77,7 @@ def test_thin_archive_is_refused_as_such(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "options"), [("list", ()), ("extract", ("--dest-dir", "out")), ("split", ("--dest-dir", "out"))]
+    ("command", "options"), [("list", ()), ("extract", ("--output", "out")), ("split", ("--output", "out"))]
 )
 def test_a_debian_package_is_refused_as_such(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, options: tuple[str, ...]
@@ -96,7 +96,7 @@ def test_a_debian_package_is_refused_as_such(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["prune", "--keep", "gfx906"],
+        ["prune", "--targets", "gfx906"],
         ["compress"],
         ["compress", "--header-version", "2"],
         ["retarget", "gfx1030=gfx1031"],
@@ -124,11 +124,11 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
         ),
         (["compress", "v22/libtwo.plain.so", "--rocm", "six"], "ROCm version: 'six'; expected one such as 6.4"),
         (
-            ["prune", "v22/libtwo.plain.so", "--keep", "gfx906", "--rocm", "banana"],
+            ["prune", "v22/libtwo.plain.so", "--targets", "gfx906", "--rocm", "banana"],
             "ROCm version: 'banana'; expected one such as 6.4",
         ),
         (["compress", "mach/flags.22"], "no bundles of device code; expected a fat binary or a file of bundles"),
-        (["prune", "v22/libtwo.plain.so", "--keep", "gfx942"], "has no code for any target to keep"),
+        (["prune", "v22/libtwo.plain.so", "--targets", "gfx942"], "has no code for any target to keep"),
         (
             ["retarget", "gfx1030=gfx1100", "v22/libtwo.plain.so"],
             "FROM=TO: no rule says that code for gfx1030 runs on gfx1100; expected one of gfx1031, gfx1032, gfx1033, ",
@@ -173,7 +173,10 @@ def test_unusable_input_gives_one_error_and_no_output(
     ("command", "line"),
     [
         (["compress"], "device code of 1 file edited (29.7 kB saved), 2 files copied"),
-        (["prune", "--keep", "gfx906"], "1 file left out, device code of 1 file edited (18.5 kB saved), 1 file copied"),
+        (
+            ["prune", "--targets", "gfx906"],
+            "1 file left out, device code of 1 file edited (18.5 kB saved), 1 file copied",
+        ),
         (
             ["retarget", "gfx1030=gfx1031", "--compress"],
             "device code of 1 file edited (29.7 kB saved), 2 files copied",
@@ -194,7 +197,7 @@ def test_a_wheel_is_edited_into_a_folder(run: Run, tmp_path: Path, wheel: Path, 
     ("command", "targets"),
     [
         (["compress"], ["gfx906", "gfx942", "gfx1030"]),
-        (["prune", "--keep", "gfx906"], ["gfx906"]),
+        (["prune", "--targets", "gfx906"], ["gfx906"]),
         (["retarget", "gfx1030=gfx1031", "--compress"], ["gfx906", "gfx942", "gfx1030", "gfx1031"]),
     ],
     ids=["compress", "prune", "retarget"],
@@ -216,13 +219,13 @@ HOST = r"no library whose code is in archives\. Give the (folder 'host' of what 
 COMMANDS = {
     "list": ("{}",),
     "list --kernels": ("{}", "--kernels"),
-    "extract": ("{}", "-d", "out"),
+    "extract": ("{}", "-o", "out"),
     "compress": ("{}", "-o", "out"),
     "prune": ("{}", "-k", "gfx1030", "-o", "out"),
     "retarget": ("gfx1030=gfx1031", "{}", "--compress", "-o", "out"),
     "bundle": ("{}", "-o", "out"),
-    "split": ("{}", "-d", "out"),
-    "join": ("{}", "-d", "out"),
+    "split": ("{}", "-o", "out"),
+    "join": ("{}", "-o", "out"),
 }
 """The arguments of each command."""
 
@@ -308,10 +311,10 @@ UNREADABLE = {
     "with an ordinal out of range": (plain(ordinals=(0, 7)), f"{NAME}#1 for gfx906 has the ordinal 7; expected one of"),
 }
 READERS = {
-    "split": ["device", "split", "TREE", "--dest-dir", "OUT"],
-    "mend": ["device", "split", "TREE", "--mend", "--dest-dir", "OUT"],
-    "join": ["device", "join", "TREE", "--dest-dir", "OUT"],
-    "extract": ["device", "extract", "LIBRARY", "--dest-dir", "OUT"],
+    "split": ["device", "split", "TREE", "--output", "OUT"],
+    "mend": ["device", "split", "TREE", "--mend", "--output", "OUT"],
+    "join": ["device", "join", "TREE", "--output", "OUT"],
+    "extract": ["device", "extract", "LIBRARY", "--output", "OUT"],
     "runs-on": ["targets", "runs-on", "gfx906", "LIBRARY"],
     "list": ["device", "list", "-v", "LIBRARY"],
     "inspect": ["inspect", "LIBRARY"],
@@ -506,7 +509,7 @@ def test_a_wheel_that_is_none_is_not_split(
     run: Run, made: Path, tmp_path: Path, change: dict[str, str], found: str
 ) -> None:
     wheel = rewritten(made, tmp_path / made.name, **change)
-    finished = run("device", "split", wheel, "--dest-dir", tmp_path / "out")
+    finished = run("device", "split", wheel, "--output", tmp_path / "out")
     assert finished.status == 2
     assert finished.stderr.startswith(f"error: {wheel}: {found}")
     assert list(tmp_path.iterdir()) == [wheel]
@@ -518,14 +521,14 @@ def test_a_wheel_that_is_none_is_not_split(
 def test_wheels_that_are_none_are_not_joined(run: Run, made: Path, tmp_path: Path, which: str, fault: str) -> None:
     change, found = FAULTS[fault]
     parts = tmp_path / "parts"
-    run("device", "split", made, "--dest-dir", parts)
+    run("device", "split", made, "--output", parts)
     host, device = parts / made.name, next(parts.glob("demo_device_gfx906*"))
     bad = host if which == "host" else device
     own = "demo_device_gfx906-1.0.dist-info" if which == "device" else INFO
     change = {key: value.replace(INFO, own) for key, value in change.items()}
     rewritten(bad, tmp_path / "bad.whl", **change)
     shutil.move(tmp_path / "bad.whl", bad)
-    finished = run("device", "join", host, device, "--dest-dir", tmp_path / "out")
+    finished = run("device", "join", host, device, "--output", tmp_path / "out")
     assert finished.status == 2
     assert f"error: {bad}: {found.replace(INFO, own)}" in finished.stderr
     assert list(tmp_path.iterdir()) == [parts]
@@ -540,9 +543,9 @@ def test_wheels_that_are_none_are_not_joined(run: Run, made: Path, tmp_path: Pat
         ("list", "{}"),
         ("list", "--kernels", "{}"),
         ("compress", "{}", "-o", "out.whl"),
-        ("prune", "{}", "--keep", "gfx906", "-o", "out.whl"),
+        ("prune", "{}", "--targets", "gfx906", "-o", "out.whl"),
         ("retarget", "gfx1030=gfx1031", "{}", "-o", "out.whl"),
-        ("extract", "{}", "--target", "gfx906", "-d", "out"),
+        ("extract", "{}", "--targets", "gfx906", "-o", "out"),
         ("bundle", "{}", "-o", "out.hipfb"),
     ],
     ids=["list", "kernels", "compress", "prune", "retarget", "extract", "bundle"],

@@ -219,7 +219,7 @@ def test_wheels_without_device_code_in_a_folder_are_copied(run: Run, tmp_path: P
 
 @pytest.mark.slow
 def test_a_wheel_that_pruning_would_leave_without_code_is_refused(run: Run, tmp_path: Path) -> None:
-    run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-d", tmp_path / "code")
+    run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-o", tmp_path / "code")
     [code] = (tmp_path / "code").iterdir()
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/Kernels.hsaco": code.read_bytes()})
     out = tmp_path / wheel.name
@@ -241,14 +241,14 @@ def test_a_wheel_variant_keeps_the_code_that_its_name_promises(run: Run, tmp_pat
     wheel = make_variant(tmp_path, "two", ["gfx90a", "gfx906"])
     out = tmp_path / "out"
     out.mkdir()
-    status, text, err = run("device", "prune", wheel, "--keep", "gfx906", "-o", out, "--quiet")
+    status, text, err = run("device", "prune", wheel, "--targets", "gfx906", "-o", out, "--quiet")
     assert (status, text) == (2, "")
     assert err == (
         f"error: {wheel}: is the wheel variant for gfx90a, gfx906, and would lose its code for gfx90a. Keep these "
         "targets, too, or prune the plain wheel.\n"
     )
     assert list(out.iterdir()) == []
-    assert run("device", "prune", wheel, "--keep", "gfx906,gfx90a", "-o", out, "--quiet")[0] == 0
+    assert run("device", "prune", wheel, "--targets", "gfx906,gfx90a", "-o", out, "--quiet")[0] == 0
     assert [path.name for path in out.iterdir()] == [wheel.name]
 
 
@@ -331,7 +331,7 @@ def fat(tmp_path: Path) -> Path:
 @pytest.fixture
 def tree(run: Run, fat: Path, tmp_path: Path) -> Path:
     """Return its split form, with the archives of both targets."""
-    assert run("device", "split", fat, "--dest-dir", tmp_path / "ours").status == 0
+    assert run("device", "split", fat, "--output", tmp_path / "ours").status == 0
     marker = Marker(PATH, ("../.kpack/libx.so_@GFXARCH@.kpack",))
     split_with_moved_headers(fat / PATH, tmp_path / "tree" / PATH, marker, [0, 1])
     for target in ("gfx906", "gfx90a"):
@@ -369,16 +369,16 @@ def test_its_code_is_followed_to_archives(run: Run, tree: Path) -> None:
 
 @pytest.mark.slow
 def test_splitting_it_again_changes_nothing(run: Run, tree: Path, tmp_path: Path) -> None:
-    assert run("device", "split", tree, "--dest-dir", tmp_path / "again").status == 0
+    assert run("device", "split", tree, "--output", tmp_path / "again").status == 0
     assert (tmp_path / "again/host" / PATH).read_bytes() == (tree / PATH).read_bytes()
 
 
 @pytest.mark.slow
 def test_its_code_can_be_joined(run: Run, run_tool: RunTool, tree: Path, fat: Path, tmp_path: Path) -> None:
-    assert run("device", "join", tree, "--dest-dir", tmp_path / "joined").status == 0
+    assert run("device", "join", tree, "--output", tmp_path / "joined").status == 0
     joined = tmp_path / "joined" / PATH
     require_loadable(joined, run_tool)
-    extract = ("device", "extract", "--target", "gfx90a")
+    extract = ("device", "extract", "--targets", "gfx90a")
     for name, library in (("old", fat / PATH), ("new", joined)):
         assert run(*extract, library, "--dest-dir", tmp_path / name).status == 0
     codes = [sorted(path.read_bytes() for path in (tmp_path / name).iterdir()) for name in ("old", "new")]
@@ -388,15 +388,15 @@ def test_its_code_can_be_joined(run: Run, run_tool: RunTool, tree: Path, fat: Pa
 
 @pytest.mark.slow
 def test_joined_it_can_be_split_again(run: Run, run_tool: RunTool, tree: Path, tmp_path: Path) -> None:
-    run("device", "join", tree, "--dest-dir", tmp_path / "joined")
-    assert run("device", "split", tmp_path / "joined", "--dest-dir", tmp_path / "again").status == 0
+    run("device", "join", tree, "--output", tmp_path / "joined")
+    assert run("device", "split", tmp_path / "joined", "--output", tmp_path / "again").status == 0
     require_loadable(tmp_path / "again/host" / PATH, run_tool)
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["gfx906", "gfx90a", "host"]
 
 
 @pytest.mark.slow
 def test_its_run_path_can_be_set(run: Run, run_tool: RunTool, tree: Path, tmp_path: Path) -> None:
-    assert run("runpath", "set", "$ORIGIN", tree / PATH, "--dest-dir", tmp_path / "new").status == 0
+    assert run("runpath", "set", "$ORIGIN", tree / PATH, "--output", tmp_path / "new").status == 0
     new = tmp_path / "new/libx.so"
     require_loadable(new, run_tool)
     assert "$ORIGIN" in run("runpath", "show", new).stdout.split()
@@ -411,7 +411,7 @@ def test_its_run_path_can_be_set(run: Run, run_tool: RunTool, tree: Path, tmp_pa
 def test_a_wheel_with_it_can_be_repaired(run: Run, tree: Path, tmp_path: Path) -> None:
     files = {f"x/{path.relative_to(tree)}": path for path in tree.rglob("*") if path.is_file()}
     wheel = make_wheel(tmp_path / "wheels", "x", files)
-    assert run("repair", wheel, "--dest-dir", tmp_path / "repaired").status == 0
+    assert run("repair", wheel, "--output", tmp_path / "repaired").status == 0
     [made] = (tmp_path / "repaired").iterdir()
     assert run("targets", "runs-on", "gfx906", made).status == 0
 
@@ -426,7 +426,7 @@ def program(run: Run, run_tool: RunTool, tmp_path: Path) -> Path:
     fat.mkdir()
     (fat / "bin").mkdir()
     link_program(run_tool, fat, ["-pie"]).rename(fat / PROGRAM)
-    assert run("device", "split", fat, "--dest-dir", tmp_path / "ours").status == 0
+    assert run("device", "split", fat, "--output", tmp_path / "ours").status == 0
     split_with_moved_headers(
         fat / PROGRAM, tree / PROGRAM, Marker(PROGRAM, ("../.kpack/program_@GFXARCH@.kpack",)), [0, 1]
     )
@@ -453,7 +453,7 @@ def test_the_program_has_its_headers_where_old_kernels_look(program: Path, run_t
 
 @pytest.mark.slow
 def test_splitting_the_program_again_changes_nothing(run: Run, program: Path, tmp_path: Path) -> None:
-    assert run("device", "split", program, "--dest-dir", tmp_path / "again").status == 0
+    assert run("device", "split", program, "--output", tmp_path / "again").status == 0
     assert (tmp_path / "again/host" / PROGRAM).read_bytes() == (program / PROGRAM).read_bytes()
 
 
@@ -466,13 +466,13 @@ def test_the_program_is_inspected(run: Run, program: Path) -> None:
 
 @pytest.mark.slow
 def test_the_program_is_joined_and_runs(run: Run, program: Path, tmp_path: Path) -> None:
-    assert run("device", "join", program, "--dest-dir", tmp_path / "joined").status == 0
+    assert run("device", "join", program, "--output", tmp_path / "joined").status == 0
     joined = tmp_path / "joined" / PROGRAM
     assert started(joined) == ["1 1 8", "48495046", "48495046"]
-    extract = ("device", "extract", "--target", "gfx906")
+    extract = ("device", "extract", "--targets", "gfx906")
     for name, path in (("old", tmp_path / "program" / PROGRAM), ("new", joined)):
         assert run(*extract, path, "--dest-dir", tmp_path / name).status == 0
     codes = [sorted(path.read_bytes() for path in (tmp_path / name).iterdir()) for name in ("old", "new")]
     assert codes[0] == codes[1]
-    assert run("device", "split", tmp_path / "joined", "--dest-dir", tmp_path / "again").status == 0
+    assert run("device", "split", tmp_path / "joined", "--output", tmp_path / "again").status == 0
     assert started(tmp_path / "again/host" / PROGRAM) == ["1 1 8", "4b504948", "4b504948"]

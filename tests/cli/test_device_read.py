@@ -331,7 +331,7 @@ def test_kernel_files_with_the_same_answer_have_one_line(run: Run, kernels: Path
 @pytest.mark.slow
 def test_code_is_extracted_for_each_target_of_each_bundle(run: Run, tmp_path: Path) -> None:
     status, out, _ = run(
-        "device", "extract", FIXTURES / "v22/libtwo.ccob.so", "-t", "gfx90a:xnack+", "-t", "gfx906", "-d", tmp_path
+        "device", "extract", FIXTURES / "v22/libtwo.ccob.so", "-t", "gfx90a:xnack+", "-t", "gfx906", "-o", tmp_path
     )
     names = [f"libtwo.ccob.so.{number}.{target}.co" for number in (0, 1) for target in ("gfx906", "gfx90a-xnack+")]
     assert status == 0
@@ -354,10 +354,10 @@ def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp
     data = bytearray((FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes())
     data[8:24] = struct.pack("<QQ", 26 << 20, 5 << 30)  # less than 200 times its size
     bomb.write_bytes(data.ljust(26 << 20, b"\0"))
-    status, _, err = run("device", "extract", bomb, "-d", output)
+    status, _, err = run("device", "extract", bomb, "-o", output)
     message = "holds a bundle of 5368709120 bytes; expected at most 4294967296, the limit set here. Set a higher limit"
     assert (status, err.count(message), output.exists()) == (2, 1, False)
-    status, _, err = run("device", "extract", bomb, "-d", output, "--limit", "5")
+    status, _, err = run("device", "extract", bomb, "-o", output, "--limit", "5")
     assert (status, "bytes; expected 5368709120, as its header declares" in err) == (2, True)
     assert not output.exists()
 
@@ -375,14 +375,14 @@ def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp
 )
 def test_code_is_extracted_by_the_rule_of_choice(run: Run, tmp_path: Path, rule: str, target: str, status: int) -> None:
     source = FIXTURES / "v22/libtwo.plain.so"
-    assert run("device", "extract", source, "-t", target, "--rule", rule, "-d", tmp_path)[0] == status
+    assert run("device", "extract", source, "-t", target, "--rule", rule, "-o", tmp_path)[0] == status
     assert bool(list(tmp_path.iterdir())) == (status == 0)
 
 
 @pytest.mark.slow
 def test_missing_code_is_reported_for_every_bundle_and_nothing_is_written(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "v22/libtwo.plain.so"
-    status, _, err = run("device", "extract", source, "-t", "gfx942", "-t", "gfx906", "-d", tmp_path)
+    status, _, err = run("device", "extract", source, "-t", "gfx942", "-t", "gfx906", "-o", tmp_path)
     assert status == 2
     found = "has no code for gfx942 by the rule 'exact'; expected one of its targets gfx906, gfx90a:xnack+, gfx1030"
     assert err.splitlines() == [
@@ -395,7 +395,7 @@ def test_missing_code_is_reported_for_every_bundle_and_nothing_is_written(run: R
 
 @pytest.mark.slow
 def test_exact_rule_names_the_variants_that_there_are(run: Run, tmp_path: Path) -> None:
-    status, _, err = run("device", "extract", FIXTURES / "v22/saxpy.ccob.hipfb", "-t", "gfx90a", "-d", tmp_path)
+    status, _, err = run("device", "extract", FIXTURES / "v22/saxpy.ccob.hipfb", "-t", "gfx90a", "-o", tmp_path)
     assert (status, err.endswith("gfx1100. Name a variant, or choose another rule.\n")) == (2, True), err
 
 
@@ -404,28 +404,28 @@ def test_code_is_extracted_from_the_files_of_a_wheel_and_of_a_folder(run: Run, t
     code = (FIXTURES / "elf/gfx906.co").read_bytes()
     files = {f"demo/{name}/kernels.hipfb": bundle_of(target) for name, target in (("a", "gfx906"), ("b", "gfx1030"))}
     wheel = make_wheel(tmp_path / "wheels", "demo", {"demo/code.co": code, "demo/text.txt": b"text", **files})
-    status, out, err = run("device", "extract", wheel, "-t", "gfx906", "-d", tmp_path / "one")
+    status, out, err = run("device", "extract", wheel, "-t", "gfx906", "-o", tmp_path / "one")
     assert (status, err) == (0, "")
     written = {str(path.relative_to(tmp_path / "one")) for path in (tmp_path / "one").rglob("*") if path.is_file()}
     assert written == {Path(line).relative_to(tmp_path / "one").as_posix() for line in out.splitlines()}
     assert written == {"demo/code.co.0.gfx906.co", "demo/a/kernels.hipfb.0.gfx906.co"}
-    status, out, err = run("device", "extract", wheel.parent, "-d", tmp_path / "all")
+    status, out, err = run("device", "extract", wheel.parent, "-o", tmp_path / "all")
     assert (status, err, len(out.splitlines())) == (0, "", 3)
 
 
 @pytest.mark.slow
 def test_code_for_a_target_of_no_file_is_an_error(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels", "demo", {"demo/a.hipfb": bundle_of("gfx906")})
-    status, _, err = run("device", "extract", wheel, "-t", "gfx1100", "-d", tmp_path / "out")
+    status, _, err = run("device", "extract", wheel, "-t", "gfx1100", "-o", tmp_path / "out")
     assert (status, err.startswith(f"error: {wheel}!demo/a.hipfb: "), (tmp_path / "out").exists()) == (2, True, False)
-    status, _, err = run("device", "extract", make_wheel(tmp_path, "text", {}), "-d", tmp_path / "out")
+    status, _, err = run("device", "extract", make_wheel(tmp_path, "text", {}), "-o", tmp_path / "out")
     assert (status, "no device code for AMD GPUs" in err) == (2, True)
 
 
 @pytest.mark.slow
 def test_member_whose_name_leads_out_of_the_wheel_is_not_extracted(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels", "demo", {"../../climbed.hipfb": bundle_of("gfx906")})
-    status, _, err = run("device", "extract", wheel, "-d", tmp_path / "out/deep")
+    status, _, err = run("device", "extract", wheel, "-o", tmp_path / "out/deep")
     found = "a path that leads out of the wheel; expected a name below the folder of the wheel"
     assert (status, err) == (2, f"error: {wheel}!../../climbed.hipfb: {found}\n")
     assert list(tmp_path.rglob("climbed*")) == []
@@ -434,7 +434,7 @@ def test_member_whose_name_leads_out_of_the_wheel_is_not_extracted(run: Run, tmp
 @pytest.fixture
 def codes(run: Run, tmp_path: Path) -> list[Path]:
     """Return extracted code objects."""
-    run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx906,gfx1030", "-d", tmp_path / "code")
+    run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx906,gfx1030", "-o", tmp_path / "code")
     return sorted((tmp_path / "code").iterdir(), reverse=True)
 
 

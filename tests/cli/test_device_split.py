@@ -38,7 +38,7 @@ def warnings_in(err: str) -> list[str]:
 
 @pytest.mark.slow
 def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path) -> None:
-    status, out, _ = run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    status, out, _ = run("device", "split", tree, "--output", tmp_path / "out")
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines()[:2] == [
         "stays in the host folder: lib/odd_gfx906.hsaco: a kernel file that no rule knows",
@@ -52,7 +52,7 @@ def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_a_level_for_code_that_is_not_compressed_is_refused(run: Run, tree: Path, tmp_path: Path) -> None:
-    done = run("device", "split", tree, "--dest-dir", tmp_path / "out", "--scheme", "none", "--level", "5")
+    done = run("device", "split", tree, "--output", tmp_path / "out", "--scheme", "none", "--level", "5")
     message = "error: --level: is for code that is compressed, and --scheme none stores it; expected --scheme"
     assert (done.status, done.stderr) == (2, f"{message} zstd-per-kernel\n")
     assert not (tmp_path / "out").exists()
@@ -60,7 +60,7 @@ def test_a_level_for_code_that_is_not_compressed_is_refused(run: Run, tree: Path
 
 @pytest.mark.slow
 def test_a_dry_run_prints_the_document_and_writes_nothing(run: Run, tree: Path, tmp_path: Path) -> None:
-    status, out, _ = run("device", "split", tree, "--dest-dir", tmp_path / "out", "--dry-run", "--json")
+    status, out, _ = run("device", "split", tree, "--output", tmp_path / "out", "--dry-run", "--json")
     document = json.loads(out)
     assert (status, document["schema"], document["targets"]) == (
         0,
@@ -75,10 +75,8 @@ def test_a_dry_run_prints_the_document_and_writes_nothing(run: Run, tree: Path, 
 
 @pytest.mark.slow
 def test_joining_some_targets_says_which_are_missing(run: Run, tree: Path, tmp_path: Path) -> None:
-    run("device", "split", tree, "--dest-dir", tmp_path / "out")
-    status, out, _ = run(
-        "device", "join", tmp_path / "out/host", tmp_path / "out/gfx906", "--dest-dir", tmp_path / "fat"
-    )
+    run("device", "split", tree, "--output", tmp_path / "out")
+    status, out, _ = run("device", "join", tmp_path / "out/host", tmp_path / "out/gfx906", "--output", tmp_path / "fat")
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines() == [
         "/fat/lib/libx.so: 2 bundles, 5.0 kB for gfx906, in a file of 29.8 kB; missing: gfx90a",
@@ -91,7 +89,7 @@ def test_a_dry_run_prints_no_sizes_of_archives(run: Run, tree: Path, tmp_path: P
     kernels = tree / "lib/rocblas/library/Kernels_gfx1030.hsaco"
     kernels.parent.mkdir(parents=True)
     kernels.write_bytes(bytes(3000))
-    status, out, _ = run("device", "split", tree, "--dest-dir", tmp_path / "out", "--dry-run")
+    status, out, _ = run("device", "split", tree, "--output", tmp_path / "out", "--dry-run")
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines()[1:] == [
         "/out/host: 2 files, 1 library split, on disk 29.8 kB -> 13.5 kB",
@@ -122,10 +120,8 @@ def test_a_library_that_was_left_without_code_is_joined_with_empty_bundles(
     run: Run, tree: Path, tmp_path: Path
 ) -> None:
     build_fat_library(tree / "lib/liby.so", [make_bundle(0, "gfx1030")])
-    run("device", "split", tree, "--targets", "gfx90a", "--dest-dir", tmp_path / "out")
-    status, out, _ = run(
-        "device", "join", tmp_path / "out/host", tmp_path / "out/gfx90a", "--dest-dir", tmp_path / "fat"
-    )
+    run("device", "split", tree, "--targets", "gfx90a", "--output", tmp_path / "out")
+    status, out, _ = run("device", "join", tmp_path / "out/host", tmp_path / "out/gfx90a", "--output", tmp_path / "fat")
     assert (status, out.replace(str(tmp_path), "").splitlines()) == (
         0,
         [
@@ -138,8 +134,8 @@ def test_a_library_that_was_left_without_code_is_joined_with_empty_bundles(
 
 @pytest.mark.slow
 def test_markers_that_lead_nowhere_are_named_when_a_split_tree_is_split(run: Run, tree: Path, tmp_path: Path) -> None:
-    run("device", "split", tree, "--dest-dir", tmp_path / "out")
-    status, out, err = run("device", "split", tmp_path / "out/host", "--dest-dir", tmp_path / "again")
+    run("device", "split", tree, "--output", tmp_path / "out")
+    status, out, err = run("device", "split", tmp_path / "out/host", "--output", tmp_path / "again")
     assert (status, warnings_in(err.replace(str(tmp_path), "")), out.splitlines()[-1]) == (
         0,
         [
@@ -154,9 +150,9 @@ def test_markers_that_lead_nowhere_are_named_when_a_split_tree_is_split(run: Run
 
 @pytest.mark.slow
 def test_a_device_that_is_not_there_is_named(run: Run, tree: Path, tmp_path: Path) -> None:
-    run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    run("device", "split", tree, "--output", tmp_path / "out")
     places = [str(tmp_path / name) for name in ("nothere", "neither")]
-    status, _, err = run("device", "join", tmp_path / "out/host", *places, "--dest-dir", tmp_path / "fat")
+    status, _, err = run("device", "join", tmp_path / "out/host", *places, "--output", tmp_path / "fat")
     assert status == 2
     assert [f"{place}: can't be read (No such file or directory)" in err for place in places] == [True, True]
     assert not (tmp_path / "fat").exists()
@@ -164,12 +160,12 @@ def test_a_device_that_is_not_there_is_named(run: Run, tree: Path, tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, tree: Path, tmp_path: Path) -> None:
-    run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    run("device", "split", tree, "--output", tmp_path / "out")
     archive = tmp_path / "out/gfx906/.kpack/libx.so_gfx906.kpack"
     library = tmp_path / "out/host/lib/libx.so"
     wheel = make_wheel(tmp_path, "x", {})
     host = tmp_path / "out/host"
-    status, _, err = run("device", "join", host, archive, library, wheel, "--dest-dir", tmp_path / "fat")
+    status, _, err = run("device", "join", host, archive, library, wheel, "--output", tmp_path / "fat")
     assert status == 2
     assert err.replace(str(tmp_path), "").splitlines()[1:] == [
         (
@@ -186,18 +182,18 @@ def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, 
 
 @pytest.mark.slow
 def test_a_damaged_archive_is_named_with_its_folder(run: Run, tree: Path, tmp_path: Path) -> None:
-    run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    run("device", "split", tree, "--output", tmp_path / "out")
     archive = tmp_path / "out/gfx906/.kpack/libx.so_gfx906.kpack"
     archive.write_bytes(archive.read_bytes()[:-30])
     for order in (("split", tmp_path / "out"), ("join", tmp_path / "out/host", tmp_path / "out/gfx906")):
-        status, _, err = run("device", *order, "--dest-dir", tmp_path / "fat")
+        status, _, err = run("device", *order, "--output", tmp_path / "fat")
         assert (status, err.startswith(f"error: {archive}: offset 0x")) == (2, True), err
 
 
 @pytest.mark.slow
 def test_archives_that_are_missing_are_named(run: Run, tree: Path, tmp_path: Path) -> None:
-    run("device", "split", tree, "--dest-dir", tmp_path / "out")
-    status, _, err = run("device", "join", tmp_path / "out/host", "--dest-dir", tmp_path / "fat")
+    run("device", "split", tree, "--output", tmp_path / "out")
+    status, _, err = run("device", "join", tmp_path / "out/host", "--output", tmp_path / "fat")
     assert status == 2
     assert "its archives are missing; expected at least one of ../.kpack/libx.so" in err.replace("\n", " ")
 
@@ -221,16 +217,16 @@ def test_archives_are_kept_in_the_folder_that_is_asked_for(run: Run, tree: Path,
     codes = [load_unit(library, unit, ["gfx906"], old=True) for unit in units_of(library)]
     assert [isinstance(code, bytes) for code in codes] == [True, True]
     assert run("targets", "runs-on", "gfx906", library).status == 0
-    assert run("device", "split", made, "--dest-dir", tmp_path / "again").status == 0
+    assert run("device", "split", made, "--output", tmp_path / "again").status == 0
     assert (tmp_path / "again/host" / kept / "libx.so").read_bytes() == library.read_bytes()
-    assert run("device", "join", made, "--dest-dir", tmp_path / "fat").status == 0
+    assert run("device", "join", made, "--output", tmp_path / "fat").status == 0
     assert list((tmp_path / "fat").rglob("*.kpack")) == []
 
 
 @pytest.mark.slow
 def test_a_library_finds_archives_in_a_folder_that_was_named_by_a_link(run: Run, tree: Path, tmp_path: Path) -> None:
     (tree / "lib64").symlink_to("lib")
-    assert run("device", "split", tree, "--archives", "lib64/kpack", "--dest-dir", tmp_path / "out").status == 0
+    assert run("device", "split", tree, "--archives", "lib64/kpack", "--output", tmp_path / "out").status == 0
     made = tmp_path / "made"
     for folder in ("host", "gfx906"):
         shutil.copytree(tmp_path / "out" / folder, made, dirs_exist_ok=True, symlinks=True)
@@ -242,7 +238,7 @@ def test_a_library_finds_archives_in_a_folder_that_was_named_by_a_link(run: Run,
 @pytest.mark.slow
 def test_a_link_out_of_the_tree_is_no_folder_for_archives(run: Run, tree: Path, tmp_path: Path) -> None:
     (tree / "lib64").symlink_to("/lib")
-    done = run("device", "split", tree, "--archives", "lib64/kpack", "--dest-dir", tmp_path / "out", "--dry-run")
+    done = run("device", "split", tree, "--archives", "lib64/kpack", "--output", tmp_path / "out", "--dry-run")
     assert (done.status, done.stderr) == (
         2,
         (
@@ -267,7 +263,7 @@ def test_a_file_that_is_no_binary_is_refused(
     run: Run, tmp_path: Path, content: bytes, found: str, options: tuple[str, ...]
 ) -> None:
     (tmp_path / "x").write_bytes(content)
-    done = run("device", "split", tmp_path / "x", "--dest-dir", tmp_path / "out", *options)
+    done = run("device", "split", tmp_path / "x", "--output", tmp_path / "out", *options)
     message = f"error: {tmp_path}/x: {found}; expected a fat binary, a wheel or a folder\n"
     assert (done.status, done.stdout, done.stderr) == (2, "", message)
     assert not (tmp_path / "out").exists()
@@ -276,17 +272,17 @@ def test_a_file_that_is_no_binary_is_refused(
 @pytest.mark.slow
 def test_a_library_without_device_code_and_an_empty_folder_are_split_as_they_are(run: Run, tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "elf/libplain.so", tmp_path / "libplain.so")
-    done = run("device", "split", tmp_path / "libplain.so", "--dest-dir", tmp_path / "one")
+    done = run("device", "split", tmp_path / "libplain.so", "--output", tmp_path / "one")
     assert (done.status, done.stdout) == (0, f"{tmp_path}/one/host: 1 file, no library split\n")
     (tmp_path / "empty").mkdir()
-    done = run("device", "split", tmp_path / "empty", "--dest-dir", tmp_path / "none")
+    done = run("device", "split", tmp_path / "empty", "--output", tmp_path / "none")
     assert (done.status, done.stdout) == (0, f"{tmp_path}/none/host: 0 files, no library split\n")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["/abs", "../x", "a/../..", "a@GFXARCH@", "a:b"])
 def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_path: Path, folder: str) -> None:
-    status, _, err = run("device", "split", tree, "--archives", folder, "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tree, "--archives", folder, "--output", tmp_path / "out")
     assert status == 2
     assert err.startswith(f"error: --archives: {folder!r} names no folder for archives; expected a folder below")
     assert not (tmp_path / "out").exists()
@@ -294,7 +290,7 @@ def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_
 
 @pytest.mark.slow
 def test_an_empty_word_is_no_folder_for_archives(run: Run, tree: Path, tmp_path: Path) -> None:
-    status, _, err = run("device", "split", tree, "--archives", "", "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tree, "--archives", "", "--output", tmp_path / "out")
     assert status == 2
     assert err.startswith("error: --archives: ")
     assert not (tmp_path / "out").exists()
@@ -322,9 +318,9 @@ def test_wheels_keep_archives_where_they_are_looked_for(run: Run, tmp_path: Path
 @pytest.mark.slow
 def test_a_name_with_a_line_end_is_printed_in_one_line(run: Run, tmp_path: Path) -> None:
     build_fat_library(tmp_path / "tree/lib/libx\ny.so", [make_bundle(0, "gfx906")])
-    done = run("device", "split", tmp_path / "tree", "--dest-dir", tmp_path / "out", "--verbose")
+    done = run("device", "split", tmp_path / "tree", "--output", tmp_path / "out", "--verbose")
     assert "lib/libx\\ny.so: 1 unit" in done.stdout
-    joined = run("device", "join", tmp_path / "out/host", tmp_path / "out/gfx906", "--dest-dir", tmp_path / "fat")
+    joined = run("device", "join", tmp_path / "out/host", tmp_path / "out/gfx906", "--output", tmp_path / "fat")
     assert f"{tmp_path}/fat/lib/libx\\ny.so: 1 bundle" in joined.stdout
 
 
@@ -336,7 +332,7 @@ def test_wheels_become_host_and_device_wheels(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     other = make_wheel(tmp_path, "more", {"more/libtwo.so": LIBRARY})
     out = tmp_path / "out"
-    status, text, err = run("device", "split", wheel, other, "--dest-dir", out)
+    status, text, err = run("device", "split", wheel, other, "--output", out)
     assert (status, "warning" in err) == (0, False)
     assert [line.partition(", ")[0] for line in text.splitlines()[:4]] == [
         f"{out}/{wheel.name}: 1 library split",
@@ -351,7 +347,7 @@ def test_wheels_become_host_and_device_wheels(run: Run, tmp_path: Path) -> None:
 def test_a_gpu_runs_what_the_given_device_wheels_bring(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     out = tmp_path / "out"
-    run("device", "split", wheel, "--dest-dir", out, "--quiet")
+    run("device", "split", wheel, "--output", out, "--quiet")
     host, device = out / wheel.name, next(out.glob("*gfx1030*"))
     same = "(the same processor with the same features)"
     status, text, err = run("targets", "runs-on", "gfx1030", host, device)
@@ -376,7 +372,7 @@ def test_a_gpu_runs_what_the_given_device_wheels_bring(run: Run, tmp_path: Path)
 @pytest.mark.slow
 def test_the_document_tells_all(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
-    status, text, err = run("device", "split", wheel, "--dest-dir", tmp_path / "out", "-t", "gfx906", "--json")
+    status, text, err = run("device", "split", wheel, "--output", tmp_path / "out", "-t", "gfx906", "--json")
     document = json.loads(text)
     [report] = document["wheels"]
     assert (status, err, document["schema"]) == (0, "", "rocwheel.device-split-wheels/1")
@@ -393,10 +389,10 @@ def test_the_document_tells_all(run: Run, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_options_for_wheels_are_refused_for_folders(run: Run, tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
-    status, _, err = run("device", "split", tmp_path / "tree", "--overlay-root", "x", "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tmp_path / "tree", "--overlay-root", "x", "--output", tmp_path / "out")
     assert (status, err) == (2, f"error: {tmp_path}/tree: is not a wheel; expected wheels for --overlay-root\n")
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
-    status, _, err = run("device", "split", tmp_path / "tree", wheel, "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tmp_path / "tree", wheel, "--output", tmp_path / "out")
     found = "is split together with something else; expected one file or folder, or wheels"
     assert (status, err) == (2, f"error: {wheel}: {found}\n")
 
@@ -405,9 +401,9 @@ def test_options_for_wheels_are_refused_for_folders(run: Run, tmp_path: Path) ->
 def test_wheels_are_joined_again(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     out = tmp_path / "out"
-    run("device", "split", wheel, "--dest-dir", out, "--quiet")
+    run("device", "split", wheel, "--output", out, "--quiet")
     devices = sorted(out.glob("demo_device*"))
-    status, text, err = run("device", "join", out / wheel.name, *devices, "--dest-dir", tmp_path / "fat", "--json")
+    status, text, err = run("device", "join", out / wheel.name, *devices, "--output", tmp_path / "fat", "--json")
     report = json.loads(text)
     assert (status, err, report["schema"], report["libraries"]) == (
         *(0, "", "rocwheel.device-join-wheel/1"),
@@ -420,10 +416,10 @@ def test_wheels_are_joined_again(run: Run, tmp_path: Path) -> None:
 def test_splitting_again_leaves_one_consistent_set_and_says_what_went(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     out = tmp_path / "out"
-    assert run("device", "split", wheel, "--dest-dir", out).status == 0
-    asked = run("device", "split", wheel, "--dest-dir", out, "-t", "gfx906", "--dry-run")
+    assert run("device", "split", wheel, "--output", out).status == 0
+    asked = run("device", "split", wheel, "--output", out, "-t", "gfx906", "--dry-run")
     assert asked.stdout.splitlines()[0].startswith("would be removed, as it is of an earlier split: ")
-    status, text, err = run("device", "split", wheel, "--dest-dir", out, "-t", "gfx906")
+    status, text, err = run("device", "split", wheel, "--output", out, "-t", "gfx906")
     assert (status, "warning" in err) == (0, False)
     assert text.splitlines()[:3] == [
         f"removed, as it is of an earlier split: {out}/demo_device_gfx1030-1.0-py3-none-linux_x86_64.whl",
@@ -437,8 +433,8 @@ def test_splitting_again_leaves_one_consistent_set_and_says_what_went(run: Run, 
 def test_wheels_that_another_tool_has_split_are_mended(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     out = tmp_path / "out"
-    run("device", "split", wheel, "--dest-dir", out, "--quiet")
-    done = run("device", "split", "--mend", *sorted(out.iterdir()), "--dest-dir", tmp_path / "mended")
+    run("device", "split", wheel, "--output", out, "--quiet")
+    done = run("device", "split", "--mend", *sorted(out.iterdir()), "--output", tmp_path / "mended")
     first, *_ = done.stdout.splitlines()
     assert (done.status, first.partition(",")[0]) == (0, f"{tmp_path}/mended/{wheel.name}: no library split")
     assert len(list((tmp_path / "mended").iterdir())) == 4
@@ -460,7 +456,7 @@ def test_a_bad_requirement_is_refused_before_anything_is_read(run: Run, tmp_path
 def test_a_wheel_that_is_another_than_its_name_says_is_refused(run: Run, tmp_path: Path, command: str) -> None:
     made = make_wheel(tmp_path / "in", "demo", {"demo/libtwo.so": LIBRARY})
     wheel = made.rename(tmp_path / "demo-2.0-py3-none-linux_x86_64.whl")
-    status, _, err = run("device", command, wheel, "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", command, wheel, "--output", tmp_path / "out")
     found = "its metadata gives the version '1.0'; expected '2.0' as in the file name"
     assert (status, err, (tmp_path / "out").exists()) == (2, f"error: {wheel}: {found}\n", False)
 
@@ -468,7 +464,7 @@ def test_a_wheel_that_is_another_than_its_name_says_is_refused(run: Run, tmp_pat
 @pytest.mark.slow
 def test_two_wheels_of_one_name_are_refused(run: Run, tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
-    status, _, err = run("device", "split", *wheels, "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", *wheels, "--output", tmp_path / "out")
     assert (status, err) == (2, f"error: {wheels[1]}: has the name of {wheels[0]}; expected each wheel once\n")
     assert not (tmp_path / "out").exists()
 
@@ -477,7 +473,7 @@ def test_two_wheels_of_one_name_are_refused(run: Run, tmp_path: Path) -> None:
 def parted(run: Run, tmp_path: Path) -> tuple[Path, Path]:
     """Return a host wheel and the device wheel of gfx1030, away from the others."""
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
-    run("device", "split", wheel, "--dest-dir", tmp_path / "out", "-t", "gfx1030", "--quiet")
+    run("device", "split", wheel, "--output", tmp_path / "out", "-t", "gfx1030", "--quiet")
     [device] = (tmp_path / "out").glob("demo_device*")
     return tmp_path / "out" / wheel.name, device
 
@@ -511,9 +507,9 @@ def test_code_of_a_host_wheel_is_inspected_with_its_device_wheels(run: Run, part
 def test_code_of_a_host_wheel_is_extracted_with_its_device_wheels(
     run: Run, parted: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    done = run("device", "extract", *parted[::-1], "-t", "gfx1030", "-d", tmp_path / "code")
+    done = run("device", "extract", *parted[::-1], "-t", "gfx1030", "-o", tmp_path / "code")
     assert (done.status, done.stderr) == (0, "")
-    assert run("device", "extract", LIBRARY, "-t", "gfx1030", "-d", tmp_path / "fat").status == 0
+    assert run("device", "extract", LIBRARY, "-t", "gfx1030", "-o", tmp_path / "fat").status == 0
     made = sorted((tmp_path / "code").rglob("*.co"))
     assert [str(path.relative_to(tmp_path / "code")) for path in made] == [
         "demo/libtwo.so.0.gfx1030.co",
@@ -526,7 +522,7 @@ def test_code_of_a_host_wheel_is_extracted_with_its_device_wheels(
 @pytest.mark.slow
 def test_code_of_two_files_is_not_written_over_each_other(run: Run, tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
-    done = run("device", "extract", *wheels, "-d", tmp_path / "code")
+    done = run("device", "extract", *wheels, "-o", tmp_path / "code")
     found = f"its code would be written over that of {wheels[0]}!demo/libtwo.so. Extract from one at a time."
     assert (done.status, done.stderr) == (2, f"error: {wheels[1]}!demo/libtwo.so: {found}\n")
     assert not (tmp_path / "code").exists()
@@ -549,7 +545,7 @@ def test_the_audit_finds_the_license_in_every_wheel(run: Run, tmp_path: Path, pl
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n",
     }
     wheel = write_wheel(tmp_path / "demo-1.0-py3-none-linux_x86_64.whl", info, files)
-    assert run("device", "split", wheel, "--dest-dir", tmp_path / "out", "--quiet").status == 0
+    assert run("device", "split", wheel, "--output", tmp_path / "out", "--quiet").status == 0
     found = json.loads(run("audit", tmp_path / "out", "--select", "license-missing", "--json").stdout)
     assert (found["findings"], len(list((tmp_path / "out").iterdir()))) == ([], 4)
 
@@ -559,13 +555,13 @@ def test_the_folder_of_an_unpacked_wheel_becomes_such_folders(run: Run, tmp_path
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "folder")
-    done = run("device", "split", tmp_path / "folder", "--dest-dir", tmp_path / "out", "-t", "gfx906", "-q")
+    done = run("device", "split", tmp_path / "folder", "--output", tmp_path / "out", "-t", "gfx906", "-q")
     assert (done.status, done.stdout, done.stderr) == (0, "", "")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["demo-1.0", "demo_device_gfx906-1.0"]
     assert [path.name for path in (tmp_path / "out/demo_device_gfx906-1.0").rglob("*_gfx906.kpack")] == [
         "libtwo.so_gfx906.kpack"
     ]
-    mended = run("device", "split", tmp_path / "folder", "--mend", "--dest-dir", tmp_path / "no")
+    mended = run("device", "split", tmp_path / "folder", "--mend", "--output", tmp_path / "no")
     assert mended.stderr == f"error: {tmp_path}/folder: is an unpacked wheel; expected another folder for --mend\n"
 
 
@@ -574,7 +570,7 @@ def test_the_folder_of_an_unpacked_wheel_may_keep_the_name_of_the_wheel(run: Run
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "unpacked" / wheel.name)
-    done = run("device", "split", tmp_path / "unpacked" / wheel.name, "-d", tmp_path / "out", "-t", "gfx906", "-q")
+    done = run("device", "split", tmp_path / "unpacked" / wheel.name, "-o", tmp_path / "out", "-t", "gfx906", "-q")
     assert (done.status, done.stdout, done.stderr) == (0, "", "")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["demo-1.0", "demo_device_gfx906-1.0"]
 
@@ -585,7 +581,7 @@ def test_a_wheel_variant_is_refused_with_what_to_do(run: Run, tmp_path: Path, su
     texts = {"demo-1.0.dist-info/variant.json": json.dumps(variant_document("gfx90a", ["gfx90a"])).encode()}
     made = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY, **texts})
     wheel = made.rename(tmp_path / f"demo-1.0-py3-none-linux_x86_64{suffix}.whl")
-    status, out, err = run("device", "split", wheel, "--dest-dir", tmp_path / "out")
+    status, out, err = run("device", "split", wheel, "--output", tmp_path / "out")
     assert (status, out) == (2, "")
     assert err == (
         f"error: {wheel}: is a wheel variant{named}, which has its code itself; expected a plain wheel. Split the "

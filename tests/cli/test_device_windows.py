@@ -63,7 +63,7 @@ def code_of(library: Path, target: str) -> list[bytes]:
 @pytest.mark.slow
 def test_a_runtime_finds_the_code_of_a_split_tree(run: Run, tree: Path, tmp_path: Path) -> None:
     whole = code_of(tree / "bin/two.dll", "gfx906")
-    status, out, err = run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    status, out, err = run("device", "split", tree, "--output", tmp_path / "out")
     assert (status, err, len(whole)) == (0, "", 2)
     assert out.splitlines()[0] == f"{tmp_path}/out/host: 4 files, 1 library split, on disk 41.0 kB -> 4.1 kB"
     (tmp_path / "out/gfx906/.kpack").rename(tmp_path / "out/host/.kpack")
@@ -78,7 +78,7 @@ def test_a_runtime_finds_the_code_of_a_split_tree(run: Run, tree: Path, tmp_path
 @pytest.mark.slow
 def test_wheels_are_split_and_joined_to_the_same_library(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/bin/two.dll": TWO}, tag="py3-none-win_amd64")
-    status, _, err = run("device", "split", wheel, "--dest-dir", tmp_path / "split")
+    status, _, err = run("device", "split", wheel, "--output", tmp_path / "split")
     made = sorted(path.name for path in (tmp_path / "split").iterdir())
     assert (status, err) == (0, "")
     assert made == [
@@ -87,14 +87,14 @@ def test_wheels_are_split_and_joined_to_the_same_library(run: Run, tmp_path: Pat
     ]
     archives = [name for name in members(tmp_path / "split" / made[1]) if name.endswith(".kpack")]
     assert archives == ["demo/.kpack/two.dll_gfx1030.kpack"]
-    status, _, err = run("device", "join", *(tmp_path / "split" / name for name in made), "-d", tmp_path / "joined")
+    status, _, err = run("device", "join", *(tmp_path / "split" / name for name in made), "-o", tmp_path / "joined")
     assert (status, err) == (0, "")
     with zipfile.ZipFile(tmp_path / "joined" / made[0]) as joined:
         assert joined.read("demo/bin/two.dll") == TWO
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("prune", "--keep", "gfx906"), ("compress",)], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [("prune", "--targets", "gfx906"), ("compress",)], ids=lambda words: words[0])
 def test_other_files_of_a_tree_are_copied(run: Run, tree: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     output = tmp_path / "out"
     status, _, _ = run("device", words[0], tree, *words[1:], "-o", output)
@@ -108,7 +108,7 @@ def test_other_files_of_a_tree_are_copied(run: Run, tree: Path, tmp_path: Path, 
 @pytest.mark.slow
 def test_a_truncated_library_is_named(run: Run, tree: Path, tmp_path: Path) -> None:
     (tree / "bin/two.dll").write_bytes(TWO[:0x5000])
-    status, _, err = run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tree, "--output", tmp_path / "out")
     assert (status, (tmp_path / "out").exists()) == (2, False)
     assert "bin/two.dll: the section .hip_fat would lie at 0xa00 to 0x9c00, but the file ends at 0x5000" in err
 
@@ -183,11 +183,11 @@ REFUSED = f"{IS_SIGNED}; expected a file without certificates. {REMEDY}"
 CUT = "expected a whole PE file. It is truncated or damaged: copy or build it again."
 
 COMMANDS = {
-    "prune": (("prune", "--keep", "gfx906"), "-o"),
+    "prune": (("prune", "--targets", "gfx906"), "-o"),
     "compress": (("compress",), "-o"),
     "trim": (("compress", "--trim"), "-o"),
     "retarget": (("retarget", "gfx1030=gfx1031"), "-o"),
-    "split": (("split",), "-d"),
+    "split": (("split",), "-o"),
 }
 
 
@@ -230,7 +230,7 @@ def signed_tree(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_split_leaves_a_signed_library_whole_among_others(run: Run, signed_tree: Path, tmp_path: Path) -> None:
-    status, out, _ = run("device", "split", signed_tree, "--dest-dir", tmp_path / "out")
+    status, out, _ = run("device", "split", signed_tree, "--output", tmp_path / "out")
     remark = f"signed.dll: {IS_SIGNED}, expected a file without certificates"
     assert (status, out.splitlines()[0]) == (0, f"stays in the host folder: {remark}")
     assert (tmp_path / "out/host/signed.dll").read_bytes() == SIGNED
@@ -260,7 +260,7 @@ def test_a_signed_library_in_a_folder_is_offered_to_no_more_gpus(run: Run, signe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("prune", "--keep", "gfx906"), ("compress",), ("compress", "--trim")])
+@pytest.mark.parametrize("words", [("prune", "--targets", "gfx906"), ("compress",), ("compress", "--trim")])
 def test_a_signed_library_stays_as_it_is_in_a_wheel_with_a_warning(
     run: Run, tmp_path: Path, words: tuple[str, ...]
 ) -> None:

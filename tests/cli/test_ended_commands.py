@@ -95,7 +95,7 @@ def make_wheel_in(folder: Path) -> Path:
 
 def split_off(folder: Path, source: Path) -> None:
     """Split a folder or a wheel."""
-    rocwheel("device", "split", source, "--dest-dir", folder / "parts")
+    rocwheel("device", "split", source, "--output", folder / "parts")
 
 
 def make_shards(folder: Path) -> None:
@@ -133,25 +133,25 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
     INPUTS.get(command, bool)(folder)
     out, library = folder / "out", _LIBRARY
     lines: dict[str, list[str | Path]] = {
-        "archive": ["artifacts", "archive", SAMPLE_SDK, "base_run_generic", "--dest-dir", out],
+        "archive": ["artifacts", "archive", SAMPLE_SDK, "base_run_generic", "--output", out],
         "build": ["build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", out],
         "compress": ["device", "compress", library, "-o", out / "lib.so"],
         "compress kpack": ["device", "compress", folder / "x.kpack", "-o", out / "x.kpack"],
-        "extract kernels": ["device", "extract", folder / "x.kpack", "--dest-dir", out],
-        "extract": ["artifacts", "extract", SAMPLE_SDK / "base_run_generic.tar.xz", "--dest-dir", out],
-        "extract code": ["device", "extract", library, "--dest-dir", out],
-        "from-deb": ["artifacts", "import", folder / "hipcc.deb", "--dest-dir", out],
-        "from-prefix": ["artifacts", "import", folder / "in/core-7.14", "--dest-dir", out],
+        "extract kernels": ["device", "extract", folder / "x.kpack", "--output", out],
+        "extract": ["artifacts", "extract", SAMPLE_SDK / "base_run_generic.tar.xz", "--output", out],
+        "extract code": ["device", "extract", library, "--output", out],
+        "from-deb": ["artifacts", "import", folder / "hipcc.deb", "--output", out],
+        "from-prefix": ["artifacts", "import", folder / "in/core-7.14", "--output", out],
         "index": ["index", folder / "in", "--output", out],
-        "join": ["device", "join", folder / "parts/host", folder / "parts/gfx906", "--dest-dir", out / "fat"],
-        "join wheel": ["device", "join", *sorted((folder / "parts").glob("*.whl")), "--dest-dir", out],
-        "merge": ["artifacts", "merge", folder / "a", folder / "b", "--primary", folder / "a", "-d", out / "all"],
+        "join": ["device", "join", folder / "parts/host", folder / "parts/gfx906", "--output", out / "fat"],
+        "join wheel": ["device", "join", *sorted((folder / "parts").glob("*.whl")), "--output", out],
+        "merge": ["artifacts", "merge", folder / "a", folder / "b", "--primary", folder / "a", "-o", out / "all"],
         "promote": ["promote", folder / "in", "--to", "1.0", "--dest-dir", out],
-        "prune": ["device", "prune", folder / "in", "--keep", "gfx906", "-o", out / "tree"],
+        "prune": ["device", "prune", folder / "in", "--targets", "gfx906", "-o", out / "tree"],
         "retarget": ["device", "retarget", "gfx1030=gfx1031", folder / "in", "-o", out / "tree"],
-        "repair": ["repair", *(folder / "in").glob("*.whl"), "--dest-dir", out],
-        "split": ["device", "split", folder / "in", "--dest-dir", out / "parts"],
-        "split wheel": ["device", "split", *(folder / "in").glob("*.whl"), "--dest-dir", out],
+        "repair": ["repair", *(folder / "in").glob("*.whl"), "--output", out],
+        "split": ["device", "split", folder / "in", "--output", out / "parts"],
+        "split wheel": ["device", "split", *(folder / "in").glob("*.whl"), "--output", out],
     }
     return lines[command]
 

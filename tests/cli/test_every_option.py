@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
+from rocwheel.cli.option_table import MEANINGS
 from tests.support.commands import COMMANDS
 from tests.support.wheels import make_wheel
 
@@ -21,10 +24,40 @@ def test_every_command_takes_json_quiet_and_verbose(name: str) -> None:
     assert names >= {"--json", "--quiet", "-q", "--verbose", "-v"}
 
 
+def _options() -> dict[str, list[tuple[str, click.Option]]]:
+    """Return the commands that list each option, by its name."""
+    found: dict[str, list[tuple[str, click.Option]]] = {}
+    for command, held in COMMANDS.items():
+        for one in held.params:
+            if isinstance(one, click.Option) and not (one.hidden or held.hidden):
+                found.setdefault(max(one.opts, key=len), []).append((command, one))
+    return found
+
+
+def test_every_option_of_several_commands_is_in_the_table() -> None:
+    shared = {name for name, holders in _options().items() if len(holders) > 1}
+    assert shared == MEANINGS.keys()
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_an_option_is_spelled_alike_in_every_command(name: str) -> None:
+    meaning = MEANINGS[name]
+    for command, one in _options()[name]:
+        metavar = re.sub("<.*>", "<>", one.metavar or "")
+        assert (command, metavar) in {(command, known) for known in meaning.metavars or ("",)}
+        assert one.multiple == (meaning.repeatable != (command in meaning.single_in)), command
+
+
+def test_an_option_of_a_list_says_that_it_is_repeatable() -> None:
+    given = [(name, command, one) for name, holders in _options().items() for command, one in holders]
+    said = [(name, command) for name, command, one in given if (one.help or "").endswith(" (repeatable)")]
+    assert said == [(name, command) for name, command, one in given if one.multiple]
+
+
 def test_no_jobs_are_one_for_each_core(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {}, tag="py3-none-any")
     assert run("index", tmp_path / "dist", "--output", tmp_path / "simple").status == 0
-    words = ("--project", "alpha", "-d", tmp_path / "mirror", "-j", "0")
+    words = ("--project", "alpha", "-o", tmp_path / "mirror", "-j", "0")
     done = run("index", "mirror", (tmp_path / "simple").as_uri(), *words)
     assert done.status == 0, done.stderr
     assert [path.name for path in (tmp_path / "mirror" / "dist").glob("*.whl")] == ["alpha-1.0-py3-none-any.whl"]

@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 ABSENT = {
-    "artifacts archive": "absent -d out",
-    "artifacts extract": "absent.tar.zst -d out",
-    "artifacts fetch": "absent -d out",
-    "artifacts import": "absent.deb -d out",
+    "artifacts archive": "absent -o out",
+    "artifacts extract": "absent.tar.zst -o out",
+    "artifacts fetch": "absent -o out",
+    "artifacts import": "absent.deb -o out",
     "artifacts list": "absent",
-    "artifacts merge": "absent absent2 --primary absent -d out",
+    "artifacts merge": "absent absent2 --primary absent -o out",
     "audit": "absent.whl",
     "build": "--artifact-dir absent -d out",
     "demo": "-d file",
     "device bundle": "absent -o out",
     "device compress": "absent -o out",
     "device extract": "absent",
-    "device join": "absent -d out",
+    "device join": "absent -o out",
     "device list": "absent",
-    "device prune": "absent -o out --keep gfx906",
+    "device prune": "absent -o out --targets gfx906",
     "device retarget": "gfx1030=gfx1031 absent -o out",
-    "device split": "absent -d out",
+    "device split": "absent -o out",
     "diff": "absent absent2",
     "index": "absent",
-    "index mirror": "file:///absent --project rocm -d out",
+    "index mirror": "file:///absent --project rocm -o out",
     "index yank": "absent",
     "inspect": "file --limit 0",
     "jax bazelrc": "--settings absent",
@@ -49,12 +49,12 @@ ABSENT = {
     "lock": "rocm[device]",
     "promote": "absent --to 7.2.0 -d out",
     "publish": "absent there",
-    "repair": "absent.whl -d out",
+    "repair": "absent.whl -o out",
     "report": "absent -o out.html",
     "attest": "absent",
     "verify": "absent",
     "runpath for": "absent --at site-packages/a/",
-    "runpath set": "$ORIGIN absent -d out",
+    "runpath set": "$ORIGIN absent -o out",
     "runpath show": "absent",
     "selector merge": "absent absent2 -d out",
     "targets coherent": "absent.whl",
@@ -134,7 +134,7 @@ def test_a_failure_of_the_system_that_no_command_expects_is_a_message(
     assert run("about") == (1, "", f"error: /proc/secret: can't be used (Permission denied). {remedy}\n")
 
 
-@pytest.mark.parametrize("words", ["index circle", "artifacts archive circle -d out", "demo -d circle"])
+@pytest.mark.parametrize("words", ["index circle", "artifacts archive circle -o out", "demo -d circle"])
 def test_a_link_that_leads_to_itself_is_named(
     words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

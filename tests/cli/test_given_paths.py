@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 ABSENT = "can't be read (No such file or directory). Check that it exists and may be read."
 COMMANDS = [
     ("device", "list", "{}"),
-    ("device", "prune", "{}", "--keep", "gfx906", "--output", "out"),
+    ("device", "prune", "{}", "--targets", "gfx906", "--output", "out"),
     ("device", "bundle", "{}", "--output", "out"),
     ("targets", "runs-on", "gfx906", "{}"),
     ("targets", "coherent", "{}"),
@@ -61,7 +61,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(run: Run, tmp_path: Path) ->
     "command",
     [
         ("device", "bundle", "a.co", "--output", "out/"),
-        ("device", "prune", "a.hipfb", "--keep", "gfx906", "--output", "out/"),
+        ("device", "prune", "a.hipfb", "--targets", "gfx906", "--output", "out/"),
         ("device", "compress", "a.hipfb", "-o", "out/"),
         ("report", "a.hipfb", "--output", "out/"),
         ("lock", "rocm", "--output", "out/"),
@@ -86,7 +86,7 @@ def test_a_folder_to_write_a_file_to_is_refused(
 def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_matter(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
-    assert run("device", "prune", tmp_path / "in", "--keep", "gfx906", "--output", f"{tmp_path}/out/").status == 0
+    assert run("device", "prune", tmp_path / "in", "--targets", "gfx906", "--output", f"{tmp_path}/out/").status == 0
     assert (tmp_path / "out/a.hipfb").is_file()
 
 
@@ -106,7 +106,7 @@ def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_cod
         ("-", "--output: is -, and nothing is written to standard output. Name a file."),
         ("pipe", "pipe: not a regular file; expected a file to write to. Change --output."),
     ):
-        assert run("device", "prune", "a.hipfb", "--keep", "gfx906", "-o", output) == (2, "", f"error: {error}\n")
+        assert run("device", "prune", "a.hipfb", "--targets", "gfx906", "-o", output) == (2, "", f"error: {error}\n")
     error = "-: can't be read (No such file or directory). Standard input is not read; name a file."
     assert run("inspect", "-") == (2, "", f"error: {error}\n")
     assert not (tmp_path / "-").exists()

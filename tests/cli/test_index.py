@@ -681,7 +681,7 @@ def odd_dist(tmp_path: Path) -> Path:
             ("publish", "DIST", "STORE", "--output", "s\udcff"),
             "--output: is 's\\udcff'; expected a folder",
         ),
-        (("index", "mirror", "INDEX", "--project", "\udcff", "-d", "STORE"), "\\udcff: is no project of INDEX/."),
+        (("index", "mirror", "INDEX", "--project", "\udcff", "-o", "STORE"), "\\udcff: is no project of INDEX/."),
     ],
     ids=["yank", "publish", "mirror"],
 )

@@ -48,7 +48,7 @@ def address(there: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_it_says_what_was_fetched_and_how_to_install(run: Run, address: str, tmp_path: Path) -> None:
-    words = ("index", "mirror", address, "--project", "rocm*", "--targets", "RX 7900 XTX", "-d", tmp_path / "here")
+    words = ("index", "mirror", address, "--project", "rocm*", "--targets", "RX 7900 XTX", "-o", tmp_path / "here")
     installed = f"install with: pip install --index-url file://{tmp_path}/here/simple PROJECT\n"
     first, second = run(*words), run(*words)
     assert (first.status, first.stdout) == (0, f"2 files fetched to {tmp_path}/here/dist, 0 there already\n{installed}")
@@ -73,7 +73,7 @@ def test_the_folder_above_an_index_leads_to_it(
         for path in (there / "simple").rglob("*.*"):
             store.put(path.relative_to(there).as_posix(), path)
     # Quiet: on a busy machine, asking the store takes long enough to say how far it is.
-    done = run("index", "mirror", url, "--project", project, "-d", tmp_path / "here", "--quiet")
+    done = run("index", "mirror", url, "--project", project, "-o", tmp_path / "here", "--quiet")
     text = f"error: {url}/: is the folder above a package index, {url}/simple/. Give that address.\n"
     assert (done.status, done.stderr) == (2, text)
     assert not (tmp_path / "here").exists()
@@ -84,13 +84,13 @@ def test_an_index_of_a_project_named_like_the_folder_of_indexes_is_one(run: Run,
     make_wheel(tmp_path / "dist", "simple", {}, tag="py3-none-any", is_purelib=True)
     write_index(tmp_path / "dist", tmp_path / "index")
     with served(tmp_path) as found:
-        done = run("index", "mirror", f"{found}/index", "--project", "other", "-d", tmp_path / "here")
+        done = run("index", "mirror", f"{found}/index", "--project", "other", "-o", tmp_path / "here")
     assert (done.status, done.stderr) == (2, f"error: other: is no project of {found}/index/. Correct the name.\n")
 
 
 @pytest.mark.slow
 def test_a_dry_run_lists_and_writes_nothing(run: Run, address: str, tmp_path: Path) -> None:
-    done = run("index", "mirror", address, "--project", "rocm*", "-d", tmp_path / "here", "--dry-run", "--json")
+    done = run("index", "mirror", address, "--project", "rocm*", "-o", tmp_path / "here", "--dry-run", "--json")
     assert [one["filename"].partition("-")[0] for one in json.loads(done.stdout)["files"]] == [
         "rocm_sdk_core",
         "rocm_sdk_device_gfx1100",
@@ -149,7 +149,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
     ids=["text", "server", "page of a pattern", "page of a project", "version", "target"],
 )  # fmt: skip
 def test_wrong_words_are_said_in_a_line(run: Run, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
-    done = run("index", "mirror", *words, "-d", tmp_path / "here")
+    done = run("index", "mirror", *words, "-o", tmp_path / "here")
     assert done.status in {1, 2}
     assert done.stderr.startswith(message)
     assert not (tmp_path / "here").exists()
@@ -162,7 +162,7 @@ def test_an_address_without_an_index_is_told_before_its_projects(
     run: Run, there: Path, tmp_path: Path, place: str, project: str
 ) -> None:
     url = (there / place).as_uri()
-    done = run("index", "mirror", url, "--project", project, "-d", tmp_path / "here")
+    done = run("index", "mirror", url, "--project", project, "-o", tmp_path / "here")
     assert (done.status, done.stderr) == (1, f"error: {url}/: has no page of an index. Correct the URL.\n")
 
 
@@ -171,7 +171,7 @@ def test_an_address_that_a_server_does_not_have_is_told_before_its_projects(
     run: Run, there: Path, tmp_path: Path
 ) -> None:
     with served(there) as url:
-        done = run("index", "mirror", f"{url}/missing", "--project", "rocm-sdk-core", "-d", tmp_path / "here")
+        done = run("index", "mirror", f"{url}/missing", "--project", "rocm-sdk-core", "-o", tmp_path / "here")
     assert (done.status, done.stderr) == (1, f"error: {url}/missing/: is not there. Correct the URL.\n")
 
 
@@ -184,7 +184,7 @@ def test_a_file_in_the_place_of_a_folder_is_an_error_before_the_first_request(
     place.parent.mkdir(exist_ok=True)
     place.write_text("mine")
     with served(there, asked) as url:
-        done = run("index", "mirror", f"{url}/simple", "--project", "rocm*", "-d", tmp_path / "here")
+        done = run("index", "mirror", f"{url}/simple", "--project", "rocm*", "-o", tmp_path / "here")
     message = f"error: {place}: not a folder; expected a folder to write to. Change --dest-dir."
     assert (done.status, " ".join(done.stderr.split()), asked) == (2, message, [])
 
@@ -195,7 +195,7 @@ def test_an_index_in_a_bucket_is_mirrored(run: Run, there: Path, tmp_path: Path,
     for path in sorted(there.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             store.put(path.relative_to(there).as_posix(), path)
-    done = run("index", "mirror", f"s3://{BUCKET}/rocm/simple", "--project", "rocm*", "-d", tmp_path / "here", "-q")
+    done = run("index", "mirror", f"s3://{BUCKET}/rocm/simple", "--project", "rocm*", "-o", tmp_path / "here", "-q")
     assert (done.status, done.stderr) == (0, "")
     assert len(list((tmp_path / "here/dist").glob("*.whl"))) == 3
 
@@ -206,7 +206,7 @@ def test_a_killed_mirror_is_taken_up(tmp_path: Path) -> None:
     make_wheel(there / "dist", "big", {"big.bin": bytes(range(256)) * (1 << 18)}, tag="py3-none-any", is_purelib=True)
     make_wheel(there / "dist", "small", {}, tag="py3-none-any", is_purelib=True)
     write_index(there / "dist", there / "simple")
-    words = ["index", "mirror", (there / "simple").as_uri(), "--project", "*", "-d", str(here), "-q"]
+    words = ["index", "mirror", (there / "simple").as_uri(), "--project", "*", "-o", str(here), "-q"]
     for pause in (0.0, 0.02, 0.1):
         with subprocess.Popen([sys.executable, "-m", "rocwheel", *words]) as process:
             limit = time.monotonic() + 60
@@ -310,7 +310,7 @@ def test_variants_that_the_index_does_not_list_are_refused(run: Run, with_varian
 def test_a_second_run_asks_for_pages_alone(run: Run, there: Path, tmp_path: Path) -> None:
     asked: list[str] = []
     with served(there, asked) as address:
-        words = ("index", "mirror", f"{address}/simple", "--project", "rocm*", "--requirements", "-d", tmp_path / "x")
+        words = ("index", "mirror", f"{address}/simple", "--project", "rocm*", "--requirements", "-o", tmp_path / "x")
         assert run(*words).status == 0
         first = [path for path in asked if path.startswith("/dist/")]
         asked.clear()
@@ -326,7 +326,7 @@ def test_a_second_run_asks_for_pages_alone(run: Run, there: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> None:
-    done = run("index", "mirror", "http://h/", "--project", "rocm[libraries,device]", "-d", tmp_path / "here")
+    done = run("index", "mirror", "http://h/", "--project", "rocm[libraries,device]", "-o", tmp_path / "here")
     assert done.status == 2
     message = (
         "error: --project: rocm[libraries,device] names extras. Give --requirements as well, or leave the extras out.\n"
@@ -337,7 +337,7 @@ def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_a_dry_run_lists_what_would_be_removed(run: Run, address: str, tmp_path: Path) -> None:
     make_wheel(tmp_path / "here/dist", "other", {}, tag="py3-none-any", is_purelib=True)
-    words = ("index", "mirror", address, "--project", "rocm*", "-d", tmp_path / "here", "--exact", "--dry-run")
+    words = ("index", "mirror", address, "--project", "rocm*", "-o", tmp_path / "here", "--exact", "--dry-run")
     assert json.loads(run(*words, "--json").stdout)["removed"] == ["other-1.0-py3-none-any.whl"]
     assert "other-1.0-py3-none-any.whl: would be removed" in run(*words).stdout
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["dist"]
@@ -365,7 +365,7 @@ def test_a_platform_and_a_python_are_told_apart(run: Run, tmp_path: Path) -> Non
         make_wheel(there / "dist", "rocm-torch", {}, tag=tag)
     write_index(there / "dist", there / "simple")
     words = ("--project", "rocm-torch", "--platform", "linux_x86_64", "--python-version", "3.12", "-q")
-    assert run("index", "mirror", (there / "simple").as_uri(), *words, "-d", tmp_path / "here") == (0, "", "")
+    assert run("index", "mirror", (there / "simple").as_uri(), *words, "-o", tmp_path / "here") == (0, "", "")
     assert listed(tmp_path / "here", "rocm-torch") == ["rocm_torch-1.0-cp312-cp312-manylinux_2_28_x86_64.whl"]
     other = (*words[:2], "--platform", "win_arm64", "-d", tmp_path / "x")
     done = run("index", "mirror", (there / "simple").as_uri(), *other)
@@ -441,7 +441,7 @@ def test_no_file_leads_out_of_the_mirror(run: Run, server: Server, tmp_path: Pat
     file = {"filename": NAME, "url": NAME, "hashes": {"sha256": SHA256}, "size": 4, **change}
     server.add("/x/", Reply(json.dumps({"meta": {}, "files": [file]}).encode(), JSON))
     server.add(f"/x/{NAME}", Reply(DATA))
-    done = run("index", "mirror", server.address, "--project", "x", "-d", tmp_path / "a/b/here")
+    done = run("index", "mirror", server.address, "--project", "x", "-o", tmp_path / "a/b/here")
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert message.replace("HERE", server.address) in done.stderr
@@ -452,7 +452,7 @@ def test_no_file_leads_out_of_the_mirror(run: Run, server: Server, tmp_path: Pat
 def test_projects_with_hostile_names_are_passed_over(run: Run, server: Server, tmp_path: Path, name: str) -> None:
     page = {"meta": {}, "projects": [{"name": name}]}
     server.add("/", Reply(json.dumps(page).encode(), JSON))
-    done = run("index", "mirror", server.address, "--project", "*", "-d", tmp_path / "here")
+    done = run("index", "mirror", server.address, "--project", "*", "-o", tmp_path / "here")
     assert done.status == 2
     assert done.stderr == f"error: *: is no project of {server.address}/. Correct the name.\n"
     assert list(tmp_path.iterdir()) == []
@@ -462,7 +462,7 @@ def test_a_name_that_is_too_long_is_an_error(run: Run, server: Server, tmp_path:
     file = {"filename": LONG, "url": LONG, "hashes": {"sha256": SHA256}, "size": 4}
     server.add("/x/", Reply(json.dumps({"meta": {}, "files": [file]}).encode(), JSON))
     server.add(f"/x/{LONG}", Reply(DATA))
-    done = run("index", "mirror", server.address, "--project", "x", "-d", tmp_path / "here")
+    done = run("index", "mirror", server.address, "--project", "x", "-o", tmp_path / "here")
     assert done.status == 2
     assert done.stderr.startswith(f"error: {server.address}/x/: lists '{LONG[:20]}")
     assert done.stderr.endswith("; expected a name that a file can have\n")
@@ -473,7 +473,7 @@ def test_a_file_with_other_bytes_than_promised_does_not_appear(run: Run, server:
     file = {"filename": NAME, "url": NAME, "hashes": {"sha256": "0" * 64}, "size": 4}
     server.add("/x/", Reply(json.dumps({"meta": {}, "files": [file]}).encode(), JSON))
     server.add(f"/x/{NAME}", Reply(DATA))
-    done = run("index", "mirror", server.address, "--project", "x", "-d", tmp_path / "here", "-q")
+    done = run("index", "mirror", server.address, "--project", "x", "-o", tmp_path / "here", "-q")
     assert done.status == 2
     found = f"error: {server.address}/x/{NAME}: has the SHA-256 {SHA256}; expected {'0' * 64}."
     assert done.stderr.startswith(found)

@@ -154,7 +154,7 @@ def mirror(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_index(tmp_path / "there/dist", tmp_path / "there/simple")
     here = tmp_path / "here"
     with served(tmp_path / "there") as address:
-        done = rocwheel("index", "mirror", f"{address}/simple", "--project", "rocm*", "--targets", "gfx90a", "-d", here)
+        done = rocwheel("index", "mirror", f"{address}/simple", "--project", "rocm*", "--targets", "gfx90a", "-o", here)
         assert done.returncode == 0, done.stderr
     shutil.rmtree(tmp_path / "there")
     done = rocwheel(
@@ -265,7 +265,7 @@ def followed(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     write_index(tmp_path / "there/dist", tmp_path / "there/simple")
     url = (tmp_path / "there/simple").as_uri()
     words = ("--project", "rocm[libraries,device-gfx90a]", "--targets", "gfx90a", "--requirements")
-    done = rocwheel("index", "mirror", url, *words, "--platform", "linux_x86_64", "-d", tmp_path / "here")
+    done = rocwheel("index", "mirror", url, *words, "--platform-tag", "linux_x86_64", "-o", tmp_path / "here")
     assert done.returncode == 0, done.stderr
     shutil.rmtree(tmp_path / "there")
     return tmp_path / "here"

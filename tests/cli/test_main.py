@@ -100,15 +100,13 @@ def test_a_closed_standard_output_is_not_an_error() -> None:
 
 def test_a_table_shows_what_the_encoding_lacks_as_escapes(tmp_path: Path) -> None:
     _make_artifact(tmp_path)
-    done = rocwheel("artifacts", "list", "--files", str(tmp_path), environ={"PYTHONIOENCODING": "ascii"})
+    done = rocwheel("artifacts", "list", "-v", str(tmp_path), environ={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, "lib/caf\\xe9.txt" in done.stdout) == (0, True)
 
 
 def test_json_is_utf_8_whatever_the_encoding(tmp_path: Path) -> None:
     _make_artifact(tmp_path)
-    done = rocwheel(
-        "artifacts", "list", "--files", "--json", "-q", str(tmp_path), environ={"PYTHONIOENCODING": "ascii"}
-    )
+    done = rocwheel("artifacts", "list", "-v", "--json", "-q", str(tmp_path), environ={"PYTHONIOENCODING": "ascii"})
     paths = [entry["path"] for artifact in json.loads(done.stdout)["artifacts"] for entry in artifact["entries"]]
     assert "lib/café.txt" in paths
 

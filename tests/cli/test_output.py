@@ -160,8 +160,8 @@ def library(tmp_path: Path) -> Path:
         ("inspect",),
         ("inspect", "--verbose"),
         ("runpath", "show"),
-        ("runpath", "set", "$ORIGIN", "--dest-dir", "out"),
-        ("device", "extract", "--dest-dir", "out"),
+        ("runpath", "set", "$ORIGIN", "--output", "out"),
+        ("device", "extract", "--output", "out"),
     ],
     ids=" ".join,
 )
@@ -184,7 +184,7 @@ def test_what_lacks_code_begins_no_line(run: Run, library: Path, tmp_path: Path)
 def test_a_wheel_whose_name_would_change_begins_no_line(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/a.so": LIBRARY})
     forged = wheel.rename(tmp_path / f"demo\n::error::x{wheel.name.removeprefix('demo')}")
-    done = run("device", "prune", forged, "--keep", "gfx906", "--output", tmp_path / "other-1.0-py3-none-any.whl")
+    done = run("device", "prune", forged, "--targets", "gfx906", "--output", tmp_path / "other-1.0-py3-none-any.whl")
     assert done.status == 2
     assert "::error::" in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -252,13 +252,13 @@ def test_an_error_shows_a_hostile_name_with_escapes(
     "words",
     [
         "runpath show NAME",
-        "runpath set $ORIGIN NAME -d out",
+        "runpath set $ORIGIN NAME -o out",
         "inspect NAME",
         "inspect -v .",
         "audit .",
         "targets runs-on gfx906 CODE",
         "targets runs-on gfx1030 CODE",
-        "device extract CODE -d out",
+        "device extract CODE -o out",
         "device list .",
     ],
 )

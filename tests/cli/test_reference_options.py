@@ -23,7 +23,7 @@ from rocwheel.core.errors import InputError
         ("--devel-tarball-compression", "--devel-compression xz", "is now --devel-compression xz"),
         ("--no-devel-tarball-compression", "--devel-compression none", "is now --devel-compression none"),
         ("--wheel-compression", "", ": the default"),
-        ("--no-wheel-compression", "--compression stored", "is now --compression stored"),
+        ("--no-wheel-compression", "--level 0", "is now --level 0"),
         ("--build-packages", "", ": the default"),
         ("--no-build-packages", "--dry-run", "is now --dry-run"),
     ],

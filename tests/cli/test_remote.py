@@ -231,9 +231,9 @@ ARCHIVES = ("blas_dev_generic.tar.zst", "blas_lib_generic.tar.zst")
 
 
 ASKING: dict[str, Callable[[str, Path], tuple[Path | str, ...]]] = {
-    "artifacts fetch": lambda url, here: ("artifacts", "fetch", f"{url}/archives", "-d", here),
+    "artifacts fetch": lambda url, here: ("artifacts", "fetch", f"{url}/archives", "-o", here),
     "index": lambda url, here: ("index", f"{url}/dist", "--files", "copy", "--output", here / "www"),
-    "index mirror": lambda url, here: ("index", "mirror", f"{url}/simple", "--project", "a*", "-d", here),
+    "index mirror": lambda url, here: ("index", "mirror", f"{url}/simple", "--project", "a*", "-o", here),
     "lock": lambda url, here: ("lock", "alpha", "--index-url", f"{url}/simple", "--output", here / "pylock.toml"),
     "inspect": lambda url, _: ("inspect", f"{url}/dist/alpha-1.0-py3-none-any.whl"),
     "audit": lambda url, _: ("audit", "--no-closed", f"{url}/dist/alpha-1.0-py3-none-any.whl"),
@@ -463,7 +463,7 @@ def test_what_breaks_a_publication_leaves_the_index_whole(
 
 def require_listed(folder: Path, names: set[str], run: Run) -> None:
     """Assert that the index in the bucket lists these files, with the hashes that they have."""
-    assert run("index", "mirror", f"s3://{BUCKET}/simple", "--project", "*", "-d", folder, "-q").status == 0
+    assert run("index", "mirror", f"s3://{BUCKET}/simple", "--project", "*", "-o", folder, "-q").status == 0
     assert {path.name for path in (folder / "dist").glob("*.whl")} == names
 
 

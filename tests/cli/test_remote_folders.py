@@ -187,7 +187,7 @@ PACKAGES = "and packages by `rocwheel index mirror`, and name the folder."
 @pytest.mark.parametrize(
     ("words", "remedy"),
     [
-        (("device", "split", "https://host/dist", "-d", "out"), PACKAGES),
+        (("device", "split", "https://host/dist", "-o", "out"), PACKAGES),
         (("targets", "coherent", "https://host/dist"), PACKAGES),
         (("attest", "https://host/packages"), "the whole folder of the build with its manifest, and name that."),
     ],

@@ -17,9 +17,9 @@ COMMANDS = {
     "publish": ("publish", "dist", "{}"),
     "inspect": ("inspect", "{}/x.whl"),
     "audit": ("audit", "--no-closed", "{}/x.whl"),
-    "artifacts fetch": ("artifacts", "fetch", "{}", "-d", "here"),
+    "artifacts fetch": ("artifacts", "fetch", "{}", "-o", "here"),
     "index": ("index", "{}", "--files", "copy", "--output", "here"),
-    "index mirror": ("index", "mirror", "{}", "--project", "*", "-d", "here"),
+    "index mirror": ("index", "mirror", "{}", "--project", "*", "-o", "here"),
 }
 
 

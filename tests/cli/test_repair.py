@@ -26,7 +26,7 @@ OPENER = 'void *dlopen(const char *, int); void *f(void) { return dlopen("libamd
 def test_a_dry_run_shows_the_changes_and_writes_nothing(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
-    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--dry-run")
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--dry-run")
     assert done.status == 0
     assert done.stdout == (
         "plugin-1.0-py3-none-linux_x86_64.whl -> plugin-1.0-py3-none-manylinux_2_5_x86_64.whl: 4 changes\n"
@@ -51,18 +51,18 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing(
 
 def test_check_fails_where_anything_would_change(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     assert run("repair", plugin_wheel, "--with", sdk_wheel, "--check").status == 1
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert run("repair", repaired_plugin(tmp_path / "out"), "--with", sdk_wheel, "--check").status == 0
 
 
 def test_json_names_what_was_written(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
-    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--json")
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--json")
     document = json.loads(done.stdout)
     assert (document["schema"], document["written"]) == ("rocwheel.repair/1", [str(repaired_plugin(tmp_path / "out"))])
 
 
 def test_no_changes_are_printed_when_quiet(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
-    for options in (("--dry-run",), ("--check",), ("--dest-dir", tmp_path / "out")):
+    for options in (("--dry-run",), ("--check",), ("--output", tmp_path / "out")):
         assert run("repair", plugin_wheel, *options, "--quiet").stdout == ""
 
 
@@ -156,7 +156,7 @@ def test_libraries_that_are_opened_by_name_get_an_entry_and_a_requirement(
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
     if way == "settings":
         (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit.dlopen]\n"ext/*" = ["libamdhip64.so.7"]\n')
-    run("repair", wheel, "--dest-dir", "out", *(("--dlopen", "libamdhip64.so.7") if way == "option" else ()))
+    run("repair", wheel, "--output", "out", *(("--dlopen", "libamdhip64.so.7") if way == "option" else ()))
     (repaired,) = (tmp_path / "out").glob("*.whl")
     after = members(repaired)
     assert read_elf(after["ext/a.so"], name="a").runpath == "$ORIGIN/../_rocm_sdk_core/lib"

@@ -31,7 +31,7 @@ def test_tree_like_amds_becomes_packages_that_work_without_it(release: Release, 
     prefix = make_rocm_prefix(tmp_path, release)
     artifacts, packages, environment = tmp_path / "artifacts", tmp_path / "packages", tmp_path / "env"
 
-    imported = rocwheel("artifacts", "import", tmp_path / "rocm", "--dest-dir", artifacts)
+    imported = rocwheel("artifacts", "import", tmp_path / "rocm", "--output", artifacts)
     built = rocwheel("build", "--artifact-dir", artifacts, "--dest-dir", packages, "--quiet")
     install(packages / "dist", environment)
     prefix.rename(tmp_path / "away")
@@ -50,7 +50,7 @@ def test_tree_like_amds_becomes_packages_that_work_without_it(release: Release, 
 def test_tree_like_amds_has_no_file_without_a_rule_but_its_tests(release: Release, tmp_path: Path) -> None:
     make_rocm_prefix(tmp_path, release)
 
-    imported = rocwheel("artifacts", "import", tmp_path / "rocm", "--dest-dir", tmp_path / "artifacts", "-v")
+    imported = rocwheel("artifacts", "import", tmp_path / "rocm", "--output", tmp_path / "artifacts", "-v")
 
     title = "files that no rule matches, put into the catch-all artifact: 1\n"
     assert f"{title}  tests/hip/run.sh\n" in imported.stdout

@@ -145,7 +145,7 @@ def test_a_changed_file_has_its_wheels_written_alone(run: Run, tmp_path: Path, a
     "options",
     [
         pytest.param(["--version", "7.9.1"], id="version"),
-        pytest.param(["--compression", "1"], id="level"),
+        pytest.param(["--level", "1"], id="level"),
         pytest.param(["--platform-tag", "linux_x86_64"], id="tag"),
     ],
 )

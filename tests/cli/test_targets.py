@@ -212,7 +212,7 @@ def test_native_without_a_gpu_says_what_is_missing(run_targets: Run, monkeypatch
     monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
     message = (
         "error: native: no AMD GPU was found on this machine. "
-        "Run `rocwheel targets check` to see why, or give the targets by name.\n"
+        "Run `rocwheel targets detect --check` to see why, or give the targets by name.\n"
     )
     assert run_targets("list", "--format", "targets", "gfx906", "native") == (2, "", message)
 

@@ -49,7 +49,7 @@ def test_a_wheel_whose_path_is_known_is_assembled_in_silence(project: Path) -> N
 
 @pytest.mark.slow
 def test_a_wheel_is_assembled_and_named(project: Path) -> None:
-    made = rocwheel("wheel", "--spec", "demo.toml", "--src", ".", "--dest-dir", "out", cwd=project)
+    made = rocwheel("wheel", "--spec", "demo.toml", "--src", ".", "--output", "out", cwd=project)
     assert (made.returncode, made.stdout) == (0, "out/demo-1.0-py3-none-any.whl\n")
     with zipfile.ZipFile(project / "out/demo-1.0-py3-none-any.whl") as archive:
         assert "Root-Is-Purelib: true\n" in archive.read("demo-1.0.dist-info/WHEEL").decode()
@@ -157,12 +157,12 @@ CASES = {
     "inspect": "inspect {0}",
     "device list": "device list {0}",
     "device list --kernels": "device list --kernels {0}",
-    "device extract": "device extract {0} -t gfx1030 -d {out}",
+    "device extract": "device extract {0} -t gfx1030 -o {out}",
     "device compress": "device compress {1} -o {out}",
     "device prune": "device prune {1} -k gfx1030 -o {out}",
     "device retarget": "device retarget gfx1030=gfx1031 {1} --compress -o {out}",
-    "device split": "device split {fat} -d {out}",
-    "device join": "device join {0} -d {out}",
+    "device split": "device split {fat} -o {out}",
+    "device join": "device join {0} -o {out}",
     "targets runs-on": "targets runs-on gfx1030 {0}",
     "targets coherent": "targets coherent {0}",
     "runpath show": "runpath show {host}",
@@ -173,7 +173,7 @@ CASES = {
 @pytest.fixture
 def wheels(run: Run, tmp_path: Path) -> dict[str, list[Path]]:
     fat = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
-    assert run("device", "split", fat, "-d", tmp_path / "parts", "-t", "gfx1030", "--quiet").status == 0
+    assert run("device", "split", fat, "-o", tmp_path / "parts", "-t", "gfx1030", "--quiet").status == 0
     [device] = (tmp_path / "parts").glob("demo_device*")
     return {"fat": [fat], "parts": [tmp_path / "parts" / fat.name, device]}
 
@@ -211,9 +211,9 @@ def test_it_looks_into_wheels(run: Run, tmp_path: Path, wheels: dict[str, list[P
     ("line", "found"),
     [
         ("device extract {host}", "Install the device package for the GPU beside it"),
-        ("device split {host} -d {out}", "is split already; expected a wheel with a fat binary or kernel files"),
-        ("device split {device} -d {out}", "is a device wheel; expected a wheel with a fat binary or kernel files"),
-        ("device join {fat} -d {out}", "no library whose code is in archives"),
+        ("device split {host} -o {out}", "is split already; expected a wheel with a fat binary or kernel files"),
+        ("device split {device} -o {out}", "is a device wheel; expected a wheel with a fat binary or kernel files"),
+        ("device join {fat} -o {out}", "no library whose code is in archives"),
         ("device bundle {fat} -o {out}", "a wheel; expected a linked code object"),
     ],
 )

@@ -274,11 +274,11 @@ def test_a_lock_for_all_platforms_takes_gpus_that_one_of_them_has(
 
 def test_an_install_prefix_of_windows_becomes_the_packages_that_its_artifacts_become(run: Run, tmp_path: Path) -> None:
     prefix, sdk = tmp_path / "prefix", tmp_path / "sdk"
-    assert run("artifacts", "extract", *sorted(SAMPLE_WINDOWS.glob("*.tar.xz")), "--dest-dir", sdk).status == 0
+    assert run("artifacts", "extract", *sorted(SAMPLE_WINDOWS.glob("*.tar.xz")), "--output", sdk).status == 0
     for manifest in sdk.glob("*/artifact_manifest.txt"):
         for stage in manifest.read_text().split():
             shutil.copytree(manifest.parent / stage, prefix, dirs_exist_ok=True)
-    done = run("artifacts", "import", prefix, "--dest-dir", tmp_path / "imported", "--strict")
+    done = run("artifacts", "import", prefix, "--output", tmp_path / "imported", "--strict")
     assert done.status == 0, done.stderr
     made = [
         json.loads(run("build", "--dry-run", "--artifact-dir", folder, "--json").stdout)

@@ -366,9 +366,9 @@ def test_retargeted_archives_of_a_split_library_are_joined_with_it(tmp_path: Pat
     build_fat_library(tmp_path / "in/lib/libx.so", [bundle_for("gfx1030", "gfx1034"), bundle_for("gfx1030")])
     out, more, fat = tmp_path / "out", tmp_path / "more", tmp_path / "fat"
     for words in (
-        ["split", tmp_path / "in", "-d", out],
+        ["split", tmp_path / "in", "-o", out],
         ["retarget", "gfx1030=gfx1031", out / "gfx1030", "-o", more],
-        ["join", out / "host", out / "gfx1034", more, "-d", fat],
+        ["join", out / "host", out / "gfx1034", more, "-o", fat],
     ):
         assert rocwheel("device", *map(str, words)).returncode == 0
     data = memoryview((fat / "lib/libx.so").read_bytes())

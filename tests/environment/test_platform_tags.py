@@ -149,5 +149,5 @@ def test_tags_that_promise_no_more_than_the_files_hold_stay(
 ) -> None:
     tree = build_tree(tmp_path / "tree", Lib("_ext.so"))
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/_ext.so": tree / "_ext.so"}, tag=f"py3-none-{platforms}")
-    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    run("repair", wheel, "--output", tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == [f"demo-1.0-py3-none-{expected}.whl"]

@@ -28,7 +28,7 @@ def test_a_wheel_whose_modes_alone_are_wrong_is_written_again(run: Run, tmp_path
         for entry, content in entries:
             entry.external_attr = (0o106777 if entry.filename == "pure/a.py" else 0o100664) << 16
             archive.writestr(entry, content)
-    done = run("repair", wheel, "--dest-dir", tmp_path / "out")
+    done = run("repair", wheel, "--output", tmp_path / "out")
     assert (done.status, done.stdout) == (
         0,
         f"{wheel.name}: 1 change\n  pure/a.py: mode\n    - 6777\n    + 0755\n",

@@ -85,7 +85,7 @@ def added_requirements(version: str, pin: Pin) -> tuple[str, ...]:
 def test_a_pin_without_packages_to_take_versions_from_is_refused(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, init: tuple[str, ...]
 ) -> None:
-    command = ("repair", plugin_wheel, "--pin", "exact", "--dest-dir", tmp_path / "out", *init)
+    command = ("repair", plugin_wheel, "--pin", "exact", "--output", tmp_path / "out", *init)
     refused = run(*command)
     assert (refused.status, refused.stdout, (tmp_path / "out").exists()) == (2, "", False)
     found = "uses rocm-sdk-core, but that package is not at hand for --pin exact to take a version from"

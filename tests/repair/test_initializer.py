@@ -25,7 +25,7 @@ def test_an_initializer_loads_what_the_libraries_need_in_their_order(
 ) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libhipblas.so.3", "libamdhip64.so.7", "librocsolver.so.0")))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so", "ext/__init__.py": b""})
-    run("repair", wheel, "--dest-dir", tmp_path / "out", "--init")
+    run("repair", wheel, "--output", tmp_path / "out", "--init")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     calls: list[dict[str, object]] = []
 
@@ -46,7 +46,7 @@ def test_an_initializer_loads_what_the_libraries_need_in_their_order(
 def test_an_initializer_is_locked_to_the_version_at_hand(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, pin: str, version: str
 ) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--init", "--pin", pin)
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init", "--pin", pin)
     text = members(repaired_plugin(tmp_path / "out"))["plugin/_rocm_init.py"].decode()
     assert f'        check_version="{version}",\n        fail_on_version_mismatch=True,\n' in text
 
@@ -55,13 +55,13 @@ def test_an_initializer_only_warns_of_another_version_if_asked_to(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     options = ("--init", "--pin", "minor", "--mismatch", "warn")
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", *options)
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", *options)
     text = members(repaired_plugin(tmp_path / "out"))["plugin/_rocm_init.py"].decode()
     assert '        check_version="7.1.*",\n        fail_on_version_mismatch=False,\n' in text
 
 
 def test_an_initializer_is_added_once(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--init")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init")
     repaired = repaired_plugin(tmp_path / "out")
     done = run("repair", repaired, "--with", sdk_wheel, "--init", "--check")
     assert (done.status, done.stdout) == (0, f"{repaired.name}: no changes\n")
@@ -93,7 +93,7 @@ def test_an_initializer_needs_a_package_to_be_in(run: Run, tmp_path: Path) -> No
 def test_an_initializer_lists_the_libraries_that_it_does_not_load(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7", "librocsolver.so.0", "libc.so.6")))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
-    run("repair", wheel, "--dest-dir", tmp_path / "out", "--init")
+    run("repair", wheel, "--output", tmp_path / "out", "--init")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     text = members(repaired)["ext/_rocm_init.py"].decode()
     assert "    # Left to run paths, since rocm_sdk has no names for them: librocsolver.so.0\n" in text

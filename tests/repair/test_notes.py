@@ -41,7 +41,7 @@ def test_a_wheel_with_a_symlink_is_refused_and_nothing_is_left(
         entry = zipfile.ZipInfo("plugin/link.so")
         entry.external_attr = 0o120777 << 16
         archive.writestr(entry, "_right.so")
-    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert (
         f"error: {plugin_wheel}!plugin/link.so: a symlink; expected only files. Build the wheel without it."
@@ -56,7 +56,7 @@ def test_every_member_that_no_repair_fixes_is_refused_and_named(run: Run, plugin
         archive.writestr("plugin/cut.so", library[: len(library) // 2])
         archive.writestr("../evil.so", library)
         archive.writestr("plugin/_right.so/x.py", b"")
-    done = run("repair", plugin_wheel, "--dest-dir", tmp_path / "out")
+    done = run("repair", plugin_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     (first, *problems) = done.stderr.splitlines()
     assert first == "error: wheels that can't be repaired: 3 problems"
@@ -93,7 +93,7 @@ def test_metadata_that_installers_refuse_is_refused(
     run: Run, plugin_wheel: Path, tmp_path: Path, changes: dict[str, bytes | None], expected: str
 ) -> None:
     inside = {f"plugin-1.0.dist-info/{name}": data for name, data in changes.items()}
-    done = run("repair", with_members(plugin_wheel, tmp_path / "bad", inside), "--dest-dir", tmp_path / "out")
+    done = run("repair", with_members(plugin_wheel, tmp_path / "bad", inside), "--output", tmp_path / "out")
     assert done.status == 2
     assert expected in " ".join(done.stderr.split())
     assert not (tmp_path / "out").exists()
@@ -110,7 +110,7 @@ def test_every_wheel_that_is_truncated_is_named(run: Run, tmp_path: Path) -> Non
     wheels = [make_wheel(tmp_path / "dist", f"demo{number}", {f"demo{number}.py": b"x"}) for number in range(3)]
     for wheel in wheels[:2]:
         wheel.write_bytes(wheel.read_bytes()[:-30])
-    done = run("repair", tmp_path / "dist", "--dest-dir", tmp_path / "out")
+    done = run("repair", tmp_path / "dist", "--output", tmp_path / "out")
     assert done.status == 2
     assert [wheel.name in done.stderr for wheel in wheels] == [True, True, False]
     assert [path.name for path in (tmp_path / "out").iterdir()] == [wheels[2].name]

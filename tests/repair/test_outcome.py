@@ -64,7 +64,7 @@ def test_what_other_packages_have_is_not_of_the_wheel() -> None:
 def test_what_no_repair_fixes_is_reported_and_fails(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libnowhere.so.6",)))
     wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
-    done = run("repair", wheel, "--dest-dir", tmp_path / "out", "--quiet")
+    done = run("repair", wheel, "--output", tmp_path / "out", "--quiet")
     assert done.status == 1
     assert done.stderr.splitlines() == [
         (
@@ -79,7 +79,7 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Ru
     libraries = ("libamdhip64.so.6", "librccl.so.1")
     tree = build_tree(tmp_path / "tree", Lib("a.so", libraries, "/../rocm/lib:/opt/rocm/lib:/tmp/me/lib"))
     wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
-    done = run("repair", wheel, "--dest-dir", tmp_path / "out", "--quiet")
+    done = run("repair", wheel, "--output", tmp_path / "out", "--quiet")
     assert (done.status, done.stderr) == (0, "")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     after = members(repaired)
@@ -184,7 +184,7 @@ def test_the_sdk_that_a_wheel_was_built_with_makes_it_whole(run: Run, tmp_path: 
         {"_rocm_sdk_core/lib/libamdhip64.so.6": tree / "libamdhip64.so.6"},
         version="6.4",
     )
-    done = run("repair", wheel, "--with", core, "--pin", "minor", "--dest-dir", tmp_path / "out", "--quiet")
+    done = run("repair", wheel, "--with", core, "--pin", "minor", "--output", tmp_path / "out", "--quiet")
     assert (done.status, done.stderr) == (0, "")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     after = members(repaired)

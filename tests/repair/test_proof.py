@@ -229,6 +229,6 @@ WHEELS = {
 @pytest.mark.parametrize("name", WHEELS)
 def test_a_repair_loses_no_library(tmp_path: Path, wheel_of: WheelOf, hold: Hold, run: Run, name: str) -> None:
     original = wheel_of("dist", *WHEELS[name])
-    assert run("repair", original, "--dest-dir", tmp_path / "out").status in {0, 1}
+    assert run("repair", original, "--output", tmp_path / "out").status in {0, 1}
     (repaired,) = (tmp_path / "out").glob("*.whl")
     assert hold(original, repaired).losses == []

@@ -203,7 +203,7 @@ def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> Non
 def test_metadata_and_tags_say_what_the_files_ask_for(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--pin", "exact")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--pin", "exact")
     repaired = repaired_plugin(tmp_path / "out")
     assert repaired.name == "plugin-1.0-py3-none-manylinux_2_5_x86_64.whl"
     texts = members(repaired)
@@ -319,7 +319,7 @@ def test_the_loader_finds_torch_from_an_extension_that_was_repaired_without_it(r
         Lib("torch/lib/libc10.so"),
     )
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/_C.so": built / "demo/_C.so"})
-    done = run("repair", wheel, "--dest-dir", tmp_path / "out")
+    done = run("repair", wheel, "--output", tmp_path / "out")
     assert done.status == 0, done.stderr
     (repaired,) = (tmp_path / "out").glob("demo-*.whl")
     texts = members(repaired)

@@ -255,7 +255,7 @@ def test_run_paths_that_alone_may_lead_to_what_is_not_at_hand_stay(
     run_path = "/opt/lib:$ORIGIN/../other_pkg/lib:$ORIGIN/gone:$ORIGIN/external/x:$ORIGIN/../../.."
     tree = build_tree(tmp_path / "tree", Lib("a.so", needed, run_path))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=requires)
-    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    run("repair", wheel, "--output", tmp_path / "out")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     value = read_elf(members(repaired)["ext/a.so"], name="a").runpath
     core = "$ORIGIN/../_rocm_sdk_core/lib"

@@ -128,7 +128,7 @@ def test_packages_as_build_makes_them_need_no_repair(run: Run, tmp_path: Path, t
 
 @needs_compiler
 def test_the_old_rpath_can_be_asked_for(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--rpath")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--rpath")
     after = members(repaired_plugin(tmp_path / "out"))
     elf = read_elf(after["plugin/_right.so"], name="right")
     assert (elf.rpath, elf.runpath) == ("$ORIGIN", None)
@@ -142,7 +142,7 @@ def test_an_rpath_into_other_releases_becomes_a_runpath_if_a_user_says_so(
     lib = Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib", is_rpath=True)
     tree = build_tree(tmp_path / "tree", lib)
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=("rocm-sdk-core",))
-    assert run("repair", wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", *option).status == 0
+    assert run("repair", wheel, "--with", sdk_wheel, "--output", tmp_path / "out", *option).status == 0
     (repaired,) = (tmp_path / "out").glob("*.whl")
     elf = read_elf(members(repaired)["ext/a.so"], name="a")
     to_core = "$ORIGIN/../_rocm_sdk_core/lib"
@@ -164,7 +164,7 @@ def test_a_right_rpath_within_the_package_stays_though_other_files_have_runpaths
     )
     files: dict[str, Path | bytes] = {f"demo/{path.name}": path for path in sorted(tree.glob("*.so"))}
     wheel = make_wheel(tmp_path / "dist", "demo", files)
-    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    run("repair", wheel, "--output", tmp_path / "out")
     (repaired,) = (tmp_path / "out").iterdir()
     before, after = members(wheel), members(repaired)
     assert [name for name in before if name.endswith(".so") and before[name] != after[name]] == ["demo/wrong.so"]
@@ -179,7 +179,7 @@ def test_a_useless_runpath_among_rpaths_does_not_turn_them(run: Run, tmp_path: P
         Lib("libhelp.so", (), "/usr/local/lib"),
     )
     files: dict[str, Path | bytes] = {f"demo/{path.name}": path for path in sorted(tree.glob("*.so"))}
-    run("repair", make_wheel(tmp_path / "dist", "demo", files), "--dest-dir", tmp_path / "out")
+    run("repair", make_wheel(tmp_path / "dist", "demo", files), "--output", tmp_path / "out")
     (repaired,) = (tmp_path / "out").iterdir()
     found = {name: read_elf(data, name=name) for name, data in members(repaired).items() if name.endswith(".so")}
     assert {name: (elf.rpath, elf.runpath) for name, elf in found.items()} == {

@@ -31,7 +31,7 @@ def test_the_repaired_wheel_has_no_findings_and_loads_in_an_empty_environment(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     assert run("audit", plugin_wheel, "--with", sdk_wheel).status == 1
-    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--pin", "minor")
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--pin", "minor")
     assert done.status == 0, done.stderr
     repaired = repaired_plugin(tmp_path / "out")
     assert run("audit", repaired, "--with", sdk_wheel).stdout.splitlines()[-1].endswith("0 errors, 0 warnings, 0 notes")
@@ -46,7 +46,7 @@ def test_the_repaired_wheel_has_no_findings_and_loads_in_an_empty_environment(
 def test_wrong_run_paths_become_the_shortest_list_and_right_files_stay(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     before, after = members(plugin_wheel), members(repaired_plugin(tmp_path / "out"))
     assert read_elf(after["plugin/_wrong.so"], name="wrong").runpath == (
         "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib"
@@ -71,7 +71,7 @@ def test_a_program_that_pip_installs_starts_or_is_reported(
     python = "cp{0}{1}-cp{0}{1}".format(*sys.version_info)
     tag = f"{python if tag == 'one Python' else tag}-linux_x86_64"
     wheel = make_wheel(tmp_path / "dist", "demo", files, tag=tag)
-    assert run("repair", wheel, "--dest-dir", tmp_path / "out").status == status
+    assert run("repair", wheel, "--output", tmp_path / "out").status == status
     (repaired,) = (tmp_path / "out").glob("*.whl")
     assert run("audit", repaired, "--select", "un*", "--select", "run-path-*").status == status
     environment = make_venv(tmp_path / "env")
@@ -87,7 +87,7 @@ def test_the_bill_of_materials_says_what_was_repaired(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     billed = with_members(plugin_wheel, tmp_path / "billed", {**with_bill("plugin")})
-    assert run("repair", billed, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--pin", "minor").status == 0
+    assert run("repair", billed, "--with", sdk_wheel, "--output", tmp_path / "out", "--pin", "minor").status == 0
     repaired = repaired_plugin(tmp_path / "out")
     notes, record = pedigree(repaired)
     assert (notes, record) == ("rocwheel repair: changed plugin/_wrong.so, METADATA, WHEEL", record_digest(billed))
@@ -95,7 +95,7 @@ def test_the_bill_of_materials_says_what_was_repaired(
 
 
 def test_members_that_stay_are_not_packed_again(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
 
     def packed(wheel: Path, name: str) -> bytes:
         member = next(member for member in read_directory(wheel) if member.name == name)
@@ -109,7 +109,7 @@ def test_members_that_stay_are_not_packed_again(run: Run, plugin_wheel: Path, sd
 def test_modes_of_changed_and_of_kept_members_stay(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     modes = {member.name: oct(member.mode & 0o777) for member in read_directory(repaired_plugin(tmp_path / "out"))}
     assert {modes[f"plugin/{name}"] for name in ("_wrong.so", "_right.so")} == {"0o755"}
     assert modes["plugin/__init__.py"] == "0o644"
@@ -118,11 +118,10 @@ def test_modes_of_changed_and_of_kept_members_stay(
 def test_a_second_repair_copies_the_wheel_to_the_byte(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "once")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "once")
     once = repaired_plugin(tmp_path / "once")
     assert (
-        run("repair", once, "--with", sdk_wheel, "--dest-dir", tmp_path / "twice").stdout
-        == f"{once.name}: no changes\n"
+        run("repair", once, "--with", sdk_wheel, "--output", tmp_path / "twice").stdout == f"{once.name}: no changes\n"
     )
     assert once.read_bytes() == repaired_plugin(tmp_path / "twice").read_bytes()
 
@@ -130,16 +129,16 @@ def test_a_second_repair_copies_the_wheel_to_the_byte(
 def test_the_same_repair_gives_the_same_bytes_whenever_it_runs(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "a")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "a")
     os.utime(plugin_wheel, (0, 0))
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "b")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "b")
     assert repaired_plugin(tmp_path / "a").read_bytes() == repaired_plugin(tmp_path / "b").read_bytes()
 
 
 def test_several_wheels_are_repaired_at_once(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), "/opt/rocm/lib"))
     other = make_wheel(tmp_path / "dist", "other", {"other/a.so": tree / "a.so"})
-    assert run("repair", plugin_wheel, other, "--with", sdk_wheel, "--dest-dir", tmp_path / "out").status == 0
+    assert run("repair", plugin_wheel, other, "--with", sdk_wheel, "--output", tmp_path / "out").status == 0
     assert [path.name.partition("-")[0] for path in sorted((tmp_path / "out").iterdir())] == ["other", "plugin"]
 
 
@@ -149,7 +148,7 @@ def test_many_libraries_take_few_open_files(run: Run, tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) + 100, limits[1]))
     try:
-        done = run("repair", wheel, "--dest-dir", tmp_path / "out")
+        done = run("repair", wheel, "--output", tmp_path / "out")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert done.status == 0, done.stderr
@@ -160,7 +159,7 @@ def test_a_record_that_is_absent_is_written_again(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     bare = with_members(plugin_wheel, tmp_path / "bare", {"plugin-1.0.dist-info/RECORD": None})
-    assert run("repair", bare, "--with", sdk_wheel, "--dest-dir", tmp_path / "out").status == 0
+    assert run("repair", bare, "--with", sdk_wheel, "--output", tmp_path / "out").status == 0
     assert b"plugin/_wrong.so,sha256=" in members(repaired_plugin(tmp_path / "out"))["plugin-1.0.dist-info/RECORD"]
 
 
@@ -174,7 +173,7 @@ def test_a_wrong_record_alone_is_a_change(run: Run, tmp_path: Path) -> None:
         "  pure-1.0.dist-info/RECORD: written again\n"
         "    - RECORD has a different hash for pure/a.py\n"
     )
-    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    run("repair", wheel, "--output", tmp_path / "out")
     assert run("repair", tmp_path / "out" / wheel.name, "--check").status == 0
 
 
@@ -185,7 +184,7 @@ def test_signatures_of_another_record_are_dropped_and_reported(
     with zipfile.ZipFile(plugin_wheel, "a") as archive:
         archive.writestr(f"{info}/RECORD.jws", b"{}")
         archive.writestr(f"{info}/RECORD.p7s", b"signed")
-    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.stdout.splitlines()[-7:-3] == [
         f"  {info}/RECORD.jws: dropped, since it signs another RECORD: sign the repaired wheel",
         "    - a signature of RECORD",
@@ -198,11 +197,11 @@ def test_signatures_of_another_record_are_dropped_and_reported(
 def test_signatures_of_a_wheel_that_is_right_stay(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     repaired = repaired_plugin(tmp_path / "out")
     with zipfile.ZipFile(repaired, "a") as archive:
         archive.writestr("plugin-1.0.dist-info/RECORD.jws", b"{}")
-    run("repair", repaired, "--with", sdk_wheel, "--dest-dir", tmp_path / "again")
+    run("repair", repaired, "--with", sdk_wheel, "--output", tmp_path / "again")
     assert repaired_plugin(tmp_path / "again").read_bytes() == repaired.read_bytes()
 
 
@@ -211,17 +210,17 @@ def test_a_damaged_wheel_is_named_with_the_member(run: Run, plugin_wheel: Path, 
     data = bytearray(plugin_wheel.read_bytes())
     data[member.packed.offset + 40] ^= 0xFF
     plugin_wheel.write_bytes(data)
-    done = run("repair", plugin_wheel, "--dest-dir", tmp_path / "out")
+    done = run("repair", plugin_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert f"{plugin_wheel}!plugin/_wrong.so" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_the_wheel_itself_is_never_overwritten(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
-    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     repaired = repaired_plugin(tmp_path / "out")
     before = repaired.read_bytes()
-    done = run("repair", repaired, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    done = run("repair", repaired, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert done.stderr.endswith(
         f"error: {tmp_path / 'out'}: holds {repaired.name} itself; expected another folder. Change --dest-dir.\n"
@@ -233,7 +232,7 @@ def test_a_folder_that_holds_a_wheel_is_refused_under_any_spelling_and_name(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(plugin_wheel.parent)
-    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", ".")
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", ".")
     assert done.status == 2
     assert done.stderr.endswith(
         f"error: .: holds {plugin_wheel.name} itself; expected another folder. Change --dest-dir.\n"
@@ -247,7 +246,7 @@ def test_two_wheels_that_get_one_name_are_refused_before_anything_is_written(
     (tmp_path / "other").mkdir()
     other = tmp_path / "other" / plugin_wheel.name.replace("linux_x86_64", "manylinux_2_4_x86_64")
     other.write_bytes(plugin_wheel.read_bytes())
-    done = run("repair", plugin_wheel, other, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    done = run("repair", plugin_wheel, other, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert done.stderr.endswith(
         f"error: {other}: gets the name plugin-1.0-py3-none-manylinux_2_5_x86_64.whl as {plugin_wheel} does. "
@@ -264,7 +263,7 @@ def test_a_destination_that_is_not_a_folder_is_refused_before_the_work(
     (tmp_path / "dangling").symlink_to("nowhere")
     culprit = tmp_path / place.partition("/")[0]
     expected = "expected a folder to write to. Change --dest-dir."
-    assert run("repair", plugin_wheel, "--dest-dir", tmp_path / place) == (
+    assert run("repair", plugin_wheel, "--output", tmp_path / place) == (
         2,
         "",
         f"error: {culprit}: not a folder; {expected}\n",

@@ -354,7 +354,7 @@ def test_several_nodes_that_cannot_be_understood_are_all_reported(make_machine: 
 def test_native_needs_a_gpu(make_machine: MakeMachine) -> None:
     message = (
         "native: no AMD GPU was found on this machine. "
-        "Run `rocwheel targets check` to see why, or give the targets by name."
+        "Run `rocwheel targets detect --check` to see why, or give the targets by name."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         native_targets(make_machine(CPU))

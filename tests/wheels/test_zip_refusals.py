@@ -105,7 +105,7 @@ def test_a_refused_header_is_told_and_its_members_are_read(tmp_path: Path, data:
 def test_a_repaired_wheel_has_clean_headers(run: Run, tmp_path: Path) -> None:
     wheel = tmp_path / WHEEL_NAME
     wheel.write_bytes(zip_headers()["own ZIP64, not needed: 8 bytes"])
-    done = run("repair", str(wheel), "--dest-dir", str(tmp_path / "repaired"))
+    done = run("repair", str(wheel), "--output", str(tmp_path / "repaired"))
     assert "demo/data.bin: its own header has a ZIP64 field of 8 bytes" in done.stdout
     repaired = tmp_path / "repaired" / WHEEL_NAME
     assert read_archive(repaired).refused == ()

@@ -62,7 +62,7 @@ def _fetched_wheel() -> Path:
 
 
 def _repair(wheel: Path, dest: Path) -> Run:
-    command = (sys.executable, "-m", "rocwheel", "repair", str(wheel), "--dest-dir", str(dest), "--quiet")
+    command = (sys.executable, "-m", "rocwheel", "repair", str(wheel), "--output", str(dest), "--quiet")
     return _measured(command, dest)
 
 

@@ -51,7 +51,7 @@ def write_own(folder: Path) -> list[Path]:
     libraries = next((folder / "sdk/dist").glob("rocm_sdk_libraries-*.whl"))
     _rocwheel("device", "split", libraries, "--dest-dir", folder / "split")
     for wheel in (one for one in local_wheels("linux") if one.name.startswith("shapely-")):
-        _rocwheel("repair", wheel, "--dest-dir", folder / "repaired")
+        _rocwheel("repair", wheel, "--output", folder / "repaired")
     places = ("sdk/dist/*.whl", "sdk/dist/*.tar.gz", "split/*.whl", "repaired/*.whl")
     return [path for place in places for path in sorted(folder.glob(place))]
 

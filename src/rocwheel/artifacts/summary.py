@@ -154,16 +154,17 @@ class CatalogSummary(msgspec.Struct, frozen=True):
 
 
 def summarize(
-    catalog: Catalog, *, component: str | None = None, target: str | None = None, with_entries: bool = False
+    catalog: Catalog, *, components: Sequence[str] = (), targets: Sequence[str] = (), with_entries: bool = False
 ) -> CatalogSummary:
-    """Sum up the artifacts of one component or target, or of all; a target stands for its feature variants too."""
+    """Sum up the artifacts of some components and targets, or of all; a target stands for its feature variants too."""
     entries: defaultdict[ArtifactName, list[Entry]] = defaultdict(list)
     for entry in catalog.entries:
         entries[entry.artifact].append(entry)
     summaries = tuple(
         _summarize(name, entries[name], with_entries=with_entries)
         for name in catalog.artifacts
-        if component in {None, name.component} and target in {None, name.target, name.base_target}
+        if (not components or name.component in components)
+        and (not targets or not {name.target, name.base_target}.isdisjoint(targets))
     )
     return CatalogSummary(
         catalog.root,
@@ -174,15 +175,16 @@ def summarize(
     )
 
 
-def explain_absence(catalog: Catalog, *, component: str | None = None, target: str | None = None) -> str:
+def explain_absence(catalog: Catalog, *, components: Sequence[str] = (), targets: Sequence[str] = ()) -> str:
     """Return why `summarize` found nothing: which components or targets there are instead."""
-    components = {name.component for name in catalog.artifacts}
-    targets = {name.target for name in catalog.artifacts}
-    if component is not None and component not in components:
-        return f"no artifact has the component {component!r}; there are {', '.join(sorted(components))}"
-    if target is not None and target not in targets | {name.base_target for name in catalog.artifacts}:
-        return f"no artifact is for the target {target!r}; there are {', '.join(sorted(targets))}"
-    return f"no artifact of the component {component!r} is for the target {target!r}"
+    component, target = " or ".join(map(repr, components)), " or ".join(map(repr, targets))
+    known_components = {name.component for name in catalog.artifacts}
+    known_targets = {name.target for name in catalog.artifacts}
+    if components and known_components.isdisjoint(components):
+        return f"no artifact has the component {component}; there are {', '.join(sorted(known_components))}"
+    if targets and (known_targets | {name.base_target for name in catalog.artifacts}).isdisjoint(targets):
+        return f"no artifact is for the target {target}; there are {', '.join(sorted(known_targets))}"
+    return f"no artifact of the component {component} is for the target {target}"
 
 
 def _summarize(name: ArtifactName, entries: Iterable[Entry], *, with_entries: bool) -> ArtifactSummary:

@@ -11,14 +11,15 @@ import msgspec
 from rocwheel.artifacts.artifact import FileKind
 from rocwheel.artifacts.catalog import Entry, PrefixIndex, describe_end, resolve_link
 from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.binary.code_objects import processor_of
 from rocwheel.build.plan import Dropped
 from rocwheel.build.recipe import Layout
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.targets.catalog import expand_families, is_family, is_target, load_catalog
+from rocwheel.targets.catalog import expand_families, is_family, is_target, load_catalog, targets_of
 from rocwheel.targets.serving import split_overlay_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.binary.elf.facts import Elf
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 PrefixEntries = dict[str, Entry]
 """One install prefix: its files, symlinks and directories by path, sorted."""
+
+
+GENERIC = "generic"
+"""The target of an artifact that is for all GPUs."""
 
 
 class PathConflictError(InputError):
@@ -52,6 +57,24 @@ def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped,
     kept = tuple(entry for entry in catalog.entries if entry.path not in paths)
     rows = (Dropped(entry.path, str(entry.artifact), "the recipe leaves it out of all packages") for entry in left)
     return msgspec.structs.replace(catalog, entries=kept), tuple(sorted(rows))
+
+
+def leave_out_targets(catalog: Catalog, processors: Collection[str]) -> tuple[Catalog, tuple[Dropped, ...]]:
+    """Return a catalog without artifacts for other GPUs than these processors, and a row for each of them.
+
+    An artifact that serves one of the processors stays, whatever else it serves.
+    """
+    others = [name for name in catalog.artifacts if name.target != GENERIC and not _serves(name.target, processors)]
+    left = frozenset(others)
+    rows = (Dropped("", str(name), f"its target {name.target} is not selected") for name in others)
+    entries = tuple(entry for entry in catalog.entries if entry.artifact not in left)
+    names = tuple(name for name in catalog.artifacts if name not in left)
+    return msgspec.structs.replace(catalog, artifacts=names, entries=entries), tuple(rows)
+
+
+def _serves(target: str, processors: Collection[str]) -> bool:
+    served = targets_of(target) if is_family(target) else (processor_of(target),)
+    return not set(served).isdisjoint(processors)
 
 
 def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> PrefixEntries:

@@ -285,7 +285,9 @@ def _misused_option(error: click.BadOptionUsage, place: str, context: click.Cont
     params = context.command.params if context else ()
     named = [one for one in params if isinstance(one, click.Option) and error.option_name in one.opts]
     expected = (
-        f"{named[0].metavar}: {named[0].help.rstrip('.')}" if named and named[0].metavar and named[0].help else ""
+        f"{named[0].metavar}: {named[0].help.removesuffix(' (repeatable)').rstrip('.')}"
+        if named and named[0].metavar and named[0].help
+        else ""
     )
     return InputError(error.option_name, "has no value", expected=expected, remedy=f"See {place} --help.")
 

@@ -16,7 +16,7 @@ from rocwheel.artifacts.importer import ImportReport, IncompletePackage, Machine
 from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarize
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import Output, complete_targets, shared
+from rocwheel.cli.options import Output, shared
 from rocwheel.cli.output import print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
@@ -33,11 +33,18 @@ app.add_command(artifacts_app)
 DirectoryArgument = Annotated[
     Path, argument(metavar="DIR", help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")
 ]
-DestDirOption = Annotated[Path, shared("--dest-dir")]
-NewDirOption = Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")]
+OutputOption = Annotated[Path, shared("--output", "Write to this folder, and create it if needed.", metavar="DIR")]
+NewDirOption = Annotated[
+    Path, shared("--output", "Write the artifacts to this folder, which must be new or empty.", metavar="DIR")
+]
 TableOption = Annotated[
     Path | None, option("--table", metavar="FILE", help="Use this import table (TOML) instead of rocwheel's own.")
 ]
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Return the words of a list with commas, semicolons or blanks."""
+    return tuple(dict.fromkeys(text.replace(";", " ").replace(",", " ").split()))
 
 
 def print_made(kind: str, paths: tuple[Path, ...], *, json: bool) -> None:
@@ -112,33 +119,31 @@ def _print_incomplete(packages: tuple[IncompletePackage, ...], *, verbose: bool)
 @artifacts_app.command("list")
 def list_(
     directory: DirectoryArgument,
-    component: Annotated[
-        str | None, option("--component", metavar="NAME", help="List only this component, such as lib or dev.")
+    components: Annotated[str, shared("--components", "List only these components, such as 'lib,dev'.")] = "",
+    targets: Annotated[
+        list[str] | None, shared("--targets", "List only artifacts for these targets, or 'generic'.")
     ] = None,
-    target: Annotated[
-        str | None,
-        shared("--target", "List only this target; gfx90a includes gfx90a:xnack+.", shell_complete=complete_targets),
-    ] = None,
-    files: Annotated[bool, option("--files", help="List the contents of the artifacts.")] = False,
     *,
     out: Output,
 ) -> None:
     """List artifacts, with the number and size of their files.
 
-    The exit status is 2 if an artifact can't be read; the other artifacts are still listed.
+    With -v, the command lists the files of each artifact. The exit status is 2 if an artifact can't be read; the other
+    artifacts are still listed.
 
-    Example: rocwheel artifacts list artifacts/ --component lib --target gfx942
+    Example: rocwheel artifacts list artifacts/ --component lib --targets gfx942
     """
     unread: list[RocwheelError] = []
     with open_catalog(directory, progress=make_progress(quiet=out.quiet), unread=unread) as catalog:
-        summary = summarize(catalog, component=component, target=target, with_entries=files)
-        absence = "" if summary.artifacts else explain_absence(catalog, component=component, target=target)
+        wanted = {"components": listed(components), "targets": listed(",".join(targets or ()))}
+        summary = summarize(catalog, **wanted, with_entries=out.verbose)
+        absence = "" if summary.artifacts else explain_absence(catalog, **wanted)
     if absence and not out.quiet:
         report_warning(absence)
     if out.json:
         print_json("artifacts", 1, summary)
     else:
-        print_table(_entry_table(summary) if files else _artifact_table(summary))
+        print_table(_entry_table(summary) if out.verbose else _artifact_table(summary))
     raise_all(str(directory), unread)
 
 
@@ -175,7 +180,7 @@ def _path_text(entry: EntrySummary) -> Text:
 @artifacts_app.command()
 def archive(
     directory: DirectoryArgument,
-    dest_dir: DestDirOption,
+    dest_dir: OutputOption,
     names: Annotated[list[str] | None, argument(metavar="NAME", help="Pack only these artifacts.")] = None,
     archive_format: Annotated[
         ArchiveFormat, option("--format", help="Compress the archives in this format.")
@@ -187,7 +192,7 @@ def archive(
 
     The same artifact always gives the same bytes.
 
-    Example: rocwheel artifacts archive artifacts/ --dest-dir archives/ blas_lib_gfx942
+    Example: rocwheel artifacts archive artifacts/ --output archives/ blas_lib_gfx942
     """
     date = SourceDate.from_environment(os.environ)
     progress = make_progress(quiet=out.quiet)
@@ -198,7 +203,7 @@ def archive(
 @artifacts_app.command()
 def extract(
     archives: Annotated[list[Path], argument(metavar="ARCHIVE", help="Artifact archives.")],
-    dest_dir: DestDirOption,
+    dest_dir: OutputOption,
     *,
     out: Output,
 ) -> None:
@@ -206,7 +211,7 @@ def extract(
 
     Each folder has the name of its artifact. The command overwrites nothing.
 
-    Example: rocwheel artifacts extract archives/*.tar.zst --dest-dir artifacts/
+    Example: rocwheel artifacts extract archives/*.tar.zst --output artifacts/
     """
     paths = extract_archives(archives, dest_dir, progress=make_progress(quiet=out.quiet))
     print_made("artifact-folders", paths, json=out.json)

@@ -29,12 +29,11 @@ from rocwheel.artifacts.import_table import load_import_table
 from rocwheel.artifacts.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.artifacts.shards import MergeReport
 from rocwheel.binary.code_objects import TargetId
-from rocwheel.cli.artifacts import DestDirOption, NewDirOption, TableOption, artifacts_app, print_report
+from rocwheel.cli.artifacts import NewDirOption, OutputOption, TableOption, artifacts_app, listed, print_report
 from rocwheel.cli.options import (
     FetchNothingOption,
     Output,
     TransfersOption,
-    complete_targets,
     shared,
     takes,
 )
@@ -71,21 +70,19 @@ class _Choice(msgspec.Struct, frozen=True):
 def _read_choice(
     names: Annotated[list[str] | None, argument(metavar="NAME", help="Fetch only these artifacts.")] = None,
     targets: Annotated[
-        str | None,
-        option(
+        list[str] | None,
+        shared(
             "--targets",
-            metavar="TARGETS",
-            shell_complete=complete_targets,
-            help="Fetch what these GPUs need, e.g. 'gfx906;gfx94X-dcgpu', and what is for all GPUs.",
+            "Fetch only artifacts for these targets, and artifacts for all GPUs.",
             show_default="all",
         ),
     ] = None,
     components: Annotated[
         str,
-        option("--components", metavar="LIST", help=f"Fetch these components, e.g. 'lib,run', or '{_ALL}'."),
+        shared("--components", f"Fetch these components, such as 'lib,run', or '{_ALL}'."),
     ] = ",".join(PACKAGED_COMPONENTS),
 ) -> _Choice:
-    agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else ()
+    agents = parse_target_set(targets, source="--targets", native=native_targets).ids if targets is not None else ()
     return _Choice(tuple(agents), Wanted(tuple(map(str, agents)), _listed(components), tuple(names or ())))
 
 
@@ -93,7 +90,7 @@ def _read_choice(
 @takes(choice=_read_choice)
 def fetch(
     url: Annotated[str, argument(metavar="URL", help="Store of archives: s3://, http(s)://, file:// or a folder.")],
-    dest_dir: DestDirOption,
+    dest_dir: OutputOption,
     *,
     choice: _Choice,
     jobs: TransfersOption = 4,
@@ -105,9 +102,9 @@ def fetch(
     The command verifies each file by its checksum (NAME.sha256sum or SHA256SUMS in the store), or else by its size.
     Only a verified file gets its name. A new run continues an interrupted one and keeps the files that are there.
 
-    Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --dest-dir artifacts
+    Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --output artifacts
     """
-    check_destination(dest_dir)
+    check_destination(dest_dir, option="--output")
     store = open_store(url)
     files = tuple(store.list())
     archives = choice.choose(store, files)
@@ -124,7 +121,7 @@ def fetch(
 
 
 def _listed(components: str) -> tuple[str, ...]:
-    words = tuple(dict.fromkeys(word for word in components.replace(";", ",").replace(" ", ",").split(",") if word))
+    words = listed(components)
     return () if _ALL in words else words
 
 
@@ -179,7 +176,7 @@ def import_(
 
     The command merges several prefixes. It also prints what the artifacts need from the system.
 
-    Example: rocwheel artifacts import /opt/rocm/core --dest-dir artifacts
+    Example: rocwheel artifacts import /opt/rocm/core --output artifacts
     """
     progress = make_progress(quiet=out.quiet)
     if _are_debs(sources):
@@ -227,7 +224,9 @@ def _read_options(
 def merge(
     directories: Annotated[list[Path], argument(metavar="DIR", help="Folders of artifacts, one for each build.")],
     options: MergeOptions,
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")],
+    dest_dir: Annotated[
+        Path, shared("--output", "Write the artifacts to this folder, which must be new or empty.", metavar="DIR")
+    ],
     hard_links: Annotated[
         bool,
         option("--hard-links", help="Link files instead of copying them, where possible."),
@@ -242,7 +241,7 @@ def merge(
     writes nothing if they differ in more than build IDs and accepted patterns. It also writes nothing if two builds
     have different files for one GPU.
 
-    Example: rocwheel artifacts merge gfx94X/ gfx110X/ --primary gfx94X/ --dest-dir artifacts
+    Example: rocwheel artifacts merge gfx94X/ gfx110X/ --primary gfx94X/ --output artifacts
     """
     require_free(dest_dir, *directories)
     with opened_merge(directories, options, progress=make_progress(quiet=out.quiet)) as plan:

@@ -41,25 +41,29 @@ _CacheOption = Annotated[
 ]
 
 
+_STORED = "stored"
+"""What the option was given for no compression when it was called `--compression`."""
+
+
 def _read_level(
-    compression: Annotated[
+    level: Annotated[
         str | None,
         option(
-            "--compression",
-            metavar="LEVEL",
-            help="Deflate files at this level, 0 to 12, or 'stored'.",
+            "--level",
+            metavar="N",
+            help="Compress files with this deflate level, 0 to 12; 0 stores them.",
             show_default=str(WHEEL_LEVEL),
         ),
     ] = None,
 ) -> int | None:
-    if compression is None:
+    if level is None:
         return None
-    if compression == "stored":
+    if level == _STORED:
         return 0
-    if compression.isdecimal() and int(compression) <= HIGHEST_LEVEL:
-        return int(compression)
-    option, found = "--compression", f"is {compression!r}"
-    raise InputError(option, found, expected=f"a level from 0 to {HIGHEST_LEVEL}, or 'stored'")
+    if level.isdecimal() and int(level) <= HIGHEST_LEVEL:
+        return int(level)
+    option, found = "--level", f"is {level!r}"
+    raise InputError(option, found, expected=f"a level from 0 to {HIGHEST_LEVEL}")
 
 
 @app.command()
@@ -143,7 +147,7 @@ def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
         option, found = "--dest-dir", "is the folder of the manifest, which a build removes first"
         raise InputError(option, found, expected="another folder")
     if again and level not in {None, again.level}:
-        option, found = "--compression", "is given with --from-manifest, which has all options"
+        option, found = "--level", "is given with --from-manifest, which has all options"
         raise InputError(option, found, remedy="Leave it out.")
     if again:
         return again.level

@@ -99,11 +99,12 @@ def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, re
 KeepOption = Annotated[
     list[str],
     option(
-        "--keep",
+        "--targets",
+        "-t",
         "-k",
         metavar="TARGETS",
         shell_complete=complete_targets,
-        help="Keep the code for these targets, in any spelling.",
+        help="Keep only the code for these targets.",
     ),
 ]
 CompressOption = Annotated[bool, option("--compress", help="Compress plain bundles, too.")]
@@ -131,7 +132,7 @@ def prune(
     variants of its processor. The command copies everything else in a folder. It refuses a folder that holds wheels
     with device code; prune each wheel by itself.
 
-    Example: rocwheel device prune librocsparse.so --keep gfx90a,gfx1030 -o small/librocsparse.so
+    Example: rocwheel device prune librocsparse.so --targets gfx90a,gfx1030 -o small/librocsparse.so
     """
     edit = Prune(tuple(read_targets(keep)), allow_empty)
     storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)

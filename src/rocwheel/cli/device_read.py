@@ -28,7 +28,7 @@ from rocwheel.cli.device import (
     made_line,
     target_rows,
 )
-from rocwheel.cli.options import Output, complete_targets, shared
+from rocwheel.cli.options import Output, shared
 from rocwheel.cli.output import print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option, regular_place, regular_places
 from rocwheel.cli.tables import cell, print_table, print_target_table
@@ -149,15 +149,13 @@ def _kernel_table(codes: Iterable[CodeKernels]) -> Table:
 
 _TargetOption = Annotated[
     list[str] | None,
-    shared(
-        "--target",
-        "Extract the code for these targets, in any spelling; by default for all.",
-        shell_complete=complete_targets,
-    ),
+    shared("--targets", "Extract only the code for these targets.", show_default="all targets"),
 ]
 _RuleOption = Annotated[MatchRule, option(help="Choose the code for a target by this rule.")]
 _AllowMissingOption = Annotated[bool, option("--allow-missing", help="Skip bundles without such code.")]
-_DestDirOption = Annotated[Path, shared("--dest-dir", "Write the files to this folder; it is created if needed.")]
+_OutputOption = Annotated[
+    Path, shared("--output", "Write the files to this folder, and create it if needed.", metavar="DIR")
+]
 
 
 @device_app.command()
@@ -169,7 +167,7 @@ def extract(
     allow_missing: _AllowMissingOption = False,
     limit: LimitOption = 4,
     force: ForceOption = False,
-    dest_dir: _DestDirOption = Path(),
+    dest_dir: _OutputOption = Path(),
     out: Output,
 ) -> None:
     """Write the code objects for targets to files.
@@ -178,7 +176,7 @@ def extract(
     folder, it keeps the folder structure and skips files without code for the targets. For split libraries, it reads
     the archives beside them and the other paths.
 
-    Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
+    Example: rocwheel device extract librocsparse.so --targets gfx90a:xnack- --output code
     """
     targets = read_targets(target).ids if target else ()
     with step(out.progress, "extracting"):

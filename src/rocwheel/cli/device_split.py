@@ -23,7 +23,7 @@ from rocwheel.cli.device import (
     split_libraries,
     zeros_line,
 )
-from rocwheel.cli.options import Output, complete_targets, shared, takes
+from rocwheel.cli.options import Output, shared, takes
 from rocwheel.cli.output import print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option, regular_place, regular_places
 from rocwheel.cli.progress import make_progress
@@ -177,13 +177,7 @@ SplitArgument = Annotated[
 ]
 KeepOption = Annotated[
     list[str] | None,
-    option(
-        "--targets",
-        "-t",
-        metavar="TARGETS",
-        shell_complete=complete_targets,
-        help="Keep only the code for these targets, in any spelling.",
-    ),
+    shared("--targets", "Keep only the code for these targets.", show_default="all targets"),
 ]
 MendOption = Annotated[
     bool,
@@ -226,7 +220,7 @@ def _read_choice(
 def split(
     paths: SplitArgument,
     dest_dir: Annotated[
-        Path, shared("--dest-dir", "Write the folders to this one, new or empty; or wheels, to any folder.")
+        Path, shared("--output", "Write the parts to this folder. For folders, it must be new or empty.", metavar="DIR")
     ],
     *,
     choice: SplitChoice,
@@ -244,7 +238,7 @@ def split(
     Libraries find their code in archives below .kpack, as runtimes with kpack support expect. Kernel files and
     databases move to their targets. What can't be split stays in the host folder, and the output lists it.
 
-    Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
+    Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --output split
     """
     how = Splitting(
         choice=choice,
@@ -339,7 +333,8 @@ def join(
     devices: DeviceArgument = None,
     *,
     dest_dir: Annotated[
-        Path, shared("--dest-dir", "Write the tree to this folder, new or empty; or a wheel, to any folder.")
+        Path,
+        shared("--output", "Write the result to this folder. For folders, it must be new or empty.", metavar="DIR"),
     ],
     compressed: Annotated[
         bool, option("--compress", help="Compress all bundles, also those that were plain before the split.")
@@ -353,7 +348,7 @@ def join(
     Libraries get back their code objects, byte for byte. The output lists code that no folder provides. Bundles that
     were compressed are compressed again, with a higher level if they don't fit.
 
-    Example: rocwheel device join split/host split/gfx906 split/gfx90a --dest-dir fat
+    Example: rocwheel device join split/host split/gfx906 split/gfx90a --output fat
     """
     storage = JoinStorage(compress=compressed, level=level)
     if host.suffix == ".whl" or is_wheel(host):

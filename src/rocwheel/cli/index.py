@@ -221,10 +221,10 @@ def _read_options(
     ] = FilePlacement.RELATIVE,
     yank: Annotated[
         list[str] | None,
-        option("--yank", metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
+        option("--yank", hidden=True, metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
     ] = None,
     unyank: Annotated[
-        list[str] | None, option("--unyank", metavar="FILE", help="Mark a file as yanked no longer.")
+        list[str] | None, option("--unyank", hidden=True, metavar="FILE", help="Mark a file as yanked no longer.")
     ] = None,
     upload_time: Annotated[
         str | None,
@@ -264,7 +264,8 @@ def index(
     A folder in DIST_DIR with packages gets an index of its own, as builds per family need. That index also lists the
     packages directly in DIST_DIR. The exit status is 2 if a file can't be read; the index lists all other files.
 
-    Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
+    Example: rocwheel index packages/dist
+        pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """
     dist_dirs = shared_paths(scheduler, dist_dirs)
     (target,) = shared_paths(scheduler, [choose_output(dist_dirs, output)])

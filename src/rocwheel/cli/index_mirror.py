@@ -57,7 +57,10 @@ def read_machines(
     platform: Annotated[
         list[str] | None,
         option(
-            "--platform", metavar="TAG", help="Copy wheels for this, e.g. linux_x86_64, win_amd64.", show_default="all"
+            "--platform-tag",
+            metavar="TAG",
+            help="Copy wheels for this, e.g. linux_x86_64, win_amd64.",
+            show_default="all",
         ),
     ] = None,
     python_version: Annotated[
@@ -142,14 +145,8 @@ _UrlsArgument = Annotated[
     list[str], argument(metavar="URL", help="Package index: http(s)://, file:// or s3://, as pip takes it.")
 ]
 _TargetsOption = Annotated[
-    str | None,
-    option(
-        "--targets",
-        metavar="TARGETS",
-        shell_complete=complete_targets,
-        help="Of packages for certain GPUs, copy those for these.",
-        show_default="all",
-    ),
+    list[str] | None,
+    shared("--targets", "Copy only packages for these targets, and packages for all GPUs.", show_default="all targets"),
 ]
 
 
@@ -157,7 +154,9 @@ _TargetsOption = Annotated[
 @takes(choice=read_choice, machines=read_machines, options=read_mirror_options)
 def mirror(
     urls: _UrlsArgument,
-    dest_dir: Annotated[Path, shared("--dest-dir")],
+    dest_dir: Annotated[
+        Path, shared("--output", "Write the mirror to this folder, and create it if needed.", metavar="DIR")
+    ],
     *,
     choice: Choice,
     machines: Machines,
@@ -174,11 +173,11 @@ def mirror(
     With --requirements, the command copies what pip would choose. Extras limit what is copied, as in 'rocm[libraries]'.
     Without extras, the command copies everything for the GPUs.
 
-    Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --dest-dir mirror
+    Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --output mirror
     """
     for folder in (FILES_FOLDER, INDEX_FOLDER):
-        check_destination(dest_dir / folder)
-    agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else None
+        check_destination(dest_dir / folder, option="--output")
+    agents = parse_target_set(targets, source="--targets", native=native_targets).ids if targets is not None else None
     sources = map_collecting("URLs", IndexSource, dict.fromkeys(urls))
 
     def serves_project(name: str) -> bool:

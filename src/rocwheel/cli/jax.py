@@ -117,11 +117,9 @@ def commands(
     form: Annotated[
         CommandFormChoice, option("--form", help="Print a shell script, a Makefile, or workflow steps.")
     ] = CommandFormChoice.SHELL,
-    sdk: Annotated[
-        str, shared("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
-    ] = "",
+    sdk: Annotated[str, shared("--with", "Verify the wheels with the SDK's packages in this folder.")] = "",
     dest_dir: Annotated[
-        str, shared("--dest-dir", "Write the wheels to this folder; it is created if needed.")
+        str, shared("--output", "Have the commands write the wheels to this folder.", metavar="DIR")
     ] = "dist",
     remote: Annotated[
         bool, option("--remote", help="Build by remote execution, with the file that the settings name.")

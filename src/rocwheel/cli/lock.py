@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Annotated
 
 from rocwheel.cli.app import app
-from rocwheel.cli.options import Output, complete_targets, shared, takes
+from rocwheel.cli.options import Output, shared, takes
 from rocwheel.cli.output import print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option
 from rocwheel.core.messages import count, first_of
 from rocwheel.index.lock import Locked, ResolveOptions, make_lock
 
 _TargetsOption = Annotated[
-    str | None,
-    option(
+    list[str] | None,
+    shared(
         "--targets",
-        metavar="TARGETS",
-        shell_complete=complete_targets,
-        help="Lock for these GPUs, whichever this machine has.",
+        "Lock the packages for these targets.",
         show_default="those that extras name",
     ),
 ]
@@ -69,7 +67,7 @@ def lock(
 
     Example: rocwheel lock "rocm[libraries,device-gfx942]" --index-url file://$PWD/mirror/simple -o mirror/pylock.toml
     """
-    locked = make_lock(requirements, targets, output, options, out.progress)
+    locked = make_lock(requirements, None if targets is None else ";".join(targets), output, options, out.progress)
     named, projects = locked.targets, locked.file.projects
     if out.json:
         facts = {"output": str(output), "targets": named, "packages": projects, "build_requires": locked.build_requires}

@@ -82,6 +82,7 @@ class SharedOption(NamedTuple):
 
 SHARED = {
     "--artifact-dir": SharedOption("DIR", help="Read the artifacts (folders, .tar.xz or .tar.zst) in this folder."),
+    "--components": SharedOption("COMPONENTS", help="Select these components of artifacts, such as 'lib,run'."),
     "--check": SharedOption(help="Write nothing; fail if anything would change."),
     "--config": SharedOption(
         "FILE", help="Read settings from this pyproject.toml or recipe; default: ./pyproject.toml."
@@ -99,7 +100,7 @@ SHARED = {
     "--scheduler": SharedOption("ADDRESS", help="Have the workers of this Dask scheduler do the work (docs/scale.md)."),
     "--spec": SharedOption("FILE", help="Read the wheel's description (TOML) from this file."),
     "--spell": SharedOption("TOOL", help="Print what to write for this tool."),
-    "--target": SharedOption("TARGETS", "-t", "Take only the code for these targets, in any spelling."),
+    "--targets": SharedOption("TARGETS", "-t", "Select these GPU targets or families."),
     "--version": SharedOption("VERSION", help="Set the wheel's version."),
     "--with": SharedOption("PACKAGE", help="Take libraries from this wheel or folder, too."),
 }
@@ -112,6 +113,8 @@ def shared(name: str, text: str = "", **more: Any) -> Any:
     ``more`` are other settings of `option`, which come before those of the table.
     """
     metavar, short, described = SHARED[name]
+    if name == "--targets":
+        more = {"shell_complete": complete_targets, **more}
     names = [name, short] if short else [name]
     return option(*names, **{"metavar": metavar, "help": text or described, **more})
 

@@ -192,7 +192,9 @@ def _parameter(of: inspect.Parameter) -> click.Parameter:
         given = ([*value] or (None if is_required else of.default)) if is_list else value
         return spelling.check(given) if spelling.check else given
 
-    settings = {"required": is_required, "callback": finish, "help": spelling.help, **spelling.settings}
+    is_repeatable = is_list and "is_argument" not in spelling.settings
+    text = f"{spelling.help} (repeatable)" if is_repeatable else spelling.help
+    settings = {"required": is_required, "callback": finish, "help": text, **spelling.settings}
     if not is_required and not (is_list and of.default is None):
         settings["default"] = of.default.value if isinstance(of.default, Enum) else of.default
     if of.default == "":

@@ -34,6 +34,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
 
+_TARGETS = "--targets"
 _TAG_OPTION = "--platform-tag"
 _TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
 """The reference's packager takes the tag from it."""
@@ -56,12 +57,10 @@ SuffixOption = Annotated[
     str, option("--version-suffix", metavar="TEXT", help="Append this text to the names of platform modules.")
 ]
 TargetsOption = Annotated[
-    str | None,
-    option(
+    list[str] | None,
+    shared(
         "--targets",
-        metavar="TARGETS",
-        shell_complete=complete_targets,
-        help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.",
+        "Build only the packages for these targets, such as 'gfx906;gfx94X-dcgpu'.",
     ),
 ]
 DefaultFamilyOption = Annotated[
@@ -165,11 +164,13 @@ def read_plan_job(
 ) -> PlanJob:
     """Return what the options describe, and the variable that stands for one of them."""
     tag, tag_source = _given_tag(platform_tag)
+    source = name_as_given(_TARGETS, sys.argv[1:])
     options = PlanOptions(
         version=version,
         module_suffix=version_suffix,
-        targets=() if targets is None else (targets,),
-        targets_source=name_as_given("--targets", sys.argv[1:]),
+        targets=tuple(targets or ()),
+        targets_source=source,
+        only_targets=targets is not None and source == _TARGETS,
         default_family=default_family,
         selector=selector,
         devel_compression=devel_compression,

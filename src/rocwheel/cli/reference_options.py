@@ -29,7 +29,7 @@ _OLD = {
     "--devel-tarball-compression": _Now(("--devel-compression", "xz")),
     "--no-devel-tarball-compression": _Now(("--devel-compression", "none")),
     "--wheel-compression": _Now((), note="the default"),
-    "--no-wheel-compression": _Now(("--compression", "stored")),
+    "--no-wheel-compression": _Now(("--level", "0")),
     "--build-packages": _Now((), note="the default"),
     "--no-build-packages": _Now(("--dry-run",)),
 }

@@ -13,7 +13,7 @@ from rich.table import Table
 from rocwheel.build.merging.merge import merge_selectors
 from rocwheel.build.promoting.promote import PromoteJob, PromotionResult, checked_version
 from rocwheel.cli.app import Group, app
-from rocwheel.cli.options import Output, complete_targets, shared, takes
+from rocwheel.cli.options import Output, shared, takes
 from rocwheel.cli.output import messages, print_json, print_line
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
@@ -35,16 +35,14 @@ class _Release(NamedTuple):
 def _read_release(
     to: Annotated[str, option("--to", metavar="VERSION", help="Give all packages this version.")],
     targets: Annotated[
-        str | None,
-        option(
+        list[str] | None,
+        shared(
             "--targets",
-            metavar="TARGETS",
-            shell_complete=complete_targets,
-            help="Keep the packages for these GPU targets alone, in any spelling.",
+            "Keep only the packages for these targets.",
         ),
     ] = None,
 ) -> _Release:
-    kept = read_targets([targets], source="--targets").processors if targets is not None else ()
+    kept = read_targets(targets, source="--targets").processors if targets is not None else ()
     return _Release(checked_version(to), kept)
 
 

@@ -250,7 +250,7 @@ def repair(
         argument(metavar="WHEEL", help="Repair these wheels, and those in these folders. They stay unchanged."),
     ],
     dest_dir: Annotated[
-        Path, shared("--dest-dir", "Write the repaired wheels to this folder; it is created if needed.")
+        Path, shared("--output", "Write the repaired wheels to this folder, and create it if needed.", metavar="DIR")
     ] = Path("repaired"),
     with_packages: Annotated[
         list[Path] | None,
@@ -271,7 +271,7 @@ def repair(
     The exit status is 1 if something can't be repaired, or if --check finds a change. It is 2 if a wheel can't be read;
     the other wheels are still repaired.
 
-    Example: rocwheel repair dist/*.whl --dest-dir repaired/
+    Example: rocwheel repair dist/*.whl --output repaired/
     """
     target = None if check or dry_run else dest_dir
     problems: list[RocwheelError] = []

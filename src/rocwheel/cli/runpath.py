@@ -75,7 +75,7 @@ def set_(
     value: Annotated[str, argument(metavar="RUNPATH", help="The new run path; an empty one removes it.")],
     files: FilesArgument,
     dest_dir: Annotated[
-        Path, shared("--dest-dir", "Write the changed copies to this folder; it is created if needed.")
+        Path, shared("--output", "Write the copies to this folder, and create it if needed.", metavar="DIR")
     ],
     rpath: Annotated[bool, shared("--rpath")] = False,
     force: Annotated[bool, shared("--force", "Set a run path that the audit calls wrong, with a warning.")] = False,
@@ -87,11 +87,11 @@ def set_(
     The command checks all files before it writes the first copy. It refuses a run path that the audit reports as an
     error.
 
-    Example: rocwheel runpath set '$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib' lib/*.so --dest-dir fixed/
+    Example: rocwheel runpath set '$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib' lib/*.so --output fixed/
     """
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     warnings = _check(value, force=force)
-    progress, remedy = out.progress, "Name another folder with --dest-dir."
+    progress, remedy = out.progress, "Name another folder with --output."
     written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy=remedy, progress=progress)
     if out.json:
         print_json("runpath.set", 1, {"tag": tag, "run_path": value, "files": written})

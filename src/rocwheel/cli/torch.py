@@ -125,7 +125,8 @@ def runpath(
     The output is LDFLAGS for PyTorch, because its CMake files overwrite a run path in an argument. With --folder, the
     output is CMake arguments for an extension.
 
-    Example: eval "export $(rocwheel torch runpath)" && python -m build --wheel
+    Example: eval "export $(rocwheel torch runpath)"
+        python -m build --wheel
     """
     entries = run_path_entries(search_folders(family), folder)
     spelled = ldflags_setting if folder is None else cmake_arguments

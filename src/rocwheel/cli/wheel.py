@@ -48,10 +48,9 @@ SystemRunPathOption = Annotated[
 ]
 RepairOption = Annotated[bool, option("--repair", help="Repair wrong run paths instead of failing.")]
 VerifyOption = Annotated[bool, option(help="Check that every file finds its libraries.")]
-DestDirOption = Annotated[Path, shared("--dest-dir", "Write the wheel to this folder; it is created if needed.")]
 OutputOption = Annotated[
-    Path | None,
-    shared("--output", "Write the wheel to this file; fail if its tags give it another name."),
+    Path,
+    shared("--output", "Write the wheel to this folder, or to exactly this file if it ends with .whl.", metavar="PATH"),
 ]
 ValuesOption = Annotated[
     list[str] | None,
@@ -133,8 +132,7 @@ def read_assembly(
     system_run_paths: SystemRunPathOption = None,
     repair: RepairOption = False,
     verify: VerifyOption = True,
-    dest_dir: DestDirOption = Path("dist"),
-    output: OutputOption = None,
+    output: OutputOption = Path("dist"),
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -146,7 +144,9 @@ def read_assembly(
     build = msgspec.structs.replace(
         checks.build, commits=parse_commits(commit or ()), python=python, platform_tag=platform_tag
     )
-    return msgspec.structs.replace(checks, build=build, dest_dir=dest_dir, output=output)
+    is_file = output.suffix == ".whl"
+    folder, file = (output.parent, output) if is_file else (output, None)
+    return msgspec.structs.replace(checks, build=build, dest_dir=folder, output=file)
 
 
 @app.command()
@@ -162,6 +162,6 @@ def wheel(
 
     The command checks that the files of the wheel find their libraries.
 
-    Example: rocwheel wheel --spec plugin.toml --src bazel-bin --with packages/dist --dest-dir dist
+    Example: rocwheel wheel --spec plugin.toml --src bazel-bin --with packages/dist --output dist
     """
     assembly.run(str(spec), read_spec(spec), sources, {"version": version} if version else {})

@@ -203,7 +203,7 @@ def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[I
             continue
         try:
             if any(_is_pruned(member, keep) for member in read_directory(path)):
-                remedy = "Prune it by itself: rocwheel device prune WHEEL --keep TARGETS -o FOLDER"
+                remedy = "Prune it by itself: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
                 yield InputError(path, "a wheel with device code in a folder", expected="unpacked files", remedy=remedy)
         except InputError as e:
             yield e

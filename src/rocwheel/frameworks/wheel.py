@@ -268,7 +268,7 @@ class WheelJob(msgspec.Struct, frozen=True):
     def _check(self) -> None:
         """Raise what is wrong by itself, before anything is read."""
         raise_all("--system-run-path", entry_problems("--system-run-path", self.build.system_run_paths))
-        check_destination((self.output or self.dest_dir / "wheel").parent)
+        check_destination((self.output or self.dest_dir / "wheel").parent, option="--output")
         if self.build.platform_tag:
             check_platform(self.build.platform_tag)
 

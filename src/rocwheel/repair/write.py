@@ -118,7 +118,7 @@ def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
         source, target = Path(plan.wheel), dest_dir / plan.file_name
         if dest_dir.resolve() in {source.parent.resolve(), source.resolve().parent}:
             found = f"holds {source.name} itself"
-            raise InputError(dest_dir, found, expected="another folder", remedy="Change --dest-dir.")
+            raise InputError(dest_dir, found, expected="another folder", remedy="Change --output.")
         if target in sources:
             found = f"gets the name {target.name} as {sources[target]} does"
             raise InputError(source, found, remedy="Repair them into different folders.")
@@ -226,7 +226,7 @@ class RepairJob(msgspec.Struct, frozen=True):
         about single wheels are appended to it, and all others are repaired, if there are any.
         """
         if self.dest_dir is not None:
-            check_destination(self.dest_dir)
+            check_destination(self.dest_dir, option="--output")
         stamps = _stamps(self.wheels)
         found: list[RocwheelError] = [] if problems is None else problems
         with closing(UnpackedMembers()) as unpacked:

@@ -282,7 +282,7 @@ _CODE_WORDS = {
 _SAVING_WORDS = {
     Action.COMPRESS: "rocwheel device compress --trim",
     Action.SPLIT: "rocwheel device split, with the packages for {}",
-    Action.PRUNE: "rocwheel device prune --keep {} --trim",
+    Action.PRUNE: "rocwheel device prune --targets {} --trim",
 }
 
 

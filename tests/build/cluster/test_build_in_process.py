@@ -41,7 +41,7 @@ def tree(tmp_path: Path) -> Path:
     """Return artifacts, one of them packed: its files can be read by this process alone."""
     artifact(tmp_path / "in", "base_lib_generic", {"share/base.txt": b"base" * 9999, "share/empty": b""})
     artifact(tmp_path / "plain", "blas_lib_generic", {"lib/blas.txt": b"blas" * 7777, "lib/more.txt": b"more"})
-    done = rocwheel("artifacts", "archive", tmp_path / "plain", "--dest-dir", tmp_path / "in")
+    done = rocwheel("artifacts", "archive", tmp_path / "plain", "--output", tmp_path / "in")
     assert done.returncode == 0, done.stderr
     return tmp_path / "in"
 

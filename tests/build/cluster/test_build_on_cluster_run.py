@@ -99,7 +99,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write(text)
         file.truncate(150 * MIB)  # holes are quick to pack
     artifact(folder / "plain", "blas_lib_generic", {"lib/blas.txt": text[:999_999], "lib/empty": b""})
-    done = rocwheel("artifacts", "archive", folder / "plain", "--dest-dir", folder / "in")
+    done = rocwheel("artifacts", "archive", folder / "plain", "--output", folder / "in")
     assert done.returncode == 0, done.stderr
     return folder / "in"
 

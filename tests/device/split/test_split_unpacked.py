@@ -127,7 +127,7 @@ def test_what_a_killed_dry_run_leaves_the_next_one_removes(
         "module.split_wheel = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
         "sys.exit(main())\n"
     )
-    command = ["device", "split", str(folder), "--dry-run", "--dest-dir", str(tmp_path / "out")]
+    command = ["device", "split", str(folder), "--dry-run", "--output", str(tmp_path / "out")]
     killed = subprocess.run([sys.executable, "-c", script, *command], check=False, capture_output=True)
     assert (killed.returncode, len(list(temporary.iterdir()))) == (-signal.SIGKILL, 1)
     assert rocwheel(*command).returncode == 0

@@ -69,7 +69,7 @@ def test_only_whole_wheels_stay_and_the_next_run_leaves_one_set(
         with zipfile.ZipFile(path) as archive:
             assert archive.testzip() is None
     for folder in (output, tmp_path / "fresh"):
-        done = rocwheel("device", "split", wheel, "-t", "gfx906", "-q", "--dest-dir", folder)
+        done = rocwheel("device", "split", wheel, "-t", "gfx906", "-q", "--output", folder)
         assert (done.returncode, done.stderr) == (0, "")
     made = {path.name: path.read_bytes() for path in output.iterdir()}
     assert made == {path.name: path.read_bytes() for path in (tmp_path / "fresh").iterdir()}

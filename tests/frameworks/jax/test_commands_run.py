@@ -84,7 +84,7 @@ def test_every_word_arrives_as_it_is(folder: Path) -> None:
     assert assembly == [
         *("rocwheel", "jax", "wheel", "pjrt", "--version", "0.12.0", "--rocm", "7", "--src", "bazel-bin"),
         *("--src", "a $b's.txt", "--commit", f"ROCm/rocm-jax={head.stdout.strip()}", "--commit", "jax=abcdef0"),
-        *("--dest-dir", "wheel $house #1"),
+        *("--output", "wheel $house #1"),
     ]
 
 

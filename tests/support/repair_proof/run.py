@@ -41,7 +41,7 @@ class Trial(msgspec.Struct, frozen=True):
         name, version = self.wheel.name.split("-")[:2]
         shown = (*self.options, *(f"--with {path.name.split('-')[0]}" for path in self.beside))
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            done = rocwheel("repair", self.wheel, "--dest-dir", f"{folder}/out", "--json", *self.options, *self._with)
+            done = rocwheel("repair", self.wheel, "--output", f"{folder}/out", "--json", *self.options, *self._with)
             repaired = list(Path(folder, "out").glob("*.whl"))
             if not repaired:
                 return Row(f"{name} {version}", shown, done.stderr.strip())

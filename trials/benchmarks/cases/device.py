@@ -107,7 +107,7 @@ CASES = (
     ),
     _on_library("compress", to="small.so"),
     _on_library("retarget --compress", "gfx1030=gfx1031", "--compress", to="more.so"),
-    _on_library("prune --compress", "--keep", "gfx1030", "--compress", to="less.so"),
+    _on_library("prune --compress", "--targets", "gfx1030", "--compress", to="less.so"),
     Case(
         "device extract, of a bundle", "MB in one bundle", _BUNDLE_SIZES, _make_bundle,
         lambda folder, out: rocwheel("device", "extract", folder / "bundle.hipfb", "-d", out / "code"),

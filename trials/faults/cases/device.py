@@ -67,7 +67,7 @@ def _compress(place: Place) -> tuple[str | Path, ...]:
 
 
 def _prune(place: Place) -> tuple[str | Path, ...]:
-    return ("device", "prune", place.given / "tree", "--keep", "gfx906", "--output", place.out)
+    return ("device", "prune", place.given / "tree", "--targets", "gfx906", "--output", place.out)
 
 
 CASES = (

@@ -28,7 +28,7 @@ def _prepare(place: Place) -> None:
 def _repair(place: Place) -> tuple[str | Path, ...]:
     [wheel] = place.given.glob("plugin-*.whl")
     [sdk] = place.given.glob("rocm_sdk_core-*.whl")
-    return ("repair", wheel, "--with", sdk, "--dest-dir", place.out)
+    return ("repair", wheel, "--with", sdk, "--output", place.out)
 
 
 CASES = (Case("repair", _repair, _prepare),)

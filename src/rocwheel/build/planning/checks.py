@@ -32,7 +32,7 @@ from rocwheel.wheels.sdist import sdist_name
 from rocwheel.wheels.tags import lowest_glibc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.build.file_facts import Facts
@@ -61,7 +61,7 @@ def check_complete(
     """Raise `ProblemsError` with every required package without files and every expected target without packages."""
     problems = [
         *_missing_packages(root, recipe, layout, placed),
-        *_missing_targets(root, placed, expected_targets),
+        *_missing_targets(root, {package.variant for package in placed if package.variant}, expected_targets),
         *_shared_places(placed),
         *_files_above_files(placed),
     ]
@@ -80,10 +80,13 @@ def _missing_packages(
             yield InputError(root, found, expected=f"one of the artifacts {', '.join(names)}")
 
 
-def _missing_targets(
-    root: str, placed: Sequence[PlacedPackage], expected: Sequence[ExpectedTarget]
-) -> Iterator[InputError]:
-    variants = {package.variant for package in placed if package.variant}
+def check_targets(root: str, variants: Collection[str], expected: Sequence[ExpectedTarget]) -> None:
+    """Raise `ProblemsError` with every expected target that is not among ``variants``, targets and families."""
+    if problems := list(_missing_targets(root, variants, expected)):
+        raise ProblemsError(root, problems)
+
+
+def _missing_targets(root: str, variants: Collection[str], expected: Sequence[ExpectedTarget]) -> Iterator[InputError]:
     present = {*variants, *(target for variant in variants if is_family(variant) for target in targets_of(variant))}
     absent: dict[tuple[str, str], list[str]] = {}
     for target in expected:

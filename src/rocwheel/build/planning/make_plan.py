@@ -9,9 +9,17 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.catalog import PrefixIndex
 from rocwheel.binary.code_objects import parse_target_id, processor_of
-from rocwheel.build.placement import Prefixes, canonical_order, leave_out, merge_prefixes, take_entries
+from rocwheel.build.placement import (
+    GENERIC,
+    Prefixes,
+    canonical_order,
+    leave_out,
+    leave_out_targets,
+    merge_prefixes,
+    take_entries,
+)
 from rocwheel.build.plan import Dropped, Plan, PlannedSdist, PlannedWheel
-from rocwheel.build.planning.checks import check_complete, check_names, review_plan
+from rocwheel.build.planning.checks import check_complete, check_names, check_targets, review_plan
 from rocwheel.build.planning.devel import plan_devel_wheel
 from rocwheel.build.planning.licensed_components import license_files
 from rocwheel.build.planning.options import PlanOptions, check_options, checked_version, compress_for, expected_targets
@@ -21,6 +29,7 @@ from rocwheel.build.planning.wheels import plan_device_wheel, plan_runtime_wheel
 from rocwheel.build.recipe import recipe_for
 from rocwheel.build.variant_wheels import plan_variants
 from rocwheel.environment.coherence import CoherenceReport, WheelFacts, check_coherence, wheel_package_targets
+from rocwheel.targets.catalog import is_family
 from rocwheel.targets.declaration import encode_declaration
 
 if TYPE_CHECKING:
@@ -42,6 +51,11 @@ def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptio
     expected = expected_targets(options)
     recipe = recipe_for(recipe, facts.platform)
     catalog, left_out = leave_out(catalog, recipe)
+    if options.only_targets and expected:
+        variants = {name.target if is_family(name.target) else processor_of(name.target) for name in catalog.artifacts}
+        check_targets(catalog.root, variants - {GENERIC}, expected)
+        catalog, others = leave_out_targets(catalog, {target.processor for target in expected})
+        left_out = (*left_out, *others)
     prefixes = merge_prefixes(catalog, recipe, facts)
     compressed_for = compress_for(catalog, options)
     basis = PlanBasis(recipe, facts, options, version, prefixes.layout, compressed_for, catalog.manifest)

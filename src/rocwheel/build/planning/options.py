@@ -44,6 +44,8 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """GPU targets or families that must be there, in any spelling; empty for no such check."""
     targets_source: str = "--targets"
     """What gave these, for messages."""
+    only_targets: bool = False
+    """Whether artifacts for other targets than these are left out."""
     default_family: str = ""
     """The target or family that the selector takes on machines without a GPU; empty to refuse and list the choices."""
     selector: SelectorForm = "sdist"

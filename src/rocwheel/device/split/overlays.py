@@ -147,7 +147,7 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
                 file.name,
                 "is a split library, whose code runtimes without kpack don't find",
                 expected="libraries with their code in them, of which each target gets one",
-                remedy="Join it first: rocwheel device join HOST TARGET... --dest-dir FOLDER",
+                remedy="Join it first: rocwheel device join HOST TARGET... --output FOLDER",
             )
         if fat is None or fat.is_kpacked or fat.is_empty:
             return None

@@ -139,7 +139,7 @@ def _assembly(wheel: str, title: str, kind: tuple[str, ...], settings: BazelSett
     words += [word for name, commit in sorted(commits.items()) for word in ("--commit", f"{name}={commit}")]
     words += [word for entry in settings.system_run_paths for word in ("--system-run-path", entry)]
     words += ["--with", options.sdk] if options.sdk else []
-    return Command(title, (*words, "--dest-dir", options.dest_dir), wheel)
+    return Command(title, (*words, "--output", options.dest_dir), wheel)
 
 
 def _pinned(settings: BazelSettings) -> dict[str, str]:
@@ -225,7 +225,7 @@ def _overridable(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of a command, for the assembly with the variables for its program and for the SDK."""
     if words[0] != "rocwheel":
         return words
-    end = words.index("--dest-dir") if "--dest-dir" in words else len(words)
+    end = words.index("--output") if "--output" in words else len(words)
     return (_made("$(ROCWHEEL)"), *words[1:end], _made("$(if $(SDK),--with $(SDK))"), *words[end:])
 
 
