@@ -59,7 +59,7 @@ def test_a_folder_without_permission_is_reported(artifacts: Path, tmp_path: Path
     source = (
         [artifacts, "blas_dev_generic"] if command == "archive" else [tmp_path / "archives/blas_dev_generic.tar.zst"]
     )
-    done = run(command, *source, "--dest-dir", out, "--quiet", before=as_user())
+    done = run(command, *source, "--output", out, "--quiet", before=as_user())
     name = "blas_dev_generic.tar.zst" if command == "archive" else "blas_dev_generic"
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (

@@ -185,7 +185,7 @@ def test_what_is_made_of_a_whole_folder_is_not_made_in_part(
     tree: Path, run: Run, tmp_path: Path, command: list[str]
 ) -> None:
     given = sorted(tree.iterdir()) if command[0] == "runpath" else [tree]
-    finished = run(*command, *given, "--dest-dir", tmp_path / "out")
+    finished = run(*command, *given, "--output", tmp_path / "out")
     assert (finished.status, f"{tree}/libb.so: " in finished.stderr) == (2, True)
     assert not (tmp_path / "out").exists()
 

@@ -380,7 +380,7 @@ def test_its_code_can_be_joined(run: Run, run_tool: RunTool, tree: Path, fat: Pa
     require_loadable(joined, run_tool)
     extract = ("device", "extract", "--targets", "gfx90a")
     for name, library in (("old", fat / PATH), ("new", joined)):
-        assert run(*extract, library, "--dest-dir", tmp_path / name).status == 0
+        assert run(*extract, library, "--output", tmp_path / name).status == 0
     codes = [sorted(path.read_bytes() for path in (tmp_path / name).iterdir()) for name in ("old", "new")]
     assert codes[0] == codes[1]
     assert len(bundles_of(memoryview(joined.read_bytes()))) == 2
@@ -471,7 +471,7 @@ def test_the_program_is_joined_and_runs(run: Run, program: Path, tmp_path: Path)
     assert started(joined) == ["1 1 8", "48495046", "48495046"]
     extract = ("device", "extract", "--targets", "gfx906")
     for name, path in (("old", tmp_path / "program" / PROGRAM), ("new", joined)):
-        assert run(*extract, path, "--dest-dir", tmp_path / name).status == 0
+        assert run(*extract, path, "--output", tmp_path / name).status == 0
     codes = [sorted(path.read_bytes() for path in (tmp_path / name).iterdir()) for name in ("old", "new")]
     assert codes[0] == codes[1]
     assert run("device", "split", tmp_path / "joined", "--output", tmp_path / "again").status == 0

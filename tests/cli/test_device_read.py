@@ -342,7 +342,7 @@ def test_code_is_extracted_for_each_target_of_each_bundle(run: Run, tmp_path: Pa
 
 @pytest.mark.slow
 def test_targets_to_extract_may_be_a_family(run: Run, tmp_path: Path) -> None:
-    arguments = ("-t", "gfx103X-all;gfx906", "--allow-missing", "-d", tmp_path)
+    arguments = ("-t", "gfx103X-all;gfx906", "--allow-missing", "-o", tmp_path)
     status, out, err = run("device", "extract", FIXTURES / "v22/libtwo.plain.so", *arguments)
     assert (status, err) == (0, "")
     assert [Path(line).name.split(".")[-2] for line in out.splitlines()] == ["gfx906", "gfx1030"] * 2

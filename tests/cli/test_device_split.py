@@ -102,7 +102,7 @@ def test_a_dry_run_prints_no_sizes_of_archives(run: Run, tree: Path, tmp_path: P
 @pytest.mark.slow
 def test_libraries_without_code_for_a_target_that_is_asked_for_are_named(run: Run, tree: Path, tmp_path: Path) -> None:
     build_fat_library(tree / "lib/liby.so", [make_bundle(0, "gfx1030")])
-    order = ("--targets", "gfx90a,gfx1030", "--dest-dir", tmp_path / "out")
+    order = ("--targets", "gfx90a,gfx1030", "--output", tmp_path / "out")
     status, _, err = run("device", "split", tree, *order)
     assert (status, warnings_in(err)) == (
         0,
@@ -203,7 +203,7 @@ def test_archives_are_kept_in_the_folder_that_is_asked_for(run: Run, tree: Path,
     kept = "usr/lib/x86_64-linux-gnu"
     (tree / kept).mkdir(parents=True)
     (tree / "lib/libx.so").rename(tree / kept / "libx.so")
-    order = ("--archives", f"{kept}/rocm-kpack/", "--dest-dir", tmp_path / "out")
+    order = ("--archives", f"{kept}/rocm-kpack/", "--output", tmp_path / "out")
     assert run("device", "split", tree, *order).status == 0
     assert sorted(p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*.kpack")) == [
         f"gfx906/{kept}/rocm-kpack/libx.so-part2_gfx906.kpack",
@@ -298,7 +298,7 @@ def test_an_empty_word_is_no_folder_for_archives(run: Run, tree: Path, tmp_path:
 
 @pytest.mark.slow
 def test_archives_below_a_file_are_refused(run: Run, tree: Path, tmp_path: Path) -> None:
-    order = ("--archives", "lib/libx.so/kpack", "--dest-dir", tmp_path / "out")
+    order = ("--archives", "lib/libx.so/kpack", "--output", tmp_path / "out")
     status, _, err = run("device", "split", tree, *order)
     assert (status, err) == (
         2,
@@ -309,7 +309,7 @@ def test_archives_below_a_file_are_refused(run: Run, tree: Path, tmp_path: Path)
 @pytest.mark.slow
 def test_wheels_keep_archives_where_they_are_looked_for(run: Run, tmp_path: Path) -> None:
     (tmp_path / "x-1-py3-none-any.whl").write_bytes(b"")
-    order = ("--archives", "kpack", "--dest-dir", tmp_path / "out")
+    order = ("--archives", "kpack", "--output", tmp_path / "out")
     status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
     assert status == 2
     assert "is a wheel; expected a file or folder for --archives" in err
@@ -444,7 +444,7 @@ def test_wheels_that_another_tool_has_split_are_mended(run: Run, tmp_path: Path)
 @pytest.mark.parametrize("option", ["--device-requires-dist", "--host-requires-dist"])
 def test_a_bad_requirement_is_refused_before_anything_is_read(run: Run, tmp_path: Path, option: str) -> None:
     (tmp_path / "x-1-py3-none-any.whl").write_bytes(b"no wheel")
-    order = (option, "bad ===", "--dest-dir", tmp_path / "out")
+    order = (option, "bad ===", "--output", tmp_path / "out")
     status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
     assert status == 2
     assert err.startswith(f"error: {option}: 'bad ===' is a malformed Requires-Dist (")

@@ -123,7 +123,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
 
 @needs_setpriv
 @pytest.mark.parametrize(
-    "command", ["list", "compress -o o.so", "prune --keep gfx906 -o o.so", "extract -d o", "split -d o"]
+    "command", ["list", "compress -o o.so", "prune --targets gfx906 -o o.so", "extract -o o", "split -o o"]
 )
 def test_a_library_that_may_not_be_read_is_an_unusable_input_of_every_command_on_device_code(
     tmp_path: Path, command: str

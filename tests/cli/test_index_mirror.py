@@ -113,7 +113,7 @@ def test_a_second_index_replaces_nothing_that_the_first_has(run: Run, there: Pat
         "--project",
         "app",
         "--requirements",
-        "-d",
+        "-o",
         tmp_path / "here",
         "--dry-run",
         "--json",
@@ -126,7 +126,7 @@ def test_a_second_index_replaces_nothing_that_the_first_has(run: Run, there: Pat
 
 @pytest.mark.slow
 def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run, address: str, tmp_path: Path) -> None:
-    words = ("--project", "rocm*", "--targets", "gfx1201;gfx942", "-d", tmp_path / "here")
+    words = ("--project", "rocm*", "--targets", "gfx1201;gfx942", "-o", tmp_path / "here")
     done = run("index", "mirror", address, *words)
     assert (done.status, done.stdout) == (2, "")
     message = "error: --targets: no package of the index serves gfx1201. There are some for gfx942, gfx1100.\n"
@@ -185,7 +185,7 @@ def test_a_file_in_the_place_of_a_folder_is_an_error_before_the_first_request(
     place.write_text("mine")
     with served(there, asked) as url:
         done = run("index", "mirror", f"{url}/simple", "--project", "rocm*", "-o", tmp_path / "here")
-    message = f"error: {place}: not a folder; expected a folder to write to. Change --dest-dir."
+    message = f"error: {place}: not a folder; expected a folder to write to. Change --output."
     assert (done.status, " ".join(done.stderr.split()), asked) == (2, message, [])
 
 
@@ -242,7 +242,7 @@ def listed(here: Path, project: str) -> list[str]:
 @pytest.mark.slow
 def test_variants_for_the_gpus_are_copied_and_listed_anew(run: Run, with_variants: Path, tmp_path: Path) -> None:
     url, here = (with_variants / "simple").as_uri(), tmp_path / "here"
-    words = ("--project", "rocm*", "--targets", "gfx1100", "--variants", "--variants-for", "gfx1100", "-d", here, "-q")
+    words = ("--project", "rocm*", "--targets", "gfx1100", "--variants", "--variants-for", "gfx1100", "-o", here, "-q")
     assert run("index", "mirror", url, *words) == (0, "", "")
     assert listed(here, "rocm-sdk-device") == [
         "rocm_sdk_device-7.0.0-py3-none-any-gfx1100.whl",
@@ -254,14 +254,14 @@ def test_variants_for_the_gpus_are_copied_and_listed_anew(run: Run, with_variant
     first = path.read_bytes()
     assert set(json.loads(first)["variants"]) == {"gfx1100", "null"}
     assert json.loads(first)["providers"]["amd"]["static-properties"] == {"gfx_arch": ["gfx1100"]}
-    again = ("--project", "rocm*", "--targets", "gfx1100", "--variants", "-d", here, "-q")
+    again = ("--project", "rocm*", "--targets", "gfx1100", "--variants", "-o", here, "-q")
     assert run("index", "mirror", url, *again).status == 0
     assert path.read_bytes() == first
 
 
 @pytest.mark.slow
 def test_variants_are_passed_over_unless_they_are_asked_for(run: Run, with_variants: Path, tmp_path: Path) -> None:
-    words = ("--project", "rocm*", "--targets", "gfx1100", "-d", tmp_path / "here", "--json", "-q")
+    words = ("--project", "rocm*", "--targets", "gfx1100", "-o", tmp_path / "here", "--json", "-q")
     report = json.loads(run("index", "mirror", (with_variants / "simple").as_uri(), *words).stdout)
     assert listed(tmp_path / "here", "rocm-sdk-device") == ["rocm_sdk_device-7.0.0-py3-none-any.whl"]
     assert report["ignored"] == [
@@ -278,7 +278,7 @@ def test_what_requires_packages_for_other_gpus_is_said(run: Run, with_variants: 
         "gfx1100",
         "--variants",
         "--requirements",
-        "-d",
+        "-o",
         tmp_path / "x",
     )
     done = run("index", "mirror", (with_variants / "simple").as_uri(), *words)
@@ -295,7 +295,7 @@ def test_variants_that_the_index_does_not_list_are_refused(run: Run, with_varian
     document = json.loads(page.read_text())
     document["files"] = [file for file in document["files"] if not file["filename"].endswith(".json")]
     page.write_text(json.dumps(document))
-    words = ("--project", "rocm*", "--variants", "-d", tmp_path / "here")
+    words = ("--project", "rocm*", "--variants", "-o", tmp_path / "here")
     done = run("index", "mirror", (with_variants / "simple").as_uri(), *words)
     assert done.status == 2
     message = (
@@ -347,7 +347,7 @@ def test_a_dry_run_lists_what_would_be_removed(run: Run, address: str, tmp_path:
 def test_a_dry_run_with_requirements_leaves_nothing(run: Run, sample_dist: Path, tmp_path: Path) -> None:
     shutil.copytree(sample_dist, tmp_path / "dist")
     write_index(tmp_path / "dist", tmp_path / "simple")
-    words = ("--project", "rocm[libraries]", "--requirements", "-d", tmp_path / "here", "--dry-run", "--json")
+    words = ("--project", "rocm[libraries]", "--requirements", "-o", tmp_path / "here", "--dry-run", "--json")
     done = run("index", "mirror", (tmp_path / "simple").as_uri(), *words)
     assert done.status == 0, done.stderr
     assert [one["filename"].partition("-")[0] for one in json.loads(done.stdout)["files"]] == [
@@ -367,7 +367,7 @@ def test_a_platform_and_a_python_are_told_apart(run: Run, tmp_path: Path) -> Non
     words = ("--project", "rocm-torch", "--platform", "linux_x86_64", "--python-version", "3.12", "-q")
     assert run("index", "mirror", (there / "simple").as_uri(), *words, "-o", tmp_path / "here") == (0, "", "")
     assert listed(tmp_path / "here", "rocm-torch") == ["rocm_torch-1.0-cp312-cp312-manylinux_2_28_x86_64.whl"]
-    other = (*words[:2], "--platform", "win_arm64", "-d", tmp_path / "x")
+    other = (*words[:2], "--platform", "win_arm64", "-o", tmp_path / "x")
     done = run("index", "mirror", (there / "simple").as_uri(), *other)
     assert done.status == 2
     assert "has no file of these projects for win_arm64. Ask for other projects, versions or targets." in done.stderr
@@ -384,13 +384,13 @@ def test_a_killed_exact_mirror_of_requirements_is_whole_at_every_moment(tmp_path
     write_index(here / "dist", here / "simple")
     words = ["index", "mirror", (there / "simple").as_uri(), "--project", "part-0", "--requirements", "--exact"]
     for pause in (0.3, 0.6, 0.9, 1.2):
-        with subprocess.Popen([sys.executable, "-m", "rocwheel", *words, "-d", str(here), "-q"]) as process:
+        with subprocess.Popen([sys.executable, "-m", "rocwheel", *words, "-o", str(here), "-q"]) as process:
             time.sleep(pause)
             process.send_signal(signal.SIGKILL)
         for page in (here / "simple").glob("*/index.json"):
             for file in json.loads(page.read_text())["files"]:
                 assert (here / "dist" / file["filename"]).is_file()
-    done = rocwheel(*words, "-d", str(here), "-q")
+    done = rocwheel(*words, "-o", str(here), "-q")
     assert (done.returncode, done.stderr) == (0, "")
     found = sorted(path.name for path in (here / "dist").iterdir())
     assert found == sorted(path.name for path in (there / "dist").iterdir())

@@ -81,7 +81,7 @@ def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path
     source.chmod(0o750)
     before = source.read_bytes()
     target = tmp_path / "fixed/program-pie"
-    finished = run("set", "$ORIGIN/../lib", source, "--dest-dir", target.parent)
+    finished = run("set", "$ORIGIN/../lib", source, "--output", target.parent)
     assert finished == (0, f"{target}: changed\n", "")
     assert source.read_bytes() == before
     assert read_elf(target.read_bytes(), name="copy").runpath == "$ORIGIN/../lib"
@@ -90,7 +90,7 @@ def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path
 
 @pytest.mark.slow
 def test_a_run_path_that_is_not_text_is_written_and_shown(run: Run, tmp_path: Path) -> None:
-    assert run("set", "/opt/caf\udce9", FIXTURES / "libplain.so", "--dest-dir", tmp_path).status == 0
+    assert run("set", "/opt/caf\udce9", FIXTURES / "libplain.so", "--output", tmp_path).status == 0
     assert b"\0/opt/caf\xe9\0" in (tmp_path / "libplain.so").read_bytes()
     shown = run("show", "--json", tmp_path / "libplain.so")
     assert shown.status == 0
@@ -102,13 +102,13 @@ def test_a_copy_is_not_setuid(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "program-pie"
     shutil.copy(FIXTURES / "program-pie", source)
     source.chmod(0o6755)
-    assert run("set", "/opt/new", source, "--dest-dir", tmp_path / "fixed").status == 0
+    assert run("set", "/opt/new", source, "--output", tmp_path / "fixed").status == 0
     assert stat.S_IMODE((tmp_path / "fixed/program-pie").stat().st_mode) == 0o755
 
 
 @pytest.mark.slow
 def test_set_can_write_the_old_rpath(run: Run, tmp_path: Path) -> None:
-    run("set", "/opt/new", FIXTURES / "program-pie", "--dest-dir", tmp_path, "--rpath", "--quiet")
+    run("set", "/opt/new", FIXTURES / "program-pie", "--output", tmp_path, "--rpath", "--quiet")
     elf = read_elf((tmp_path / "program-pie").read_bytes(), name="copy")
     assert (elf.rpath, elf.runpath) == ("/opt/new", None)
 
@@ -116,14 +116,14 @@ def test_set_can_write_the_old_rpath(run: Run, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_set_copies_a_file_that_is_right_byte_for_byte(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "program-pie"
-    finished = run("set", "/opt/answer", source, "--dest-dir", tmp_path)
+    finished = run("set", "/opt/answer", source, "--output", tmp_path)
     assert finished.stdout == f"{tmp_path / 'program-pie'}: right already, copied as it is\n"
     assert (tmp_path / "program-pie").read_bytes() == source.read_bytes()
 
 
 @pytest.mark.slow
 def test_an_empty_value_removes_the_run_path(run: Run, tmp_path: Path) -> None:
-    run("set", "", FIXTURES / "program-pie", "--dest-dir", tmp_path)
+    run("set", "", FIXTURES / "program-pie", "--output", tmp_path)
     assert read_elf((tmp_path / "program-pie").read_bytes(), name="copy").runpath is None
 
 
@@ -145,7 +145,7 @@ def test_an_empty_value_removes_the_run_path(run: Run, tmp_path: Path) -> None:
 def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
     run: Run, tmp_path: Path, value: str, found: str
 ) -> None:
-    arguments = ("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path / "fixed")
+    arguments = ("set", value, FIXTURES / "libplain.so", "--output", tmp_path / "fixed")
     refused = run(*arguments)
     assert (refused.status, refused.stdout) == (2, "")
     assert refused.stderr.startswith(f"error: RUNPATH: {found}; expected $ORIGIN, $ORIGIN/FOLDER or an absolute folder")
@@ -159,20 +159,20 @@ def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["$ORIGIN", "${ORIGIN}/../lib", "$ORIGIN/../../_rocm_sdk_core/lib", ""])
 def test_a_run_path_that_is_right_is_set_without_a_word(run: Run, tmp_path: Path, value: str) -> None:
-    assert run("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path, "--quiet") == (0, "", "")
-    assert run("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path).stderr == ""
+    assert run("set", value, FIXTURES / "libplain.so", "--output", tmp_path, "--quiet") == (0, "", "")
+    assert run("set", value, FIXTURES / "libplain.so", "--output", tmp_path).stderr == ""
 
 
 @pytest.mark.slow
 def test_an_absolute_folder_is_set_with_a_warning(run: Run, tmp_path: Path) -> None:
-    done = run("set", "/opt/rocm/lib", FIXTURES / "libplain.so", "--dest-dir", tmp_path)
+    done = run("set", "/opt/rocm/lib", FIXTURES / "libplain.so", "--output", tmp_path)
     assert done.stderr == "warning: the run path searches '/opt/rocm/lib', absolute folders of the host\n"
 
 
 @pytest.mark.slow
 def test_set_tells_machines_what_was_written(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "librpath.so"
-    finished = run("set", "/opt/rocm", source, "--dest-dir", tmp_path, "--json")
+    finished = run("set", "/opt/rocm", source, "--output", tmp_path, "--json")
     assert json.loads(finished.stdout) == {
         "schema": "rocwheel.runpath.set/1",
         "tag": "runpath",
@@ -186,7 +186,7 @@ def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run
     text = tmp_path / "notes.txt"
     text.write_text("no program\n")
     good, static, missing = FIXTURES / "libplain.so", FIXTURES / "static", tmp_path / "missing"
-    finished = run("set", "/opt/rocm", good, text, static, missing, "--dest-dir", tmp_path / "fixed")
+    finished = run("set", "/opt/rocm", good, text, static, missing, "--output", tmp_path / "fixed")
     assert finished.status == 2
     assert finished.stderr == (
         "error: files that can't be used: 3 problems\n"
@@ -202,7 +202,7 @@ def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run
 def test_two_files_for_one_copy_are_refused(run: Run, tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "libplain.so", tmp_path)
     first, second = FIXTURES / "libplain.so", tmp_path / "libplain.so"
-    finished = run("set", "/opt/rocm", first, second, "--dest-dir", tmp_path / "fixed")
+    finished = run("set", "/opt/rocm", first, second, "--output", tmp_path / "fixed")
     assert finished == (
         2,
         "",
@@ -214,7 +214,7 @@ def test_two_files_for_one_copy_are_refused(run: Run, tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_ends_with_status_1(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     target = tmp_path / "file" / "libplain.so"
-    finished = run("set", "/opt/rocm", FIXTURES / "libplain.so", "--dest-dir", target.parent)
+    finished = run("set", "/opt/rocm", FIXTURES / "libplain.so", "--output", target.parent)
     assert finished.status == 1
     assert finished.stderr.startswith(f"error: {target}: can't be written (")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
