@@ -356,7 +356,7 @@ def jax_environment(wheels: list[Path], sample_dist: Path, tmp_path_factory: pyt
     environment = tmp_path_factory.mktemp("jax")
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     if not JAX_WHEELS.is_dir():
-        fetch = [sys.executable, "-m", "pip", "download", "-q", "-o", str(JAX_WHEELS), "jax"]
+        fetch = [sys.executable, "-m", "pip", "download", "-q", "-d", str(JAX_WHEELS), "jax"]
         if subprocess.run(fetch, check=False).returncode != 0:
             shutil.rmtree(JAX_WHEELS, ignore_errors=True)
             pytest.skip("JAX can't be downloaded")

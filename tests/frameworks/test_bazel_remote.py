@@ -81,7 +81,7 @@ def worker_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert here in main.read_text()
     sources = map(str, (folder / "source").rglob("*.java"))
     compiler = ["javac", "-nowarn", "-proc:none", "-cp", f"{BAZEL_CLASSES}:/usr/share/java/*"]
-    subprocess.run([*compiler, "-o", str(folder / "classes"), *sources], check=True, capture_output=True)
+    subprocess.run([*compiler, "-d", str(folder / "classes"), *sources], check=True, capture_output=True)
     return folder / "classes"
 
 

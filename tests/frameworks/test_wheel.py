@@ -47,7 +47,7 @@ pytestmark = [
 def plugin_run_path(wheel: str, folder: Path) -> str:
     with zipfile.ZipFile(wheel) as archive:
         library = archive.extract("jax_plugins/xla_rocm7/xla_rocm_plugin.so", folder)
-    shown = subprocess.run(["readelf", "-o", library], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     return "".join(line.partition("Library runpath: [")[2].rstrip("]") for line in shown.splitlines())
 
 
@@ -59,7 +59,7 @@ def test_repair_fixes_wrong_run_paths_and_leaves_right_files_alone(
     assert report.repaired == ("jax_plugins/xla_rocm7/xla_rocm_plugin.so",)
     with zipfile.ZipFile(report.path) as archive:
         library = archive.extract("jax_plugins/xla_rocm7/xla_rocm_plugin.so", tmp_path)
-    shown = subprocess.run(["readelf", "-o", library], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     assert "Library runpath: [$ORIGIN/../../_rocm_sdk_core/lib]" in shown
     right = run_job("plugin", outputs, tmp_path, sample_dist, python="3.12", repair=True)
     assert right.repaired == ()
@@ -97,7 +97,7 @@ def test_an_rpath_stays_as_long_as_it_leads_into_packages_of_one_release(
     report = run_job("pjrt", outputs, tmp_path, repair=True, verify=False, description=described)
     with zipfile.ZipFile(report.path) as archive:
         library = archive.extract("jax_plugins/xla_rocm7/xla_rocm_plugin.so", tmp_path)
-    text = subprocess.run(["readelf", "-o", library], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     assert f"{shown}[{CORE}]" in text
     wheels = read_environments([Path(report.path)])
     (owner,) = wheels.everything.distributions

@@ -86,7 +86,7 @@ def test_real_libraries_are_the_same_to_all_that_read_and_strip_them(
     assert report.libraries
     for library in report.libraries:
         old, new = tree / library.path, tmp_path / "out/host" / library.path
-        for view in ("--dyn-syms", "-o", "-V"):
+        for view in ("--dyn-syms", "-d", "-V"):
             before, after = (_OFFSETS.sub("", run_tool(["readelf", "-W", view, str(path)])) for path in (old, new))
             assert after == before, view
         assert addresses(old).items() <= addresses(new).items()
