@@ -15,10 +15,10 @@ TOOLS = (
     "file-name"
 )
 
-DEST_DIR = "Write the packages to dist in this folder; both are created if needed"
+DEST_DIR = "Write the packages to dist in this folder, and create both if needed"
 PROMOTE = "See rocwheel promote --help."
 BUILD_HELP = "See rocwheel build --help."
-IGNORED = "Leave out these rules: names or patterns of them; --rules lists all"
+IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists the names"
 
 
 @pytest.mark.parametrize(

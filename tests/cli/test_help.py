@@ -7,6 +7,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
 from tests.support.commands import COMMANDS, GROUPS
@@ -30,7 +31,10 @@ def test_help_cuts_no_option_name_and_shows_no_type(run: Run, monkeypatch: pytes
         text = helped(run, monkeypatch, words, width)
         assert "…" not in text
         names = {
-            name for option in (COMMANDS | GROUPS)[words].params for name in (*option.opts, *option.secondary_opts)
+            name
+            for option in (COMMANDS | GROUPS)[words].params
+            if not getattr(option, "hidden", False)
+            for name in (*option.opts, *option.secondary_opts)
         }
         for name in names if words in COMMANDS else ():
             assert not name.startswith("-") or re.search(rf"^  .*{re.escape(name)}\b", text, re.MULTILINE), name
@@ -100,3 +104,82 @@ def test_a_group_without_a_command_prints_its_help_and_fails(run: Run, words: st
     finished = run(*words.split())
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr == run(*words.split(), "--help").stdout
+
+
+VERBS = {
+    "Accept",
+    "Add",
+    "Append",
+    "Apply",
+    "Assume",
+    "Build",
+    "Change",
+    "Check",
+    "Compress",
+    "Compute",
+    "Copy",
+    "Create",
+    "Decompress",
+    "Estimate",
+    "Exit",
+    "Extract",
+    "Fail",
+    "Fetch",
+    "Find",
+    "Ignore",
+    "Import",
+    "Install",
+    "Judge",
+    "Keep",
+    "Let",
+    "Link",
+    "List",
+    "Load",
+    "Lock",
+    "Make",
+    "Mark",
+    "Merge",
+    "Offer",
+    "Overwrite",
+    "Pin",
+    "Print",
+    "Read",
+    "Refuse",
+    "Remove",
+    "Repair",
+    "Report",
+    "Require",
+    "Reuse",
+    "Run",
+    "Search",
+    "Select",
+    "Set",
+    "Show",
+    "Shrink",
+    "Skip",
+    "Split",
+    "Stop",
+    "Translate",
+    "Turn",
+    "Unpack",
+    "Use",
+    "Write",
+}
+"""What the help of an option begins with."""
+UNCLEAR = r"\balone\b|\bof what\b|\bSay of\b|\bno file tells\b|\bhave .* do\b|\be\.g\."
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_help_of_an_option_begins_with_a_verb(words: str) -> None:
+    options = [one for one in COMMANDS[words].params if isinstance(one, click.Option) and one.help]
+    assert [one.help for one in options if (one.help or "").split()[0] not in VERBS] == []
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_is_in_short_plain_sentences(words: str) -> None:
+    described, _, _ = inspect.cleandoc(COMMANDS[words].help).partition("Example: ")
+    texts = [*described.split("\n\n"), *(one.help for one in COMMANDS[words].params if one.help)]
+    sentences = [sentence for text in texts for sentence in re.split(r"(?<=[.;:])\s", " ".join(text.split()))]
+    listed = [one for one in sentences if one.count(",") > 8]
+    assert [one for one in sentences if len(one.split()) > 25 and one not in listed] == []
+    assert [one for one in sentences if re.search(UNCLEAR, one)] == []

@@ -204,7 +204,7 @@ def _shell_around() -> str:
 
 
 def _completion_option(name: str, text: str) -> click.Option:
-    described = f"{text} bash, zsh or fish; for the current shell unless one is named."
+    described = f"{text} bash, zsh, or fish. Without SHELL, use the current shell."
     shell: dict[str, Any] = {"metavar": "[SHELL]", "is_flag": False, "flag_value": ""}
     return click.Option([name], callback=_complete, help=described, expose_value=False, is_eager=True, **shell)
 
@@ -239,7 +239,7 @@ app = Group(
     params=[
         *read_parameters(_root),
         _completion_option("--install-completion", "Install completion for"),
-        _completion_option("--show-completion", "Print the script of completion for"),
+        _completion_option("--show-completion", "Print the completion script for"),
     ],
     invoke_without_command=True,
     subcommand_metavar="COMMAND [ARGS]...",

@@ -31,7 +31,7 @@ app.add_command(artifacts_app)
 
 
 DirectoryArgument = Annotated[
-    Path, argument(metavar="DIR", help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")
+    Path, argument(metavar="DIR", help="A folder of artifacts, which are folders or .tar.xz or .tar.zst archives.")
 ]
 OutputOption = Annotated[Path, shared("--output", "Write to this folder, and create it if needed.", metavar="DIR")]
 NewDirOption = Annotated[
@@ -181,7 +181,9 @@ def _path_text(entry: EntrySummary) -> Text:
 def archive(
     directory: DirectoryArgument,
     dest_dir: OutputOption,
-    names: Annotated[list[str] | None, argument(metavar="NAME", help="Pack only these artifacts.")] = None,
+    names: Annotated[
+        list[str] | None, argument(metavar="NAME", help="Artifacts to pack. Without names, pack all artifacts.")
+    ] = None,
     archive_format: Annotated[
         ArchiveFormat, option("--format", help="Compress the archives in this format.")
     ] = ArchiveFormat.ZST,

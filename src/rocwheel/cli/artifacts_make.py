@@ -68,7 +68,10 @@ class _Choice(msgspec.Struct, frozen=True):
 
 
 def _read_choice(
-    names: Annotated[list[str] | None, argument(metavar="NAME", help="Fetch only these artifacts.")] = None,
+    names: Annotated[
+        list[str] | None,
+        argument(metavar="NAME", help="Artifacts to fetch. Without names, fetch all selected artifacts."),
+    ] = None,
     targets: Annotated[
         list[str] | None,
         shared(
@@ -89,7 +92,9 @@ def _read_choice(
 @artifacts_app.command()
 @takes(choice=_read_choice)
 def fetch(
-    url: Annotated[str, argument(metavar="URL", help="Store of archives: s3://, http(s)://, file:// or a folder.")],
+    url: Annotated[
+        str, argument(metavar="URL", help="A store of archives: an s3://, http(s)://, or file:// URL, or a folder.")
+    ],
     dest_dir: OutputOption,
     *,
     choice: _Choice,
@@ -206,14 +211,14 @@ def _refuse(option: str, found: str, *, is_given: bool) -> None:
 
 
 def _read_options(
-    primary: Annotated[Path, option("--primary", metavar="DIR", help="Take the host files from this one of them.")],
+    primary: Annotated[Path, option("--primary", metavar="DIR", help="Use the host files of this folder.")],
     may_differ: Annotated[
         list[str] | None,
-        option("--may-differ", metavar="PATTERN", help="Accept other bytes in host files that match this."),
+        option("--may-differ", metavar="PATTERN", help="Accept differences in host files that match this pattern."),
     ] = None,
     allow_missing: Annotated[
         bool,
-        option("--allow-missing", help="Merge builds without files for targets that they name."),
+        option("--allow-missing", help="Merge builds that lack files for their targets."),
     ] = False,
 ) -> MergeOptions:
     return MergeOptions(str(primary), tuple(may_differ or ()), allow_missing)
@@ -229,9 +234,9 @@ def merge(
     ],
     hard_links: Annotated[
         bool,
-        option("--hard-links", help="Link files instead of copying them, where possible."),
+        option("--hard-links", help="Create hard links instead of copies if possible."),
     ] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Compare and report, and write nothing.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print what would be merged, and write nothing.")] = False,
     *,
     out: Output,
 ) -> None:

@@ -50,26 +50,29 @@ if TYPE_CHECKING:
 
 PathsArgument = Annotated[
     list[Path] | None,
-    argument(metavar="PATH", help="Wheels, folders of them, environments, artifacts. Needed except with --rules."),
+    argument(metavar="PATH", help="Wheels, folders of wheels, environments, or artifacts. Not needed with --rules."),
 ]
 WithOption = Annotated[
     list[Path] | None,
-    shared("--with", "Treat these packages as installed, too, but don't audit them."),
+    shared("--with", "Assume that these packages are installed, but don't audit them."),
 ]
 WithRequirementsOption = Annotated[
-    bool, option("--with-requirements", help="Fetch what the wheels require, by pip or uv, as if given --with.")
+    bool,
+    option("--with-requirements", help="Fetch the requirements of the wheels with pip or uv, and use them as --with."),
 ]
 IndexUrlOption = Annotated[
-    str, option(metavar="URL", help="Fetch from this index.", show_default="that of pip's settings")
+    str, option(metavar="URL", help="Fetch packages from this index.", show_default="that of pip's settings")
 ]
-FindLinksOption = Annotated[list[str] | None, option(metavar="PLACE", help="Fetch from this folder or page, too.")]
+FindLinksOption = Annotated[
+    list[str] | None, option(metavar="PLACE", help="Fetch packages from this folder or page, too.")
+]
 SelectOption = Annotated[
     list[str] | None,
     option(
         "--select",
         metavar="PATTERN",
         shell_complete=complete_rules,
-        help="Check only these rules: names or patterns of them; --rules lists all.",
+        help="Check only rules with these names. Patterns are accepted; --rules lists the names.",
     ),
 ]
 IgnoreOption = Annotated[
@@ -78,7 +81,7 @@ IgnoreOption = Annotated[
         "--ignore",
         metavar="PATTERN",
         shell_complete=complete_rules,
-        help="Leave out these rules: names or patterns of them; --rules lists all.",
+        help="Ignore rules with these names. Patterns are accepted; --rules lists the names.",
     ),
 ]
 ConfigOption = Annotated[
@@ -87,27 +90,25 @@ ConfigOption = Annotated[
 ]
 BaselineOption = Annotated[
     Path | None,
-    option("--baseline", metavar="FILE", help="Don't report the known findings that this file lists."),
+    option("--baseline", metavar="FILE", help="Ignore the known findings in this file."),
 ]
 UpdateBaselineOption = Annotated[bool, option(show_default=False, help="Write every finding to the baseline.")]
 ExpectRunpathOption = Annotated[
-    str | None, option("--expect-runpath", metavar="RUNPATH", help="Require this run path of every library.")
+    str | None, option("--expect-runpath", metavar="RUNPATH", help="Require this run path in every library.")
 ]
-ExpectTagOption = Annotated[
-    Literal["rpath", "runpath"] | None, option(help="Require every run path to be of this kind.")
-]
+ExpectTagOption = Annotated[Literal["rpath", "runpath"] | None, option(help="Require this kind of run path.")]
 CpuLevelOption = Annotated[
     CpuLevel | None,
-    option(help="Search the glibc-hwcaps folders that this processor has; by default those of the oldest."),
+    option(help="Search the glibc-hwcaps folders of this processor level. Without it, use the lowest."),
 ]
 ClosedOption = Annotated[
     bool | None,
-    option(help="Assume no package and no SDK beyond the given ones; by default only for an installed environment."),
+    option(help="Assume that no other package is installed. This is the default for environments."),
 ]
 SarifOption = Annotated[
-    Path | None, option("--sarif", metavar="FILE", help="Also write the findings to this file, as SARIF 2.1.0.")
+    Path | None, option("--sarif", metavar="FILE", help="Write the findings to this file, too, as SARIF 2.1.0.")
 ]
-RulesOption = Annotated[bool, option("--rules", help="List the rules, of --select and --ignore, and exit.")]
+RulesOption = Annotated[bool, option("--rules", help="List the selected rules and exit.")]
 
 
 def read_index_options(

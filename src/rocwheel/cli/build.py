@@ -37,7 +37,7 @@ from rocwheel.stores.urls import is_url
 from rocwheel.wheels.writing import HIGHEST_LEVEL
 
 _CacheOption = Annotated[
-    bool, option("--cache/--no-cache", help="Keep packed files for other builds, and use what is kept.")
+    bool, option("--cache/--no-cache", help="Reuse packed files of other builds, and keep packed files for them.")
 ]
 
 
@@ -51,7 +51,7 @@ def _read_level(
         option(
             "--level",
             metavar="N",
-            help="Compress files with this deflate level, 0 to 12; 0 stores them.",
+            help="Compress files with this deflate level, 0 to 12. 0 stores them.",
             show_default=str(WHEEL_LEVEL),
         ),
     ] = None,
@@ -163,14 +163,14 @@ def _packed_line(result: BuildResult) -> str:
 
 @app.command()
 def demo(
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write packages, index and environment to this folder.")] = Path(
-        "demo"
-    ),
+    dest_dir: Annotated[
+        Path, shared("--dest-dir", "Write the packages, the index, and the environment to this folder.")
+    ] = Path("demo"),
     platform: Annotated[
         Platform,
         option(
             "--platform",
-            help="Take the sample SDK for this system. That for Windows is installed by uv and not tested.",
+            help="Use the sample SDK for this system. uv installs the one for Windows, without a test.",
         ),
     ] = Platform.LINUX,
     *,

@@ -133,7 +133,7 @@ def prune(
         option(
             _OPTION,
             metavar="SIZE",
-            help="Leave at most this much, e.g. 2GB; 0 removes all.",
+            help="Shrink each cache to this size, such as 2GB. 0 removes everything.",
             show_default=f"${LIMIT_VARIABLE}, else 10GB",
         ),
     ] = None,

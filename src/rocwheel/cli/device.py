@@ -230,7 +230,7 @@ SourceArgument = Annotated[
     Path,
     _code_argument(
         "PATH",
-        "A fat binary, a file of bundles, an object file, a static library, a kpack archive, a wheel or a folder.",
+        "A fat binary, bundles, an object file, a static library, a kpack archive, a wheel, or a folder.",
         dir_okay=True,
     ),
 ]
@@ -238,13 +238,13 @@ CodesArgument = Annotated[
     list[Path],
     argument(
         metavar="PATH",
-        help="Fat binaries, files of bundles, code objects, object files, static libraries, wheels and folders.",
+        help="Fat binaries, bundles, code objects, object files, static libraries, wheels, or folders.",
         check=regular_places,
     ),
 ]
 PathArgument = Annotated[
     Path,
-    _code_argument("PATH", "A fat binary, a file of bundles, a kpack archive, a wheel, or a folder.", dir_okay=True),
+    _code_argument("PATH", "A fat binary, bundles, a kpack archive, a wheel, or a folder.", dir_okay=True),
 ]
 LimitOption = Annotated[
     int,
@@ -264,7 +264,7 @@ OutputOption = Annotated[
     Path,
     shared(
         "--output",
-        "Write the result to this file, which is replaced, or to this folder.",
+        "Write the result to this file or folder. A file is replaced.",
         metavar="OUTPUT",
         check=_place_to_write,
     ),
@@ -279,7 +279,7 @@ LevelOption = Annotated[
 JobsOption = Annotated[int, shared("--jobs", min=0)]
 TrimOption = Annotated[
     bool,
-    option("--trim", help="Take the freed pages out of a shared library, an object file or a static library."),
+    option("--trim", help="Remove the freed space from shared libraries, object files, and static libraries."),
 ]
 
 

@@ -46,7 +46,7 @@ def _read_storage(
         option(
             "--header-version",
             metavar="N",
-            help="Write this header version, 2 or 3.",
+            help="Write header version 2 or 3.",
             show_default="what most ROCm releases read",
         ),
     ] = None,
@@ -108,9 +108,7 @@ KeepOption = Annotated[
     ),
 ]
 CompressOption = Annotated[bool, option("--compress", help="Compress plain bundles, too.")]
-AllowEmptyOption = Annotated[
-    bool, option("--allow-empty", help="Let bundles without any code for the targets become empty.")
-]
+AllowEmptyOption = Annotated[bool, option("--allow-empty", help="Accept bundles that become empty.")]
 
 
 @device_app.command()
@@ -146,7 +144,7 @@ RetargetArgument = Annotated[
     Path,
     argument(
         metavar="PATH",
-        help="A fat binary, a file of bundles, a code object, a static library, a kpack archive, a wheel or a folder.",
+        help="A fat binary, bundles, a code object, a static library, a kpack archive, a wheel, or a folder.",
         check=regular_place,
     ),
 ]
@@ -157,19 +155,22 @@ RetargetArgument = Annotated[
 def retarget(
     pair: Annotated[
         str,
-        argument(metavar="FROM=TO[,TO...]", help="Targets in any spelling; TO may be 'extended': all that are known."),
+        argument(
+            metavar="FROM=TO[,TO...]",
+            help="Targets. As TO, 'extended' means all targets that run the same instructions.",
+        ),
     ],
     path: RetargetArgument,
     output: OutputOption,
     *,
     force: Annotated[
         bool,
-        shared("--force", "Accept pairs that no rule allows and, with a warning, bundles whose hash is wrong."),
+        shared("--force", "Accept pairs that no rule allows, and bundles with a wrong hash, with a warning."),
     ] = False,
     verify: Annotated[
-        bool, option("--verify", help="Where a bundle has code for both, make sure that it is the same.")
+        bool, option("--verify", help="Check that the code is the same if a bundle has code for both targets.")
     ] = False,
-    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too; this makes room.")] = False,
+    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too, which frees space.")] = False,
     storage: Storage,
     rewriting: Rewriting,
 ) -> None:

@@ -55,7 +55,7 @@ def list_command(
     paths: CodesArgument,
     *,
     kernels: Annotated[
-        bool, option("--kernels", help="List every kernel with its registers, memory and limits instead.")
+        bool, option("--kernels", help="List kernels with their registers, memory, and limits instead.")
     ] = False,
     limit: LimitOption = 4,
     out: Output,
@@ -151,8 +151,8 @@ _TargetOption = Annotated[
     list[str] | None,
     shared("--targets", "Extract only the code for these targets.", show_default="all targets"),
 ]
-_RuleOption = Annotated[MatchRule, option(help="Choose the code for a target by this rule.")]
-_AllowMissingOption = Annotated[bool, option("--allow-missing", help="Skip bundles without such code.")]
+_RuleOption = Annotated[MatchRule, option(help="Select the code for a target with this rule.")]
+_AllowMissingOption = Annotated[bool, option("--allow-missing", help="Skip bundles without code for the targets.")]
 _OutputOption = Annotated[
     Path, shared("--output", "Write the files to this folder, and create it if needed.", metavar="DIR")
 ]
@@ -208,7 +208,7 @@ def bundle(
     rocm: RocmOption = "",
     header_version: Annotated[
         int | None,
-        option(metavar="N", help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"),
+        option(metavar="N", help="Write header version 2 or 3.", show_default="what most ROCm releases read"),
     ] = None,
     level: LevelOption = DEVICE_CODE_LEVEL,
     out: Output,

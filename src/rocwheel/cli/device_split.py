@@ -75,7 +75,7 @@ def read_wheel_options(
         str,
         option(
             metavar="FOLDER",
-            help="Lay device wheels over this folder of a wheel.",
+            help="Install device wheels over this folder of the wheel.",
             show_default="the one with device code",
         ),
     ] = "",
@@ -83,16 +83,16 @@ def read_wheel_options(
         str,
         option(
             metavar="NAME",
-            help="Begin the names of device wheels like this, as in amd-torch-device.",
+            help="Use this prefix for the names of device wheels.",
             show_default="that of the wheel and -device",
         ),
     ] = "",
     host_requires_dist: Annotated[
-        list[str] | None, option(metavar="REQUIREMENT", help="Have the host wheel require this, too.")
+        list[str] | None, option(metavar="REQUIREMENT", help="Add this requirement to the host wheel.")
     ] = None,
     device_requires_dist: Annotated[
         list[str] | None,
-        option(metavar="REQUIREMENT", help="Have device wheels require this, too; @GFXARCH@ stands for their target."),
+        option(metavar="REQUIREMENT", help="Add this requirement to device wheels. @GFXARCH@ stands for the target."),
     ] = None,
 ) -> WheelOptions:
     """Return the options for wheels."""
@@ -183,11 +183,10 @@ MendOption = Annotated[
     bool,
     option(
         "--mend",
-        help="Split libraries again that another tool has split with wrong or missing indices; "
-        "of wheels, name the host wheel and its device wheels.",
+        help="Split libraries again that another tool split with wrong indices.",
     ),
 ]
-SchemeOption = Annotated[Scheme, option("--scheme", help="Store code objects in archives like this.")]
+SchemeOption = Annotated[Scheme, option("--scheme", help="Compress each code object in archives, or store it.")]
 SplitLevelOption = Annotated[
     int | None,
     option(
@@ -226,7 +225,7 @@ def split(
     choice: SplitChoice,
     wheel_options: WheelOptions,
     mend: MendOption = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Write nothing; print what would be done.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print what would be done, and write nothing.")] = False,
     jobs: JobsOption = 0,
     out: Output,
 ) -> None:
@@ -337,7 +336,7 @@ def join(
         shared("--output", "Write the result to this folder. For folders, it must be new or empty.", metavar="DIR"),
     ],
     compressed: Annotated[
-        bool, option("--compress", help="Compress all bundles, also those that were plain before the split.")
+        bool, option("--compress", help="Compress all bundles, including bundles that were plain before the split.")
     ] = False,
     level: LevelOption = DEVICE_CODE_LEVEL,
     jobs: JobsOption = 0,

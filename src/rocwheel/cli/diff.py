@@ -159,13 +159,16 @@ _UNREAD = "Files that can't be read"
 
 @app.command()
 def diff(
-    old: Annotated[Path, argument(metavar="OLD", help="A wheel, sdist, build, artifacts, environment or tree.")],
-    new: Annotated[Path, argument(metavar="NEW", help="The same, of the newer version.")],
+    old: Annotated[
+        Path, argument(metavar="OLD", help="The old wheel, sdist, build, artifacts, environment, or folder.")
+    ],
+    new: Annotated[Path, argument(metavar="NEW", help="The new one, of the same kind.")],
     *,
     ignore: Annotated[
-        list[str] | None, option("--ignore", metavar="PATTERN", help="Leave out these rules (patterns).")
+        list[str] | None,
+        option("--ignore", metavar="PATTERN", help="Ignore rules with these names. Patterns are accepted."),
     ] = None,
-    every: Annotated[bool, option("--all", help="Print every difference, not the greatest alone.")] = False,
+    every: Annotated[bool, option("--all", help="Print every difference, not only the largest.")] = False,
     out: Output,
 ) -> None:
     """Print what differs between two versions of packages.

@@ -59,11 +59,13 @@ def print_edited(pages: Iterable[str]) -> None:
 
 _FrontOption = Annotated[
     bool,
-    option("--front-page/--no-front-page", help="Write packages.html for people: what to install for which GPU."),
+    option(
+        "--front-page/--no-front-page", help="Write packages.html, which tells people what to install for their GPU."
+    ),
 ]
 _UrlOption = Annotated[
     str | None,
-    option("--url", metavar="URL", help="Name this address of the index in the lines of the front page."),
+    option("--url", metavar="URL", help="Use this address of the index in packages.html."),
 ]
 
 
@@ -175,7 +177,7 @@ def read_index_variants(
         bool,
         option(
             "--variants",
-            help="Make wheel variants (a draft, PEP 825) in DIST_DIR of packages that exist for each GPU.",
+            help="Write wheel variants (draft PEP 825) of packages for each GPU to DIST_DIR.",
         ),
     ] = False,
     variants_for: Annotated[
@@ -184,7 +186,7 @@ def read_index_variants(
             _FOR,
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="List the variants for machines with these GPUs, the preferred first, e.g. 'gfx1100'.",
+            help="List variants for machines with these GPUs, in order of preference.",
             show_default="each machine is asked",
         ),
     ] = None,
@@ -209,7 +211,7 @@ _OutputOption = Annotated[
     shared(
         "--output",
         metavar="DIR",
-        help="Write the index into this folder.",
+        help="Write the index to this folder.",
         show_default="DIST_DIR/../simple, simple-NAME for a DIST_DIR not named dist",
     ),
 ]
@@ -217,7 +219,8 @@ _OutputOption = Annotated[
 
 def _read_options(
     files: Annotated[
-        FilePlacement, option("--files", help="Link to the files where they are, or put them into the index.")
+        FilePlacement,
+        option("--files", help="Link to the files where they are, or put hard links or copies into the index."),
     ] = FilePlacement.RELATIVE,
     yank: Annotated[
         list[str] | None,
@@ -231,7 +234,7 @@ def _read_options(
         option(
             "--upload-time",
             metavar="TIME",
-            help="Say of all new files that they were uploaded then.",
+            help="Set the upload time of new files.",
             show_default="SOURCE_DATE_EPOCH, else when each was last written",
         ),
     ] = None,
@@ -247,7 +250,7 @@ def _read_options(
 @app.command()
 @takes(options=_read_options, variants=read_index_variants, extras=read_extras)
 def index(
-    dist_dirs: Annotated[list[Path], argument(metavar="DIST_DIR", help="The folders of the wheels and sdists.")],
+    dist_dirs: Annotated[list[Path], argument(metavar="DIST_DIR", help="Folders of wheels and sdists.")],
     *,
     output: _OutputOption = None,
     options: IndexOptions,

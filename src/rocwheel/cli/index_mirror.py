@@ -59,13 +59,13 @@ def read_machines(
         option(
             "--platform-tag",
             metavar="TAG",
-            help="Copy wheels for this, e.g. linux_x86_64, win_amd64.",
+            help="Copy wheels with this platform tag, such as linux_x86_64.",
             show_default="all",
         ),
     ] = None,
     python_version: Annotated[
         list[str] | None,
-        option("--python-version", metavar="X.Y", help="Copy wheels for this Python.", show_default="all"),
+        option("--python-version", metavar="X.Y", help="Copy wheels for this Python version.", show_default="all"),
     ] = None,
 ) -> Machines:
     """Return the machines that the mirror is for."""
@@ -73,23 +73,26 @@ def read_machines(
 
 
 _ProjectOption = Annotated[
-    list[str], option("--project", metavar="PATTERN", help="Copy these projects, e.g. rocm or 'rocm*'.")
+    list[str],
+    option(
+        "--project", metavar="PATTERN", help="Copy projects with these names. Patterns such as 'rocm*' are accepted."
+    ),
 ]
 _VersionOption = Annotated[
-    str, shared("--version", f"Copy these versions, e.g. '==7.2.*', or '{LATEST}'.", show_default="all")
+    str, shared("--version", f"Copy these versions, such as '==7.2.*' or '{LATEST}'.", show_default="all")
 ]
-_DevelOption = Annotated[bool, option("--devel", help="Copy packages for development, too.")]
+_DevelOption = Annotated[bool, option("--devel", help="Copy development packages, too.")]
 _RequirementsOption = Annotated[
     bool,
-    option("--requirements", help="Copy what these require of the same indexes, too."),
+    option("--requirements", help="Copy their requirements from the same indexes, too."),
 ]
-_VariantsOption = Annotated[bool, option("--variants", help="Copy wheel variants (a draft, PEP 825), too.")]
+_VariantsOption = Annotated[bool, option("--variants", help="Copy wheel variants (draft PEP 825), too.")]
 _PoolOption = Annotated[
     list[str] | None,
     option(
         "--pool",
         metavar="PROJECT",
-        help="Take the versions of this project in all indexes.",
+        help="Use the versions of this project from all indexes.",
         show_default="each project is that of the first index that has it",
     ),
 ]
@@ -124,7 +127,7 @@ def read_mirror_options(
     jobs: TransfersOption = 4,
     exact: Annotated[
         bool,
-        option("--exact", help="Remove from the mirror what is not among these any more."),
+        option("--exact", help="Remove files from the mirror that aren't selected."),
     ] = False,
     variants_for: Annotated[
         str | None,
@@ -132,7 +135,7 @@ def read_mirror_options(
             "--variants-for",
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="List the variants for machines with these GPUs, the preferred first.",
+            help="List variants for machines with these GPUs, in order of preference.",
             show_default="as in the last run, else each machine is asked",
         ),
     ] = None,
@@ -142,7 +145,7 @@ def read_mirror_options(
 
 
 _UrlsArgument = Annotated[
-    list[str], argument(metavar="URL", help="Package index: http(s)://, file:// or s3://, as pip takes it.")
+    list[str], argument(metavar="URL", help="Package indexes: http(s)://, file://, or s3:// URLs.")
 ]
 _TargetsOption = Annotated[
     list[str] | None,

@@ -16,24 +16,22 @@ from rocwheel.core.errors import InputError
 from rocwheel.index.yank import change_marks_of
 from rocwheel.index.yanked import Yanking
 
-FilesArgument = Annotated[
-    list[str], argument(metavar="FILE", help="The wheels and sdists, by their paths, URLs or names alone.")
-]
+FilesArgument = Annotated[list[str], argument(metavar="FILE", help="Wheels and sdists: paths, URLs, or only names.")]
 IndexOption = Annotated[
     str | None,
     shared(
         "--output",
         metavar="DIR",
-        help="Change this index, a folder or a URL.",
+        help="Change the index in this folder or at this URL.",
         show_default="the one of the folder of FILE",
     ),
 ]
 
 
 def _read_undo(
-    undo: Annotated[bool, option("--undo", help="Remove the mark, and its reason.")] = False,
+    undo: Annotated[bool, option("--undo", help="Remove the mark and its reason.")] = False,
     reason: Annotated[
-        str, option("--reason", metavar="TEXT", help="Have installers print this text.", show_default=False)
+        str, option("--reason", metavar="TEXT", help="Set the text that installers print.", show_default=False)
     ] = "",
 ) -> Callable[[list[str]], Yanking]:
     if undo and reason:

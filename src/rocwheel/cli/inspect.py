@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 @app.command()
 def inspect(
-    paths: Annotated[list[Path], argument(metavar="PATH", help="Files, folders and wheels.")],
+    paths: Annotated[list[Path], argument(metavar="PATH", help="Files, folders, and wheels.")],
     *,
     deep: Annotated[
         bool,
         option(
             "--deep",
-            help="Decompress bundles to check their hashes, count kernels and measure the code for each target.",
+            help="Decompress bundles to check hashes, count kernels, and measure code.",
         ),
     ] = False,
     limit: Annotated[
         int,
-        shared("--limit", min=1, help="Unpack libraries and bundles of at most this size, in GiB."),
+        shared("--limit", min=1, help="Unpack libraries and bundles up to this size in GiB."),
     ] = 4,
     scheduler: SchedulerOption = None,
     out: Output,
@@ -161,15 +161,15 @@ _UNREAD = "What can't be read"
 def report(
     paths: Annotated[
         list[Path],
-        argument(metavar="PATH", help="Wheels, sdists, builds, indexes, artifacts, environments, folders."),
+        argument(metavar="PATH", help="Wheels, sdists, builds, indexes, artifacts, environments, or folders."),
     ],
     *,
     output: Annotated[Path | None, shared("--output", "Write the page to this file.")] = None,
     against: Annotated[
-        Path | None, option("--against", metavar="OLD", help="Say what grew, shrank, came and went since OLD.")
+        Path | None, option("--against", metavar="OLD", help="Report what changed since these packages.")
     ] = None,
     estimate: Annotated[
-        bool, option("--estimate", help="Reckon what could be saved from samples, which is quicker.")
+        bool, option("--estimate", help="Estimate possible savings from samples, which is faster.")
     ] = False,
     out: Output,
 ) -> None:

@@ -27,7 +27,9 @@ app.add_command(jax_app)
 
 SettingsOption = Annotated[
     Path,
-    option("--settings", "-s", metavar="FILE", help="Read the build's settings (TOML) from FILE.", show_default=True),
+    option(
+        "--settings", "-s", metavar="FILE", help="Read the build settings (TOML) from this file.", show_default=True
+    ),
 ]
 CheckOption = Annotated[bool, shared("--check")]
 ForceOption = Annotated[bool, shared("--force", "Overwrite files that were edited by hand.")]
@@ -73,11 +75,11 @@ def bazelrc(
 def starlark(
     folder: Annotated[
         Path,
-        argument(metavar="DIR", help="Write the files to this folder of the workspace; it becomes a package."),
+        argument(metavar="DIR", help="The folder in the workspace that becomes a Bazel package."),
     ],
-    bzlmod: Annotated[bool, option("--bzlmod", help="Write them for MODULE.bazel instead of WORKSPACE.")] = False,
+    bzlmod: Annotated[bool, option("--bzlmod", help="Write rules for MODULE.bazel instead of WORKSPACE.")] = False,
     jax_rules: Annotated[
-        bool, option("--jax-rules", help="Write the program for JAX's own rules, too: jax_wheel_binary.")
+        bool, option("--jax-rules", help="Write jax_wheel_binary, the program for JAX's own rules, too.")
     ] = False,
     force: ForceOption = False,
     check: CheckOption = False,
@@ -112,21 +114,17 @@ class CommandFormChoice(str, Enum):
 
 @jax_app.command()
 def commands(
-    version: Annotated[str, shared("--version", "Set the wheels' version, that of JAX.")],
+    version: Annotated[str, shared("--version", "Set the version of the wheels, which is the version of JAX.")],
     settings: SettingsOption = Path("rocm.toml"),
     form: Annotated[
         CommandFormChoice, option("--form", help="Print a shell script, a Makefile, or workflow steps.")
     ] = CommandFormChoice.SHELL,
-    sdk: Annotated[str, shared("--with", "Verify the wheels with the SDK's packages in this folder.")] = "",
+    sdk: Annotated[str, shared("--with", "Check the wheels with the SDK's packages in this folder.")] = "",
     dest_dir: Annotated[
-        str, shared("--output", "Have the commands write the wheels to this folder.", metavar="DIR")
+        str, shared("--output", "Print commands that write the wheels to this folder.", metavar="DIR")
     ] = "dist",
-    remote: Annotated[
-        bool, option("--remote", help="Build by remote execution, with the file that the settings name.")
-    ] = False,
-    jax_rules: Annotated[
-        bool, option("--jax-rules", help="Build the wheels by JAX's own rules, jax_wheel and wheel_sources.")
-    ] = False,
+    remote: Annotated[bool, option("--remote", help="Use remote execution, with the file in the settings.")] = False,
+    jax_rules: Annotated[bool, option("--jax-rules", help="Use JAX's own rules, jax_wheel and wheel_sources.")] = False,
     *,
     out: Output,
 ) -> None:

@@ -128,19 +128,19 @@ def _addition_document(addition: Addition) -> dict[str, Any]:
 @jax_app.command("translate", hidden=True, context_settings={"ignore_unknown_options": True})
 def translate_command(
     words: Annotated[
-        list[str] | None, argument(metavar="COMMAND", help="Translate this command line, given behind --.")
+        list[str] | None, argument(metavar="COMMAND", help="The command line. Write -- before it.")
     ] = None,
     file: Annotated[
         list[Path] | None,
         option(
             "--file",
             metavar="FILE",
-            help="Translate the calls in this Makefile, shell script, workflow or Python file; may be repeated.",
+            help="Translate the calls in this Makefile, shell script, workflow, or Python file.",
         ),
     ] = None,
     version: Annotated[str, shared("--version", "Set the wheels' version.")] = "VERSION",
     sdk: Annotated[
-        str, shared("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
+        str, shared("--with", metavar="DIR", help="Check the wheels with the SDK's packages in this folder.")
     ] = "",
     *,
     out: Output,
@@ -206,9 +206,7 @@ def _translate_files(files: list[Path], version: str, sdk: str, *, json: bool) -
     raise click.exceptions.Exit(0 if all(found.complete for _, found in made) else 1)
 
 
-_CheckoutArgument = Annotated[
-    Path, argument(metavar="CHECKOUT", help="Read this git checkout, a clean one of rocm-jax's kind.")
-]
+_CheckoutArgument = Annotated[Path, argument(metavar="CHECKOUT", help="A clean git checkout of rocm-jax.")]
 _PhaseOption = Annotated[
     int,
     option(
@@ -216,7 +214,7 @@ _PhaseOption = Annotated[
         metavar="N",
         min=1,
         max=LAST_PHASE,
-        help="Go up to this phase: 1 prepare, 2 switch, 3 deprecate, 4 remove.",
+        help="Stop after this phase: 1 prepare, 2 switch, 3 deprecate, 4 remove.",
     ),
 ]
 _JaxOption = Annotated[
@@ -224,10 +222,10 @@ _JaxOption = Annotated[
     option(
         "--jax",
         metavar="DIR",
-        help="Take the source of @jax from this clone, or from external/jax below Bazel's output base.",
+        help="Read the source of @jax from this clone, or from external/jax below Bazel's output base.",
     ),
 ]
-_ApplyOption = Annotated[bool, option("--apply", help="Change the files instead of printing the patch.")]
+_ApplyOption = Annotated[bool, option("--apply", help="Change the files instead of printing a patch.")]
 
 
 @jax_app.command()

@@ -41,16 +41,18 @@ class WheelKind(str, Enum):
 def jax_wheel(
     kind: Annotated[
         WheelKind,
-        argument(metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."),
+        argument(
+            metavar="KIND", help="plugin for the wheel of extension modules, or pjrt for the wheel of the PJRT plugin."
+        ),
     ],
-    version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
+    version: Annotated[str, shared("--version", "Set the version of the wheel, which is the version of JAX.")],
     sources: Sources,
     rocm: Annotated[
-        str, shared("--rocm", metavar="VERSION", help="Set the version of ROCm; its first number stands in the names.")
+        str, shared("--rocm", metavar="VERSION", help="Set the version of ROCm. The names have its first number.")
     ] = "7",
     spec: Annotated[
         Path | None,
-        shared("--spec", "Read the description from this file, in place of the one for ROCm's JAX."),
+        shared("--spec", "Read the description of the wheel (TOML) from this file."),
     ] = None,
     *,
     assembly: Assembly,
@@ -76,22 +78,22 @@ _PLACES = {"init": "jax_plugins/rocm/__init__.py"}
 def wheel_binary(
     kind: Annotated[
         WheelKind,
-        argument(metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."),
+        argument(
+            metavar="KIND", help="plugin for the wheel of extension modules, or pjrt for the wheel of the PJRT plugin."
+        ),
     ],
-    call: Annotated[
-        list[str], argument(metavar="CALL", help="Make what this call of the rule asks for; put -- before it.")
-    ],
-    version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
+    call: Annotated[list[str], argument(metavar="CALL", help="The arguments of the rule. Write -- before them.")],
+    version: Annotated[str, shared("--version", "Set the version of the wheel, which is the version of JAX.")],
     python: Annotated[
-        str, option("--python", metavar="3.X", help="Set the Python that the extension modules are for.")
+        str, option("--python", metavar="3.X", help="Set the Python version of the extension modules.")
     ] = "",
     cpu_tags: Annotated[
         list[str] | None,
-        option(_CPU_TAG, metavar="CPU=TAG", help="Give a wheel for this CPU this platform tag."),
+        option(_CPU_TAG, metavar="CPU=TAG", help="Set the platform tag of wheels for this CPU."),
     ] = None,
     spec: Annotated[
         Path | None,
-        shared("--spec", "Read the description from this file, in place of the one for ROCm's JAX."),
+        shared("--spec", "Read the description of the wheel (TOML) from this file."),
     ] = None,
     *,
     checks: Assembly,
@@ -136,13 +138,13 @@ class ToolChoice(str, Enum):
 def wheel_targets(
     settings: SettingsOption = Path("rocm.toml"),
     tool: Annotated[
-        ToolChoice, option("--tool", help="Have rocwheel make the wheels, or JAX's own programs.")
+        ToolChoice, option("--tool", help="Make the wheels with rocwheel or with JAX's own programs.")
     ] = ToolChoice.ROCWHEEL,
     rules: Annotated[
         str, option("--rules", metavar="LABEL", help="Load the rules of rocwheel jax starlark from this package.")
     ] = _TOOL.rules,
     library: Annotated[
-        str, option("--library", metavar="LABEL", help="Take rocwheel from this Python library.")
+        str, option("--library", metavar="LABEL", help="Use rocwheel from this Python library.")
     ] = _TOOL.library,
     *,
     out: Output,

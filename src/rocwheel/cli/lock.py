@@ -25,21 +25,30 @@ _TargetsOption = Annotated[
 
 def _read_options(
     index_url: Annotated[
-        str | None, option("--index-url", metavar="URL", help="Look for packages in this index alone.")
+        str | None, option("--index-url", metavar="URL", help="Search for packages only in this index.")
     ] = None,
     extra_index_url: Annotated[
         list[str] | None,
-        option("--extra-index-url", metavar="URL", help="Look in this index first; what it has comes from it."),
+        option(
+            "--extra-index-url",
+            metavar="URL",
+            help="Search in this index first. It has priority for the packages that it has.",
+        ),
     ] = None,
     find_links: Annotated[
-        list[str] | None, option("--find-links", metavar="PLACE", help="Look for packages in this folder.")
+        list[str] | None, option("--find-links", metavar="PLACE", help="Search for packages in this folder, too.")
     ] = None,
     python_version: Annotated[
         str | None,
-        option("--python-version", metavar="X.Y", help="Lock for this Python and later ones.", show_default="this one"),
+        option(
+            "--python-version",
+            metavar="X.Y",
+            help="Lock for this Python version and later versions.",
+            show_default="this one",
+        ),
     ] = None,
-    pre: Annotated[bool, option("--pre", help="Take prereleases, too.")] = False,
-    universal: Annotated[bool, option("--universal", help="Lock for all platforms, with markers.")] = False,
+    pre: Annotated[bool, option("--pre", help="Accept prereleases, too.")] = False,
+    universal: Annotated[bool, option("--universal", help="Lock for all platforms, with environment markers.")] = False,
 ) -> ResolveOptions:
     options = ResolveOptions(
         index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre, universal
@@ -52,12 +61,12 @@ def _read_options(
 @takes(options=_read_options)
 def lock(
     requirements: Annotated[
-        list[str], argument(metavar="REQUIREMENT", help="What to lock, such as 'rocm[libraries,device-gfx942]'.")
+        list[str], argument(metavar="REQUIREMENT", help="Requirements, such as 'rocm[libraries,device-gfx942]'.")
     ],
     *,
     options: ResolveOptions,
     targets: _TargetsOption = None,
-    output: Annotated[Path, shared("--output", "Write the lock file here.")] = Path("pylock.toml"),
+    output: Annotated[Path, shared("--output", "Write the lock to this file.")] = Path("pylock.toml"),
     out: Output,
 ) -> None:
     """Write a lock file for the GPUs that you name.

@@ -48,9 +48,9 @@ def _ends(incomplete: str, words: Iterable[str]) -> list[str]:
     return [before + word for word in words if word.startswith(begun)]
 
 
-JsonOption = Annotated[bool, option("--json", help="Print the result as JSON (versioned, documented).")]
-QuietOption = Annotated[bool, option("--quiet", "-q", help="Print no progress and no messages except errors.")]
-VerboseOption = Annotated[bool, option("--verbose", "-v", help="Print more about what is done and why.")]
+JsonOption = Annotated[bool, option("--json", help="Print the result as a JSON document.")]
+QuietOption = Annotated[bool, option("--quiet", "-q", help="Print only errors.")]
+VerboseOption = Annotated[bool, option("--verbose", "-v", help="Print more details.")]
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,22 +83,22 @@ class SharedOption(NamedTuple):
 SHARED = {
     "--artifact-dir": SharedOption("DIR", help="Read the artifacts (folders, .tar.xz or .tar.zst) in this folder."),
     "--components": SharedOption("COMPONENTS", help="Select these components of artifacts, such as 'lib,run'."),
-    "--check": SharedOption(help="Write nothing; fail if anything would change."),
+    "--check": SharedOption(help="Fail if anything would change, and write nothing."),
     "--config": SharedOption(
-        "FILE", help="Read settings from this pyproject.toml or recipe; default: ./pyproject.toml."
+        "FILE", help="Read settings from this pyproject.toml or recipe. Without it, read ./pyproject.toml."
     ),
     "--dest-dir": SharedOption("DIR", "-d", "Write to this folder; it is created if needed."),
-    "--dlopen": SharedOption("LIBRARY", help="Also find this library, which is opened at run time (dlopen)."),
-    "--force": SharedOption(help="Accept bundles whose hash is wrong, with a warning."),
-    "--jobs": SharedOption("N", "-j", "Use this many workers; 0 is one for each core."),
-    "--limit": SharedOption("GIB", help="Decompress bundles of at most this size, and hold no more at a time, in GiB."),
-    "--mismatch": SharedOption(help="Fail or warn at run time when ROCm has another version."),
+    "--dlopen": SharedOption("LIBRARY", help="Find this library, too, which is opened at run time (dlopen)."),
+    "--force": SharedOption(help="Accept bundles with a wrong hash, with a warning."),
+    "--jobs": SharedOption("N", "-j", "Use this many workers. 0 means one for each core."),
+    "--limit": SharedOption("GIB", help="Decompress bundles up to this size in GiB, and use no more memory for them."),
+    "--mismatch": SharedOption(help="Fail or warn at run time if ROCm has a different version."),
     "--output": SharedOption("FILE", "-o", "Write the result to this file."),
-    "--platform-tag": SharedOption("TAG", help="Give all wheels this platform tag."),
-    "--rocm": SharedOption("VERSION", help="Write what the runtime of this ROCm release and later ones read."),
-    "--rpath": SharedOption(help="Set the old RPATH, which LD_LIBRARY_PATH can't override."),
-    "--scheduler": SharedOption("ADDRESS", help="Have the workers of this Dask scheduler do the work (docs/scale.md)."),
-    "--spec": SharedOption("FILE", help="Read the wheel's description (TOML) from this file."),
+    "--platform-tag": SharedOption("TAG", help="Set the platform tag of all wheels."),
+    "--rocm": SharedOption("VERSION", help="Write a format that this ROCm release and later releases read."),
+    "--rpath": SharedOption(help="Set RPATH, which LD_LIBRARY_PATH can't override."),
+    "--scheduler": SharedOption("ADDRESS", help="Run the work on the workers of this Dask scheduler."),
+    "--spec": SharedOption("FILE", help="Read the description of the wheel (TOML) from this file."),
     "--spell": SharedOption("TOOL", help="Print what to write for this tool."),
     "--targets": SharedOption("TARGETS", "-t", "Select these GPU targets or families."),
     "--version": SharedOption("VERSION", help="Set the wheel's version."),
@@ -153,5 +153,5 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 
 SchedulerOption = Annotated[str | None, shared("--scheduler")]
 
-TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time; 0 is one for each core.", min=0)]
-FetchNothingOption = Annotated[bool, option("--dry-run", help="List what would be fetched, and fetch nothing.")]
+TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time. 0 means one for each core.", min=0)]
+FetchNothingOption = Annotated[bool, option("--dry-run", help="Print what would be fetched, and write nothing.")]

@@ -41,14 +41,14 @@ _TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
 
 ArtifactsArgument = Annotated[
     list[Path] | None,
-    argument(metavar="ARTIFACTS", help="Folders of artifacts: folders, .tar.xz or .tar.zst archives. All are united."),
+    argument(metavar="ARTIFACTS", help="Folders of artifacts, which are folders or .tar.xz or .tar.zst archives."),
 ]
 ArtifactDirOption = Annotated[
     list[Path] | None,
-    shared("--artifact-dir", "Read artifacts from this folder, too; this is the reference builder's option."),
+    shared("--artifact-dir", "Read artifacts from this folder, too, as the reference builder does."),
 ]
 RecipeOption = Annotated[
-    Path | None, option("--recipe", metavar="FILE", help="Use this recipe (TOML) in place of the one for ROCm.")
+    Path | None, option("--recipe", metavar="FILE", help="Use this recipe (TOML) instead of the recipe for ROCm.")
 ]
 VersionOption = Annotated[
     str | None, shared("--version", "Set the version of all packages.", show_default="the SDK manifest's")
@@ -69,28 +69,27 @@ DefaultFamilyOption = Annotated[
         "--default-family",
         metavar="TARGET",
         shell_complete=complete_targets,
-        help="Select this target or family on machines without a GPU.",
+        help="Install packages for this target or family on machines without a GPU.",
     ),
 ]
 SelectorOption = Annotated[
     Literal["sdist", "wheel"],
-    option(help="sdist: decides at install time. wheel: can be locked, explicit extras."),
+    option(help="Build the rocm selector as an sdist, which detects GPUs, or a wheel, which needs extras."),
 ]
 DevelOption = Annotated[
     Literal["none", "xz", "zst"],
-    option(help="Compress the devel tar. Reading zst takes Python 3.14, backports.zstd or the system's libzstd."),
+    option(help="Compress the devel tar. Reading zst needs Python 3.14, backports.zstd, or libzstd."),
 ]
 DeviceCodeOption = Annotated[
     Literal["keep", "compress", "trim"],
-    option(help="Keep plain offload bundles, compress them in their places, or compress them and trim the libraries."),
+    option(help="Keep plain offload bundles, compress them in place, or compress them and trim libraries."),
 ]
 SplitOption = Annotated[
     Literal["none", "kpack", "overlay"],
     option(
         "--split-device",
         metavar="[=kpack|overlay]",
-        help="Make a package for each GPU target: with archives of device code, which runtimes with kpack read, or "
-        "with whole libraries, which any runtime reads.",
+        help="Build a package for each GPU target, with device code as kpack archives or as whole libraries (overlay).",
         is_flag=False,
         flag_value="kpack",  # where no value follows
         show_default=False,
@@ -102,7 +101,7 @@ CommonOption = Annotated[
         "--common",
         metavar="TARGETS",
         shell_complete=complete_targets,
-        help="With --split-device=overlay, keep the code of these in the libraries for all GPUs.",
+        help="Keep the code for these targets in the libraries for all GPUs. Needs --split-device=overlay.",
         show_default="the generic targets, else the one that most GPUs can use",
     ),
 ]
@@ -111,21 +110,21 @@ RetargetOption = Annotated[
     option(
         "--retarget",
         metavar="FROM=TO[,TO...]",
-        help="Offer code for one target to GPUs that run the same instructions, e.g. gfx1030=extended.",
+        help="Offer code for one target to GPUs with the same instructions, such as gfx1030=extended.",
     ),
 ]
 VariantsOption = Annotated[
     bool,
     option(
         "--variants",
-        help="Offer the packages for each GPU also as wheel variants of one name, which are a draft (PEP 825).",
+        help="Build wheel variants (draft PEP 825) of the packages for each GPU, too.",
     ),
 ]
 RocmOption = Annotated[
     str | None,
     shared(
         "--rocm",
-        "Compress device code for the runtime of this ROCm release and later ones.",
+        "Compress device code for this ROCm release and later releases.",
         show_default="the SDK manifest's",
     ),
 ]
@@ -137,7 +136,7 @@ PlatformOption = Annotated[
     Platform | None,
     option(
         "--platform",
-        help="Fail unless the artifacts are for this system; where no file tells, they are.",
+        help="Fail unless the artifacts are for this system.",
         show_default="the one that the files are for",
     ),
 ]
@@ -206,9 +205,9 @@ _FromManifestOption = Annotated[
     ),
 ]
 _DestDirOption = Annotated[
-    str | None, shared("--dest-dir", "Write the packages to dist in this folder; both are created if needed.")
+    str | None, shared("--dest-dir", "Write the packages to dist in this folder, and create both if needed.")
 ]
-_DryRunOption = Annotated[bool, option("--dry-run", help="Write nothing; print what a build would make.")]
+_DryRunOption = Annotated[bool, option("--dry-run", help="Print what a build would make, and write nothing.")]
 _OF_PLAN = inspect.signature(read_plan_job, eval_str=True).parameters
 _PLACES = ("artifacts", "artifact_dir", "recipe")
 """Options that may be given with a manifest: where things are now."""

@@ -28,9 +28,7 @@ from rocwheel.stores.urls import is_url, refuse_web_url
 
 
 def _read_store(
-    store: Annotated[
-        str, argument(metavar="STORE", help="Where they go: s3://BUCKET/PREFIX, file:///PATH or a folder.")
-    ],
+    store: Annotated[str, argument(metavar="STORE", help="The store: s3://BUCKET/PREFIX, file:///PATH, or a folder.")],
 ) -> str:
     refuse_web_url(store)
     if looks_like_host(store):
@@ -41,10 +39,10 @@ def _read_store(
 
 def _read_layout(
     output: Annotated[
-        str, shared("--output", metavar="PREFIX", help="Write the index into this folder of the store.")
+        str, shared("--output", metavar="PREFIX", help="Write the index to this folder of the store.")
     ] = "simple",
     files: Annotated[
-        str, option("--files", metavar="PREFIX", help="Put the distributions into this folder of the store.")
+        str, option("--files", metavar="PREFIX", help="Write the packages to this folder of the store.")
     ] = "dist",
 ) -> Layout:
     return Layout(output, files)
@@ -54,7 +52,10 @@ def _read_upload_time(
     upload_time: Annotated[
         str | None,
         option(
-            "--upload-time", metavar="TIME", help="Give new files this date.", show_default="when the store got each"
+            "--upload-time",
+            metavar="TIME",
+            help="Set the upload time of new files.",
+            show_default="when the store got each",
         ),
     ] = None,
 ) -> int | None:
@@ -64,15 +65,13 @@ def _read_upload_time(
 @app.command("publish")
 @takes(store=_read_store, layout=_read_layout, make_front=read_next_extras, uploaded=_read_upload_time)
 def publish_command(
-    dist: Annotated[str, argument(metavar="DIST_DIR", help="The folder of the wheels and sdists, or the URL of one.")],
+    dist: Annotated[str, argument(metavar="DIST_DIR", help="A folder of wheels and sdists, or its URL.")],
     store: str,
     *,
     layout: Layout,
     make_front: NextExtras | None,
     uploaded: int | None,
-    dry_run: Annotated[
-        bool, option("--dry-run", help="Check everything, list what would be published, and change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print what would be published, and write nothing.")] = False,
     out: Output,
 ) -> None:
     """Upload packages and their index to a store.

@@ -33,7 +33,7 @@ class _Release(NamedTuple):
 
 
 def _read_release(
-    to: Annotated[str, option("--to", metavar="VERSION", help="Give all packages this version.")],
+    to: Annotated[str, option("--to", metavar="VERSION", help="Set the version of all packages.")],
     targets: Annotated[
         list[str] | None,
         shared(
@@ -49,9 +49,9 @@ def _read_release(
 @app.command()
 @takes(release=_read_release)
 def promote(
-    dist: Annotated[Path, argument(metavar="DIST", help="The folder of the candidates, which stay unchanged.")],
+    dist: Annotated[Path, argument(metavar="DIST", help="A folder of release candidates. They stay unchanged.")],
     release: _Release,
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder; it is created if needed.")],
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder, and create it if needed.")],
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     *,
     out: Output,
@@ -87,7 +87,7 @@ def _show(result: PromotionResult, *, quiet: bool) -> None:
 
 def _read_builder(
     builder_id: Annotated[
-        str, option("--builder-id", metavar="URI", help="Name who ran the build by this URI.")
+        str, option("--builder-id", metavar="URI", help="Set the URI of the builder.")
     ] = DEFAULT_BUILDER,
 ) -> str:
     try:
@@ -103,7 +103,7 @@ def _read_builder(
 @app.command()
 @takes(builder=_read_builder)
 def attest(
-    build: Annotated[Path, argument(metavar="BUILD", help="The folder of a build, or its rocwheel-build.json.")],
+    build: Annotated[Path, argument(metavar="BUILD", help="A build folder, or its rocwheel-build.json.")],
     *,
     builder: str,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
@@ -140,12 +140,14 @@ def merge(
         list[Path],
         argument(
             metavar="BUILD",
-            help="Of each the rocm-VERSION.tar.gz, what plan --json prints (.json), or its folder; or the URL of one.",
+            help="Builds: rocm-VERSION.tar.gz, the JSON of build --dry-run, a folder, or a URL.",
         ),
     ],
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write the one selector to this folder; it is created if needed.")],
+    dest_dir: Annotated[
+        Path, shared("--dest-dir", "Write the merged selector to this folder, and create it if needed.")
+    ],
     default_family: Annotated[
-        str, option(_DEFAULT, metavar="TARGET", help="Give machines without a GPU the packages for this target.")
+        str, option(_DEFAULT, metavar="TARGET", help="Install packages for this target on machines without a GPU.")
     ] = "",
     *,
     out: Output,

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 ToolkitChoice = Annotated[
     ToolkitOption,
-    option(help="Take ROCm's libraries from the SDK's packages or the system; by default as the wheel fits."),
+    option(help="Load ROCm from the SDK's packages or from the system. Without it, use what fits the wheel."),
 ]
 PinOption = Annotated[
     Literal["release", "none", "minor", "exact"],
-    option(help="Pin added requirements to the version at hand, by default minor, or else to ROCm's release."),
+    option(help="Pin the requirements that are added. Without it, pin the minor version."),
 ]
-KeepOption = Annotated[
-    bool, option("--keep", help="Keep every folder in run paths that may have libraries on some machine.")
-]
+KeepOption = Annotated[bool, option("--keep", help="Keep run path folders that can have libraries on some machine.")]
 InitOption = Annotated[bool, option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
-RpathOption = Annotated[bool, shared("--rpath", "Make RPATHs of all run paths; by default each stays of its kind.")]
-RunpathOption = Annotated[bool, option("--runpath", help="Make RUNPATHs of all run paths.")]
+RpathOption = Annotated[
+    bool, shared("--rpath", "Turn all run paths into RPATH. Without it, each run path keeps its kind.")
+]
+RunpathOption = Annotated[bool, option("--runpath", help="Turn all run paths into RUNPATH.")]
 
 
 def read_repair_options(
@@ -56,7 +56,7 @@ def read_repair_options(
     keep: KeepOption = False,
     init: InitOption = False,
     mismatch: Annotated[
-        Mismatch, shared("--mismatch", "With --init: fail or warn at run time when ROCm has another version.")
+        Mismatch, shared("--mismatch", "Fail or warn at run time if ROCm has a different version. Needs --init.")
     ] = "fail",
     config: Annotated[Path | None, shared("--config")] = None,
     rpath: RpathOption = False,
@@ -247,19 +247,19 @@ def _shortened_list(names: str) -> str:
 def repair(
     wheels: Annotated[
         list[Path],
-        argument(metavar="WHEEL", help="Repair these wheels, and those in these folders. They stay unchanged."),
+        argument(metavar="WHEEL", help="Wheels, or folders of wheels. They stay unchanged."),
     ],
     dest_dir: Annotated[
         Path, shared("--output", "Write the repaired wheels to this folder, and create it if needed.", metavar="DIR")
     ] = Path("repaired"),
     with_packages: Annotated[
         list[Path] | None,
-        shared("--with", "Let the wheels load libraries of this package, such as a wheel of the SDK."),
+        shared("--with", "Let the wheels load libraries from this package, such as a wheel of the SDK."),
     ] = None,
     *,
     options: RepairOptions,
     check: Annotated[bool, shared("--check")] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Write nothing; show the changes.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print the changes, and write nothing.")] = False,
     out: Output,
 ) -> None:
     """Fix the run paths, requirements, and tags of wheels.

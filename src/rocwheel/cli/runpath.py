@@ -35,7 +35,7 @@ FilesArgument = Annotated[list[Path], argument(metavar="FILE", help="ELF files."
 
 @runpath_app.command()
 def show(
-    files: Annotated[list[Path], argument(metavar="PATH", help="ELF files, wheels, and folders of them.")],
+    files: Annotated[list[Path], argument(metavar="PATH", help="ELF files, wheels, or folders of them.")],
     *,
     out: Output,
 ) -> None:
@@ -72,13 +72,15 @@ def _search_table(files: tuple[FileRunPath, ...]) -> Table:
 
 @runpath_app.command("set")
 def set_(
-    value: Annotated[str, argument(metavar="RUNPATH", help="The new run path; an empty one removes it.")],
+    value: Annotated[str, argument(metavar="RUNPATH", help="The new run path. An empty one removes the run path.")],
     files: FilesArgument,
     dest_dir: Annotated[
         Path, shared("--output", "Write the copies to this folder, and create it if needed.", metavar="DIR")
     ],
     rpath: Annotated[bool, shared("--rpath")] = False,
-    force: Annotated[bool, shared("--force", "Set a run path that the audit calls wrong, with a warning.")] = False,
+    force: Annotated[
+        bool, shared("--force", "Accept a run path that the audit reports as an error, with a warning.")
+    ] = False,
     *,
     out: Output,
 ) -> None:
@@ -114,24 +116,20 @@ def _check(value: str, *, force: bool) -> tuple[str, ...]:
 
 FileArgument = Annotated[Path, argument(metavar="FILE", help="A linked shared library or program.")]
 PlaceOption = Annotated[
-    str, option(metavar="PLACE", help="Compute it for a file installed here: site-packages/PACKAGE/[FILE].")
+    str, option(metavar="PLACE", help="Compute the run path for this place: site-packages/PACKAGE/[FILE].")
 ]
-WithOption = Annotated[
-    list[str] | None, shared("--with", "Find libraries in this wheel, folder, or SDK package (by its name).")
-]
+WithOption = Annotated[list[str] | None, shared("--with", "Find libraries in this wheel, folder, or SDK package.")]
 DlopenOption = Annotated[list[str] | None, shared("--dlopen")]
 SpellOption = Annotated[
     list[str] | None,
     shared(
         "--spell",
-        f"Print what to write for this tool: {', '.join(TOOLS)}, or all.",
+        f"Print the run path for this tool: {', '.join(TOOLS)}, or all.",
         shell_complete=complete_tools,
     ),
 ]
 RpathOption = Annotated[bool, shared("--rpath")]
-CpuLevelOption = Annotated[
-    CpuLevel, option(help="Count the glibc-hwcaps folders of this processor; by default the oldest.")
-]
+CpuLevelOption = Annotated[CpuLevel, option(help="Search the glibc-hwcaps folders of this processor level.")]
 
 
 @runpath_app.command("for")

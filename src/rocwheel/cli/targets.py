@@ -97,10 +97,10 @@ def read_machine(
             "--root",
             metavar="DIR",
             check=folder_place,
-            help="Look at /sys and /dev of another machine, copied to this folder.",
+            help="Read copies of /sys and /dev in this folder.",
         ),
     ] = Path("/"),
-    require_gpu: Annotated[bool, option("--require-gpu", help="Exit with 1 when there is no GPU.")] = False,
+    require_gpu: Annotated[bool, option("--require-gpu", help="Fail if there is no GPU.")] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -155,17 +155,15 @@ def _read_chosen(
     ] = None,
     family: Annotated[
         str,
-        option(
-            "--family", metavar="FAMILY", shell_complete=complete_targets, help="List only the targets of this family."
-        ),
+        option("--family", metavar="FAMILY", shell_complete=complete_targets, help="List only targets of this family."),
     ] = "",
-    kind: Annotated[Kind | None, option(help="List only those of this kind.")] = None,
+    kind: Annotated[Kind | None, option(help="List only targets of this kind.")] = None,
     official: Annotated[
-        str, option(metavar="VERSION", help="List only those official for this ROCm version, by Gentoo's lists.")
+        str, option(metavar="VERSION", help="List only targets that are official for this ROCm version.")
     ] = "",
-    feature: Annotated[Feature | None, option(help="List only those that have this feature.")] = None,
+    feature: Annotated[Feature | None, option(help="List only targets with this feature.")] = None,
     product: Annotated[
-        str, option("--product", metavar="TEXT", help="List only those with this in the name of a product.")
+        str, option("--product", metavar="TEXT", help="List only targets with this text in a product name.")
     ] = "",
 ) -> _Chosen:
     chosen = read_targets(words) if words else None
@@ -254,7 +252,7 @@ def flags(
             "--optional",
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="With --for gentoo or ebuild: give these targets a flag that is off by default.",
+            help="Turn off the flag for these targets by default. Needs --for gentoo or ebuild.",
         ),
     ] = None,
     *,
@@ -281,7 +279,8 @@ def flags(
 def detect(
     machine: Machine,
     check: Annotated[
-        bool, option("--check", help="Print what keeps you from the GPUs, and how to repair it; exit with 1 then.")
+        bool,
+        option("--check", help="Print what blocks access to the GPUs and how to fix it, and fail if anything does."),
     ] = False,
 ) -> None:
     """Print the GPU targets of this machine.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _PackagesArgument = Annotated[
     list[Path],
-    argument(check=regular_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."),
+    argument(check=regular_places, metavar="PACKAGE", help="Wheels, rocm sdists, .deb files, or folders of them."),
 ]
 _RequireOption = Annotated[
     list[str] | None,
@@ -47,10 +47,10 @@ _RequireOption = Annotated[
         "--require",
         metavar="TARGETS",
         shell_complete=complete_targets,
-        help="Require that every package carries these targets.",
+        help="Require code for these targets in every package.",
     ),
 ]
-_ReduceOption = Annotated[bool, option("--reduce", help="Print the largest set that all packages serve.")]
+_ReduceOption = Annotated[bool, option("--reduce", help="Print the largest set of targets that all packages support.")]
 
 _DIVIDED = "no target is served by every package with device code"
 
@@ -184,12 +184,12 @@ def runs_on(
             check=_no_path,
             metavar="GPU",
             shell_complete=complete_targets,
-            help="A target, such as gfx90a:xnack-; or native.",
+            help="A target, such as gfx90a:xnack-, or native.",
         ),
     ],
     paths: Annotated[
         list[Path],
-        argument(check=regular_places, metavar="PATH", help="Binaries, wheels, .deb files, and folders of them."),
+        argument(check=regular_places, metavar="PATH", help="Binaries, wheels, .deb files, or folders of them."),
     ],
     *,
     rocm: Annotated[
@@ -197,7 +197,7 @@ def runs_on(
         option(
             "--rocm",
             metavar="VERSION",
-            help="Judge by what this ROCm release loads, such as 6.4.",
+            help="Apply the rules of this ROCm release, such as 6.4.",
             show_default="the newest that a package names, else all that differ",
         ),
     ] = "",

@@ -45,7 +45,7 @@ class Lock(str, Enum):
 
 
 LockOption = Annotated[
-    Lock, option("--lock", help="Accept only this version, or any with its major and minor version.")
+    Lock, option("--lock", help="Accept only this version, or any version with the same major and minor number.")
 ]
 
 
@@ -54,7 +54,7 @@ def init(
     sdk_version: SdkVersionOption,
     paths: Annotated[
         list[Path] | None,
-        argument(metavar="PATH", help="Load what the files of these wheels or folders need."),
+        argument(metavar="PATH", help="Wheels or folders whose libraries are loaded."),
     ] = None,
     lock: LockOption = Lock.EXACT,
     mismatch: Annotated[Mismatch, shared("--mismatch")] = "fail",
@@ -82,7 +82,7 @@ def requirements(
         argument(
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="Require code for these GPU targets; by default those of the machine.",
+            help="GPU targets of the required packages. Without any, use the targets of the machine.",
         ),
     ] = None,
     lock: LockOption = Lock.EXACT,
@@ -106,16 +106,16 @@ def runpath(
         option(
             "--folder",
             metavar="DIR",
-            help="Print it for libraries in this folder, relative to site-packages.",
+            help="Print the run path for libraries in this folder of site-packages.",
             show_default=torch_folder(),
         ),
     ] = None,
     family: Annotated[
-        str, option("--family", metavar="FAMILY", help="Search the libraries package of this target family.")
+        str, option("--family", metavar="FAMILY", help="Use the libraries package of this target family.")
     ] = "",
     spell: Annotated[
         str,
-        shared("--spell", shell_complete=complete_tools, text=f"Print it for another tool: one of {', '.join(TOOLS)}."),
+        shared("--spell", shell_complete=complete_tools, text=f"Print the run path for this tool: {', '.join(TOOLS)}."),
     ] = "",
     *,
     out: Output,

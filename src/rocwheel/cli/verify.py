@@ -39,7 +39,7 @@ _UNUSABLE = "What can't be verified"
 def verify(
     paths: Annotated[
         list[str],
-        argument(metavar="PATH", help="Manifests, builds, wheels, sdists, SHA256SUMS, indexes, environments."),
+        argument(metavar="PATH", help="Manifests, builds, wheels, sdists, SHA256SUMS, indexes, or environments."),
     ],
     *,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,

@@ -18,33 +18,35 @@ from rocwheel.frameworks.wheel_spec import parse_values, read_spec, settable_val
 
 SourceOption = Annotated[
     list[Path] | None,
-    option("--src", metavar="PATH", help="Take build outputs from this file, or from below this folder."),
+    option("--src", metavar="PATH", help="Read build outputs from this file or folder."),
 ]
 SourceListOption = Annotated[
-    Path | None, option("--src-list", metavar="FILE", help="Read one more --src from each line of FILE.")
+    Path | None,
+    option("--src-list", metavar="FILE", help="Read the paths of build outputs from this file, one per line."),
 ]
 ManifestOption = Annotated[
     Path | None,
     option(
-        "--runfiles-manifest", metavar="FILE", help="Take build outputs from Bazel's MANIFEST of a target's runfiles."
+        "--runfiles-manifest", metavar="FILE", help="Read build outputs from Bazel's runfiles MANIFEST of a target."
     ),
 ]
-VersionOption = Annotated[str, shared("--version", "Set the wheel's version, in place of the description's.")]
+VersionOption = Annotated[str, shared("--version", "Set the version of the wheel.")]
 CommitOption = Annotated[
     list[str] | None,
-    option("--commit", metavar="REPOSITORY=COMMIT", help="Stamp this commit into commit_info.py."),
+    option("--commit", metavar="REPOSITORY=COMMIT", help="Write this commit to commit_info.py."),
 ]
 PythonOption = Annotated[
-    str, option("--python", metavar="3.X", help="Set the Python of extension modules whose names don't say it.")
+    str,
+    option("--python", metavar="3.X", help="Set the Python version of extension modules without it in their names."),
 ]
-PlatformOption = Annotated[str, shared("--platform-tag", "Set the platform tag, in place of the computed one.")]
+PlatformOption = Annotated[str, shared("--platform-tag", "Set the platform tag of the wheel.")]
 WithOption = Annotated[
     list[Path] | None,
-    shared("--with", "Check the wheel with this wheel, folder of wheels or site-packages."),
+    shared("--with", "Check the wheel with this wheel, folder of wheels, or site-packages folder."),
 ]
 SystemRunPathOption = Annotated[
     list[str] | None,
-    option("--system-run-path", metavar="DIR", help="Allow this absolute run path entry."),
+    option("--system-run-path", metavar="DIR", help="Accept this absolute entry in run paths."),
 ]
 RepairOption = Annotated[bool, option("--repair", help="Repair wrong run paths instead of failing.")]
 VerifyOption = Annotated[bool, option(help="Check that every file finds its libraries.")]
@@ -54,7 +56,7 @@ OutputOption = Annotated[
 ]
 ValuesOption = Annotated[
     list[str] | None,
-    option("--set", metavar="NAME=VALUE", help="Set the value of a placeholder of the description."),
+    option("--set", metavar="NAME=VALUE", help="Set the value of a placeholder in the description."),
 ]
 
 
