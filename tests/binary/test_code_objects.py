@@ -71,13 +71,14 @@ def test_printed_entry_id_parses_to_the_same(target: TargetId, kind: str) -> Non
         ("gfx906-", "the processor 'gfx906-'"),
         ("gfx906:xnack", "the feature 'xnack'"),
         ("gfx906:tgsplit+", "the feature 'tgsplit+'"),
-        ("gfx906:xnack+:xnack-", "xnack, which is given twice"),
+        ("gfx906:xnack+:xnack-", "xnack, which occurs twice"),
         ("gfx906:", "the feature ''"),
     ],
 )
 def test_bad_target_id_is_refused_with_the_part_at_fault(text: str, part: str) -> None:
     message = (
-        f"--keep: {text!r} is not a target id because of {part}; expected a processor and at most one each of sramecc "
+        f"--keep: {text!r} isn't a target ID because of {part}; expected a processor and at most one setting each "
+        "for sramecc "
         "and xnack, such as gfx90a:sramecc+:xnack-"
     )
     with pytest.raises(InputError, match=re.escape(message)):
@@ -103,8 +104,8 @@ def test_entry_id_of_every_compiler_is_parsed(text: str, kind: str, triple: str,
 @pytest.mark.parametrize("text", ["", "gfx906", "hipv4-amdgcn-amd-amdhsa-gfx906", "cuda-a-b-c--gfx906", "host"])
 def test_text_that_is_not_an_entry_id_is_refused(text: str) -> None:
     message = (
-        f"libx.so: {text!r} is not a bundle entry id; expected host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, "
-        "KIND being hip, hipv4 or openmp"
+        f"libx.so: {text!r} isn't a bundle entry ID; expected host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, "
+        "where KIND is hip, hipv4, or openmp"
     )
     with pytest.raises(InputError, match=re.escape(message)):
         BundleEntryId.parse(text, source="libx.so")
@@ -218,14 +219,14 @@ def test_processor_without_a_number_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ((0x12, b"\x3e\x00"), "expected a code object: an ELF file for AMDGPU and HSA"),
-        ((7, b"\x00"), "expected a code object: an ELF file for AMDGPU and HSA"),
-        ((8, b"\x05"), "a code object of ABI version 5; expected 0 to 4"),
+        ((0x12, b"\x3e\x00"), "expected a code object (an ELF file for AMDGPU and HSA)"),
+        ((7, b"\x00"), "expected a code object (an ELF file for AMDGPU and HSA)"),
+        ((8, b"\x05"), "a code object with ABI version 5; expected 0 to 4"),
         (
             (0x20, b"\xff\xff\xff"),
-            "the program header table would lie at 0xffffff to 0x10001f7",
+            "the program header table would span 0xffffff to 0x10001f7",
         ),
-        ((0x40 + 8 * 56 + 8, b"\xff\xff"), "its notes would lie at 0xffff to 0x10273, but the file ends at 0xe70"),
+        ((0x40 + 8 * 56 + 8, b"\xff\xff"), "its notes would span 0xffff to 0x10273, but the file ends at 0xe70"),
     ],
     ids=["machine", "abi", "abi version", "program headers", "notes"],
 )

@@ -76,9 +76,9 @@ def test_version_3_has_no_target_and_version_2_no_such_note(fixture: Fixture) ->
 @pytest.mark.parametrize(
     ("offset", "new", "message"),
     [
-        (0x238 + 20, b"\xc1", "a metadata note that is not MessagePack of a code object"),
-        (0x238 + 20, b"\x93", "a metadata note that is not MessagePack of a code object"),
-        (0x238 + 4, b"\xff\xff", "a note at byte 568 that runs past its segment"),
+        (0x238 + 20, b"\xc1", "a metadata note that isn't MessagePack of a code object"),
+        (0x238 + 20, b"\x93", "a metadata note that isn't MessagePack of a code object"),
+        (0x238 + 4, b"\xff\xff", "a note at byte 568 that extends past its segment"),
     ],
     ids=["no MessagePack", "no map", "size"],
 )
@@ -92,7 +92,7 @@ def test_damaged_note_is_refused(fixture: Fixture, offset: int, new: bytes, mess
 @pytest.mark.parametrize("shape", [CodeMetadata, dict[str, msgspec.Raw]], ids=["all", "top level"])
 def test_note_that_is_nested_without_end_is_refused(shape: type) -> None:
     note = memoryview(b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0")
-    with pytest.raises(DeviceCodeError, match=r"^x.co: offset 0x0: a metadata note that is not MessagePack of"):
+    with pytest.raises(DeviceCodeError, match=r"^x.co: offset 0x0: a metadata note that isn't MessagePack of"):
         decode_note(msgspec.msgpack.Decoder(shape), note, PLACE)
 
 
@@ -201,8 +201,8 @@ def test_note_without_a_target_stays(fixture: Fixture) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("gfx906", "gfx1030", "a metadata note that has no room for 'gfx1030' where it has 'gfx906'"),
-        ("gfx906", "gfx906:xnack-", "a metadata note that has no room for 'gfx906:xnack-' where it has 'gfx906'"),
+        ("gfx906", "gfx1030", "a metadata note without enough room to replace 'gfx906' with 'gfx1030'"),
+        ("gfx906", "gfx906:xnack-", "a metadata note without enough room to replace 'gfx906' with 'gfx906:xnack-'"),
     ],
 )
 def test_name_that_is_longer_is_refused(fixture: Fixture, old: str, new: str, message: str) -> None:
@@ -211,6 +211,6 @@ def test_name_that_is_longer_is_refused(fixture: Fixture, old: str, new: str, me
 
 
 def test_note_of_another_target_is_refused(fixture: Fixture) -> None:
-    message = "x.co: offset 0x0: a metadata note for 'amdgcn-amd-amdhsa--gfx1030'; expected one for 'gfx1100'"
+    message = "x.co: offset 0x0: a metadata note for 'amdgcn-amd-amdhsa--gfx1030'; expected a note for 'gfx1100'"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         rename(code_of_of_target_note(fixture("v22/saxpy.hipfb"), "gfx1030"), "gfx1100", "gfx1101")

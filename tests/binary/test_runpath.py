@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("name", ["static", "library.o"])
 def test_a_file_without_dynamic_section_is_refused(name: str) -> None:
     message = (
-        "file: no dynamic section, and so no place for a run path; expected a shared library or a dynamically linked "
-        "program. Static programs and object files search for no libraries: leave it as it is."
+        "file: no dynamic section, so no place for a run path; expected a shared library or a dynamically linked "
+        "program. Leave the file as it is: static programs and object files don't search for libraries."
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load(name), "$ORIGIN")
@@ -45,9 +45,10 @@ def test_a_file_without_dynamic_section_is_refused(name: str) -> None:
 @pytest.mark.parametrize("tag", [RUNPATH, RPATH])
 def test_a_static_pie_program_is_refused(tag: RunpathTag) -> None:
     message = (
-        "file: a static program, which searches for no libraries, and which glibc ends at once if it has a run path; "
+        "file: a static program, which searches for no libraries, and which glibc ends immediately if it has a run "
+        "path; "
         "expected a shared library or a dynamically linked program. "
-        "Leave it as it is; an empty value removes the run path that it may have."
+        "Leave the file as it is. To remove a run path from it, use an empty value."
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load("static-pie"), "$ORIGIN", tag)
@@ -68,14 +69,14 @@ def test_a_static_pie_program_starts_once_its_run_path_is_removed(tmp_path: Path
 
 
 def test_a_code_object_is_refused() -> None:
-    message = "file: an AMD GPU code object, which no run path applies to. Leave it as it is."
+    message = "file: an AMD GPU code object, which can't have a run path. Leave the file as it is."
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load("gfx906.co"), "$ORIGIN")
 
 
 def test_the_dynamic_loader_is_refused() -> None:
     data = load("libplain.so").replace(b"libanswer.so.1", b"ld-linux-a.so.")
-    message = "file: the dynamic loader itself, which no run path applies to. Leave it as it is."
+    message = "file: the dynamic loader itself, which can't have a run path. Leave the file as it is."
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(data, "$ORIGIN")
 
@@ -84,7 +85,8 @@ def test_a_mips_file_is_refused() -> None:
     data = bytearray(load("libplain.so"))
     data[18:20] = b"\x08\0"
     message = (
-        "file: a MIPS file, whose dynamic section can't be changed in place. Link it with the run path that it needs."
+        "file: a MIPS file, whose dynamic section can't be changed in place. Link the file with the run path "
+        "that it needs."
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(bytes(data), "$ORIGIN")
@@ -96,8 +98,9 @@ def test_a_program_with_an_enormous_bss_is_refused() -> None:
     index = max(index for index, segment in enumerate(segments) if segment.type == PT_LOAD)
     data[64 + 56 * index + 40 : 64 + 56 * index + 48] = (1 << 31).to_bytes(8, "little")
     message = (
-        "file: a program whose memory ends 0x7ffff000 bytes behind its file; expected at most 0x40000000 bytes and "
-        "segments on page boundaries. Link it with the run path that it needs."
+        "file: a program whose memory image is 0x7ffff000 bytes longer than its file; expected at most 0x40000000 "
+        "bytes and "
+        "segments on page boundaries. Link the file with the run path that it needs."
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(bytes(data), LONG)
@@ -108,7 +111,7 @@ def test_tables_that_lie_in_each_other_are_refused() -> None:
     strings = next(section for section in read_sections(data, name="file") if section.name == ".dynstr")
     entry = (5).to_bytes(8, "little") + strings.address.to_bytes(8, "little")
     assert data.count(entry) == 1
-    message = "file: tables that overlap; expected a place of its own for each"
+    message = "file: tables that overlap; expected a separate place for each table"
     with pytest.raises(ElfError, match=f"^{message}$"):
         edit(data.replace(entry, entry[:8] + bytes(8)), LONG)
 
@@ -119,13 +122,16 @@ def test_a_dynamic_section_at_two_places_is_refused() -> None:
         (index, segment) for index, segment in enumerate(read_elf(data, name="file").segments) if segment.type == 2
     )
     data[64 + 56 * index + 16 : 64 + 56 * index + 24] = (segment.address + 16).to_bytes(8, "little")
-    message = f"file: a dynamic section said to be at both {segment.offset:#x} and {segment.offset + 16:#x} in the file"
+    message = (
+        f"file: a dynamic section that claims to be at both {segment.offset:#x} and {segment.offset + 16:#x} "
+        "in the file"
+    )
     with pytest.raises(ElfError, match=f"^{message}$"):
         edit(bytes(data), LONG)
 
 
 def test_detached_debug_information_is_refused() -> None:
-    message = "file: debug information split off a program; expected the program itself"
+    message = "file: debug information that is split from a program; expected the program itself"
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load("libanswer.debug"), "$ORIGIN")
 

@@ -254,14 +254,14 @@ def test_a_stub_in_a_folder_beyond_the_limit_of_the_system_says_so(short_tmp_pat
     ("target", "found"),
     [
         pytest.param("", "the target is empty", id="empty"),
-        pytest.param("a\0b", "the target holds a NUL byte", id="nul"),
+        pytest.param("a\0b", "the target contains a NUL byte", id="nul"),
         pytest.param("/usr/bin/clang", "the target is absolute", id="absolute"),
         pytest.param("x" * 4095, "the target is 4095 bytes long, more than the 4094 that Linux can open", id="long"),
         pytest.param("ß" * 2048, "the target is 4096 bytes long, more than the 4094 that Linux can open", id="bytes"),
     ],
 )
 def test_a_target_that_no_link_could_have_is_refused(target: str, found: str) -> None:
-    expected = f"exec stub for {target[:80]!r}: {found}; expected a path relative to the folder of the stub"
+    expected = f"exec stub for {target[:80]!r}: {found}; expected a path relative to the stub's folder"
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         make_exec_stub(X86_64, target)
 
@@ -375,10 +375,10 @@ def test_llvm_reads_a_relay_without_complaint(run_tool: RunTool, tmp_path: Path)
     ("target", "found"),
     [
         ("", "the target is empty"),
-        ("clang", "the target is no program"),
-        ("clang.bat", "the target is no program"),
-        ("/bin/clang.exe", "the target is absolute, or has backslashes"),
-        ("bin\\clang.exe", "the target is absolute, or has backslashes"),
+        ("clang", "the target isn't a program"),
+        ("clang.bat", "the target isn't a program"),
+        ("/bin/clang.exe", "the target is absolute or has backslashes"),
+        ("bin\\clang.exe", "the target is absolute or has backslashes"),
         ("C:/clang.exe", f"the target has the name 'C:', which has a colon, {HERE}"),
         ("a/../clang.exe", f"the target has the name '..', which {ENDS}"),
         ("a./clang.exe", f"the target has the name 'a.', which {ENDS}"),
@@ -388,12 +388,12 @@ def test_llvm_reads_a_relay_without_complaint(run_tool: RunTool, tmp_path: Path)
         ("con/clang.exe", "the target has the name 'con', which is that of the device CON on Windows"),
         ("\udc80.exe", "the target has the name '\\udc80.exe', which is not UTF-8, and names on Windows are Unicode"),
         ("x" * 252 + ".exe", f"the target has the name {'x' * 80!r}, which has 256 characters, {LONGEST}"),
-        ("x/" * 128 + ".exe", "the target has 260 units of UTF-16, more than 259"),
-        ("😀/" * 85 + "a.exe", "the target has 260 units of UTF-16, more than 259"),
+        ("x/" * 128 + ".exe", "the target has 260 UTF-16 units, more than 259"),
+        ("😀/" * 85 + "a.exe", "the target has 260 UTF-16 units, more than 259"),
     ],
 )
 def test_a_target_that_no_wheel_could_hold_is_refused(target: str, found: str) -> None:
-    expected = "the path of an .exe file, relative to the folder of the relay"
+    expected = "the path of an .exe file, relative to the relay's folder"
     with pytest.raises(InputError, match=f"^{re.escape(f'relay for {target[:80]!r}: {found}; expected {expected}')}$"):
         make_relay(target)
 
@@ -402,7 +402,7 @@ def test_a_target_that_no_wheel_could_hold_is_refused(target: str, found: str) -
     ("argument", "found"),
     [
         ("a\nb", "an argument has a line break or a NUL"),
-        ("x" * 252, "the command line of the arguments has 252 units of UTF-16, more than 251"),
+        ("x" * 252, "the command line of the arguments has 252 UTF-16 units, more than 251"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(argument: str, found: str) -> None:

@@ -132,7 +132,7 @@ def test_dlls_that_are_data_of_a_linux_tree_are_named(tmp_path: Path) -> None:
         pytest.param("bin/b.dll", DLL[:700], "truncated", id="cut off"),
         pytest.param("bin/b.dll", DLL[:20], "truncated", id="cut off in the first header"),
         pytest.param("bin/b.exe", b"", "empty", id="empty"),
-        pytest.param("bin/B.DLL", b"version https://git-lfs" * 9, "not a DLL or program of Windows", id="text"),
+        pytest.param("bin/B.DLL", b"version https://git-lfs" * 9, "not a Windows DLL or program", id="text"),
     ],
 )
 def test_what_windows_could_not_load_is_refused_by_name(tmp_path: Path, name: str, data: bytes, said: str) -> None:
@@ -274,7 +274,7 @@ def test_only_what_the_kernel_can_run_is_a_program(
     ("data", "found"),
     [
         (b"", "is empty; expected a shared library"),
-        (b"\x7fELF", "the ELF header would lie at 0x0 to 0x40, but the file ends at 0x4; expected a whole ELF file"),
+        (b"\x7fELF", "the ELF header would span 0x0 to 0x40, but the file ends at 0x4; expected a whole ELF file"),
     ],
 )
 def test_a_library_that_ends_before_its_code_is_refused(tmp_path: Path, data: bytes, found: str) -> None:

@@ -100,7 +100,7 @@ def test_a_library_without_code_of_the_common_set_stays_whole(tmp_path: Path) ->
     add_library(stage, "libhipblas.so.3", needed=["librocblas.so.5"])
     add_library(stage, "libhipsparselt.so.0", ["gfx942 gfx950"])
     dist, told = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel", "--common", "gfx942")
-    reason = "keeps its device code for all GPUs: it has none for the common set, gfx942"
+    reason = "keeps its device code for all GPUs: it has no code for the common set, gfx942"
     assert f"warning: lib/librocblas.so.5: {reason}" in told
     assert members(dist, "rocm_sdk_device_gfx942") == ["lib/libhipsparselt.so.0.gfx942"]
 

@@ -321,7 +321,8 @@ def write(path: Path, content: bytes) -> None:
             id="truncated",
         ),
         pytest.param(
-            "stage/.kpack/x_gfx942.kpack", (b"", by_hand(toc(), version=2)), "offset 0x4: a kpack archive of version 2",
+            "stage/.kpack/x_gfx942.kpack", (b"", by_hand(toc(), version=2)), ("offset 0x4: a kpack archive with "
+                "version 2"),
             id="another version",
         ),
     ],

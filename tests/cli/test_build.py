@@ -193,8 +193,8 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
         (["--version", ""], "--version: is ''; expected a version as PEP 440 defines it"),
         (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
         (["--targets", ""], "--targets: names no GPU target; expected at least one"),
-        (["--rocm", ""], "--rocm: ''; expected one such as 6.4"),
-        (["--rocm", "banana"], "--rocm: 'banana'; expected one such as 6.4"),
+        (["--rocm", ""], "--rocm: ''; expected a version such as 6.4"),
+        (["--rocm", "banana"], "--rocm: 'banana'; expected a version such as 6.4"),
         (
             ["--platform-tag", "manylinx_2_28_x86_64"],
             "--platform-tag: is 'manylinx_2_28_x86_64', which no installer takes; expected a tag that",

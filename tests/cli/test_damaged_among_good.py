@@ -55,7 +55,7 @@ def test_a_file_that_ends_within_its_elf_header_is_damaged(
     path = tmp_path / "t.so"
     path.write_bytes(start)
     finished = run(*(str(tmp_path / word) if word == "out" else word.format(path) for word in command))
-    found = f"error: {path}: the ELF header would lie at 0x0 to 0x40, but the file ends at {len(start):#x}; expected "
+    found = f"error: {path}: the ELF header would span 0x0 to 0x40, but the file ends at {len(start):#x}; expected "
     assert finished.stderr.startswith(found)
     assert finished.status == 2
 

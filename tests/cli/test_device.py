@@ -107,9 +107,9 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
     command, *options = arguments
     words = ["device", command, *options, FIXTURES / "edge/zlib.v3.badhash.ccob", "-o", tmp_path / "out.ccob"]
     status, _, err = run(*words)
-    assert (status, "use --force to take it as it is" in err, list(tmp_path.iterdir())) == (2, True, [])
+    assert (status, "use --force to accept it as it is" in err, list(tmp_path.iterdir())) == (2, True, [])
     status, _, err = run(*words, "--force")
-    found = "bundle 0 at offset 0x0: its hash is 0000000000000000, that of its content ceddc72cae1760d9"
+    found = "bundle 0 at offset 0x0: its header has the hash 0000000000000000, but its content has ceddc72cae1760d9"
     assert (status, f"warning: {words[-3]}: {found}\n" in err) == (0, True)
     assert (tmp_path / "out.ccob").exists()
 
@@ -122,10 +122,10 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
             ["compress", "v22/libtwo.plain.so", "--rocm", "6.1"],
             "compressed bundles of version 2, which ROCm 6.1 doesn't read; expected ROCm 6.2 or later.",
         ),
-        (["compress", "v22/libtwo.plain.so", "--rocm", "six"], "ROCm version: 'six'; expected one such as 6.4"),
+        (["compress", "v22/libtwo.plain.so", "--rocm", "six"], "ROCm version: 'six'; expected a version such as 6.4"),
         (
             ["prune", "v22/libtwo.plain.so", "--targets", "gfx906", "--rocm", "banana"],
-            "ROCm version: 'banana'; expected one such as 6.4",
+            "ROCm version: 'banana'; expected a version such as 6.4",
         ),
         (["compress", "mach/flags.22"], "no bundles of device code; expected a fat binary or a file of bundles"),
         (["prune", "v22/libtwo.plain.so", "--targets", "gfx942"], "has no code for any target to keep"),
@@ -141,7 +141,7 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
         (["retarget", "gfx1030=gfx1031", "v22/libtwo.plain.so"], "Compress the device code to make room (--compress)."),
         (
             ["retarget", "gfx1030=gfx1031", "/dev/null"],
-            "/dev/null: is not a regular file; expected a file or a folder",
+            "/dev/null: isn't a regular file; expected a file or a folder",
         ),
     ],
     ids=[
@@ -213,8 +213,8 @@ def test_the_declared_targets_are_those_of_the_edited_code(
     assert json.loads(members(tmp_path / "out" / wheel.name)[name])["rocm_targets"] == targets
 
 
-EXTRACT = r"Take code objects out with 'rocwheel device extract', and name these\."
-HOST = r"no library whose code is in archives\. Give the (folder 'host' of what was split|wheel that was split off as)"
+EXTRACT = r"Extract code objects with 'rocwheel device extract', and specify those\."
+HOST = r"no library whose code is in archives\. Specify the (folder 'host' from the split|host wheel from the split)"
 
 COMMANDS = {
     "list": ("{}",),
@@ -303,11 +303,11 @@ def zeros(gigabytes: int) -> bytes:
 
 GOOD = make_kpack({(NAME, unit, "gfx906"): code for unit, code in enumerate(CODES)})
 UNREADABLE = {
-    "of version 2": (by_hand(toc(), version=2), "offset 0x4: a kpack archive of version 2; expected version 1"),
+    "of version 2": (by_hand(toc(), version=2), "offset 0x4: a kpack archive with version 2; expected version 1"),
     "cut off in its table": (GOOD[:-30], "MessagePack that ends early"),
     "cut off in its code": (GOOD[:80], "offset 0x8: a table of contents at "),
     "empty": (b"", "offset 0x0: a file that begins with b''; expected a kpack archive"),
-    "with overlapping code": (plain(overlap=1), "code object 1 begins inside of code object 0, which ends at "),
+    "with overlapping code": (plain(overlap=1), "code object 1 begins inside code object 0, which ends at "),
     "with an ordinal out of range": (plain(ordinals=(0, 7)), f"{NAME}#1 for gfx906 has the ordinal 7; expected one of"),
 }
 READERS = {
@@ -440,9 +440,9 @@ def test_an_archive_for_what_is_no_target_is_named(run: Run, tree: Path, command
     ("command", "status", "found"),
     [
         ("join", 2, f"error: {NAME}: its archives are missing; expected at least one of ../.kpack/libx.so_@GFXARCH@."),
-        ("extract", 2, "its code is in kpack archives that are not there: ../.kpack/libx.so_@GFXARCH@.kpack"),
-        ("list", 1, "its code is in kpack archives that are not there: ../.kpack/libx.so_@GFXARCH@.kpack"),
-        ("inspect", 1, "its code is in kpack archives that are not there: ../.kpack/libx.so_@GFXARCH@.kpack"),
+        ("extract", 2, "its code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
+        ("list", 1, "its code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
+        ("inspect", 1, "its code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
         ("runs-on", 1, "finds nothing in 2 bundles (no archive at ../.kpack/libx.so_@GFXARCH@.kpack)"),
     ],
 )
@@ -460,7 +460,7 @@ def test_a_marker_of_missing_archives_is_named_with_them(
 def test_splitting_a_library_without_its_archives_again_says_so(run: Run, tree: Path) -> None:
     shutil.rmtree(tree / ".kpack")
     finished = run(*words(READERS["split"], tree))
-    missing = "was split before, and none of these archives of its code is there: ../.kpack/libx.so_@GFXARCH@.kpack"
+    missing = "was split before, but none of these archives with its code exist: ../.kpack/libx.so_@GFXARCH@.kpack"
     assert (finished.status, f"{NAME}: {missing}\n" in finished.stderr) == (0, True)
 
 

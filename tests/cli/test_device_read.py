@@ -69,7 +69,7 @@ def test_host_entries_are_apart_from_those_for_targets(run: Run) -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("banana", "'banana' is not a processor"),
+        ("banana", "'banana' isn't a processor"),
         ("gfx1030:xnack-", "gfx1030 doesn't have the feature xnack"),
     ],
 )
@@ -135,7 +135,7 @@ def test_kernels_of_code_object_version_2_end_with_a_warning(run: Run) -> None:
     assert status == 1
     assert rows_of(out)[1:] == [["0", "gfx906", "vadd", *"--------"]]
     assert err.startswith("warning: ")
-    assert "code object version 2 describes its kernels in YAML, which is not read" in err
+    assert "code object version 2 describes its kernels in YAML, which isn't supported" in err
 
 
 @pytest.mark.slow
@@ -355,7 +355,7 @@ def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp
     data[8:24] = struct.pack("<QQ", 26 << 20, 5 << 30)  # less than 200 times its size
     bomb.write_bytes(data.ljust(26 << 20, b"\0"))
     status, _, err = run("device", "extract", bomb, "-o", output)
-    message = "holds a bundle of 5368709120 bytes; expected at most 4294967296, the limit set here. Set a higher limit"
+    message = "holds a bundle of 5368709120 bytes; expected at most 4294967296, the current limit. Set a higher limit"
     assert (status, err.count(message), output.exists()) == (2, 1, False)
     status, _, err = run("device", "extract", bomb, "-o", output, "--limit", "5")
     assert (status, "bytes; expected 5368709120, as its header declares" in err) == (2, True)
@@ -396,7 +396,7 @@ def test_missing_code_is_reported_for_every_bundle_and_nothing_is_written(run: R
 @pytest.mark.slow
 def test_exact_rule_names_the_variants_that_there_are(run: Run, tmp_path: Path) -> None:
     status, _, err = run("device", "extract", FIXTURES / "v22/saxpy.ccob.hipfb", "-t", "gfx90a", "-o", tmp_path)
-    assert (status, err.endswith("gfx1100. Name a variant, or choose another rule.\n")) == (2, True), err
+    assert (status, err.endswith("gfx1100. Specify a variant, or choose another rule.\n")) == (2, True), err
 
 
 @pytest.mark.slow
@@ -426,7 +426,7 @@ def test_code_for_a_target_of_no_file_is_an_error(run: Run, tmp_path: Path) -> N
 def test_member_whose_name_leads_out_of_the_wheel_is_not_extracted(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels", "demo", {"../../climbed.hipfb": bundle_of("gfx906")})
     status, _, err = run("device", "extract", wheel, "-o", tmp_path / "out/deep")
-    found = "a path that leads out of the wheel; expected a name below the folder of the wheel"
+    found = "a path that leads out of the wheel; expected a name inside the wheel's folder"
     assert (status, err) == (2, f"error: {wheel}!../../climbed.hipfb: {found}\n")
     assert list(tmp_path.rglob("climbed*")) == []
 
@@ -471,10 +471,12 @@ def test_a_compressed_bundle_is_told_to_machines(run: Run, tmp_path: Path, codes
 def test_what_is_wrong_is_said_and_nothing_is_written(run: Run, tmp_path: Path, codes: list[Path]) -> None:
     status, out, err = run("device", "bundle", *codes, codes[0], "/dev/null", "-o", tmp_path / "x.hipfb")
     assert (status, out) == (2, "")
-    assert err == "error: /dev/null: is not a regular file; expected a file or a folder\n"
+    assert err == "error: /dev/null: isn't a regular file; expected a file or a folder\n"
     status, out, err = run("device", "bundle", *codes, codes[0], "-o", tmp_path / "x.hipfb")
     assert (status, out) == (2, "")
-    assert err == (f"error: {codes[0]}: a code object for gfx906, as {codes[0]} is; expected one for each target\n")
+    assert err == (
+        f"error: {codes[0]}: a code object for gfx906, like {codes[0]}; expected one code object for each target\n"
+    )
     assert not (tmp_path / "x.hipfb").exists()
 
 
@@ -486,6 +488,6 @@ def test_a_code_object_is_never_written_over(run: Run, tmp_path: Path, codes: li
     for output in (codes[1], link):
         status, out, err = run("device", "bundle", *codes, "-o", output)
         assert (status, out) == (2, "")
-        expected = "a file that is none of the code objects. Name another."
+        expected = "a file that isn't one of the code objects. Specify another output."
         assert err == f"error: {output}: is {codes[1]}, which goes into the bundle; expected {expected}\n"
         assert codes[1].read_bytes() == before

@@ -41,7 +41,7 @@ def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path
     status, out, _ = run("device", "split", tree, "--output", tmp_path / "out")
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines()[:2] == [
-        "stays in the host folder: lib/odd_gfx906.hsaco: a kernel file that no rule knows",
+        "stays in the host folder: lib/odd_gfx906.hsaco: a kernel file that no rule covers",
         "/out/host: 2 files, 1 library split, on disk 29.8 kB -> 13.5 kB",
     ]
     assert [line.split(",")[0] for line in out.replace(str(tmp_path), "").splitlines()[2:]] == [
@@ -140,7 +140,7 @@ def test_markers_that_lead_nowhere_are_named_when_a_split_tree_is_split(run: Run
         0,
         [
             (
-                "warning: /out/host/lib/libx.so: was split before, and none of these archives of its code is there: "
+                "warning: /out/host/lib/libx.so: was split before, but none of these archives with its code exist: "
                 "../.kpack/libx.so_@GFXARCH@.kpack, ../.kpack/libx.so-part2_@GFXARCH@.kpack"
             ),
         ],
@@ -169,13 +169,13 @@ def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, 
     assert status == 2
     assert err.replace(str(tmp_path), "").splitlines()[1:] == [
         (
-            "  /out/gfx906/.kpack/libx.so_gfx906.kpack: is an archive by itself; expected a folder of a target. "
-            "Give the folder that is laid over the host, such as /out/gfx906."
+            "  /out/gfx906/.kpack/libx.so_gfx906.kpack: is a standalone archive; expected a folder of a target. "
+            "Specify the folder that goes over the host, such as /out/gfx906."
         ),
-        "  /out/host/lib/libx.so: is not a folder; expected a folder of a target",
+        "  /out/host/lib/libx.so: isn't a folder; expected a folder of a target",
         (
             "  /x-1.0-py3-none-linux_x86_64.whl: is a wheel; expected a folder of a target. "
-            "Give its host wheel as HOST, or unpack it."
+            "Specify its host wheel as HOST, or unpack the wheel."
         ),
     ]
 
@@ -242,8 +242,8 @@ def test_a_link_out_of_the_tree_is_no_folder_for_archives(run: Run, tree: Path, 
     assert (done.status, done.stderr) == (
         2,
         (
-            "error: lib64: is a symlink to '/lib', out of the tree, and archives would be below it; "
-            "expected another folder for archives. Give --archives lib/kpack.\n"
+            "error: lib64: is a symlink to '/lib', outside the tree, but archives would be below it; "
+            "expected another folder for archives. Specify --archives lib/kpack.\n"
         ),
     )
 
@@ -264,7 +264,7 @@ def test_a_file_that_is_no_binary_is_refused(
 ) -> None:
     (tmp_path / "x").write_bytes(content)
     done = run("device", "split", tmp_path / "x", "--output", tmp_path / "out", *options)
-    message = f"error: {tmp_path}/x: {found}; expected a fat binary, a wheel or a folder\n"
+    message = f"error: {tmp_path}/x: {found}; expected a fat binary, a wheel, or a folder\n"
     assert (done.status, done.stdout, done.stderr) == (2, "", message)
     assert not (tmp_path / "out").exists()
 
@@ -302,7 +302,7 @@ def test_archives_below_a_file_are_refused(run: Run, tree: Path, tmp_path: Path)
     status, _, err = run("device", "split", tree, *order)
     assert (status, err) == (
         2,
-        "error: lib/libx.so: is a file, and archives would be below it; expected another folder for archives\n",
+        "error: lib/libx.so: is a file, but archives would be below it; expected another folder for archives\n",
     )
 
 
@@ -523,7 +523,7 @@ def test_code_of_a_host_wheel_is_extracted_with_its_device_wheels(
 def test_code_of_two_files_is_not_written_over_each_other(run: Run, tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
     done = run("device", "extract", *wheels, "-o", tmp_path / "code")
-    found = f"its code would be written over that of {wheels[0]}!demo/libtwo.so. Extract from one at a time."
+    found = f"its code would be written over that of {wheels[0]}!demo/libtwo.so. Extract from one file at a time."
     assert (done.status, done.stderr) == (2, f"error: {wheels[1]}!demo/libtwo.so: {found}\n")
     assert not (tmp_path / "code").exists()
 
@@ -584,7 +584,7 @@ def test_a_wheel_variant_is_refused_with_what_to_do(run: Run, tmp_path: Path, su
     status, out, err = run("device", "split", wheel, "--output", tmp_path / "out")
     assert (status, out) == (2, "")
     assert err == (
-        f"error: {wheel}: is a wheel variant{named}, which has its code itself; expected a plain wheel. Split the "
+        f"error: {wheel}: is a wheel variant{named}, which contains its own code; expected a plain wheel. Split the "
         "plain wheel, and make variants of its device wheels with `rocwheel index --variants`.\n"
     )
     assert not (tmp_path / "out").exists()

@@ -110,7 +110,7 @@ def test_a_truncated_library_is_named(run: Run, tree: Path, tmp_path: Path) -> N
     (tree / "bin/two.dll").write_bytes(TWO[:0x5000])
     status, _, err = run("device", "split", tree, "--output", tmp_path / "out")
     assert (status, (tmp_path / "out").exists()) == (2, False)
-    assert "bin/two.dll: the section .hip_fat would lie at 0xa00 to 0x9c00, but the file ends at 0x5000" in err
+    assert "bin/two.dll: the section .hip_fat would span 0xa00 to 0x9c00, but the file ends at 0x5000" in err
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_a_build_for_windows_splits_its_libraries(run: Run, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_build_for_windows_has_no_overlays_and_says_so(run: Run, tmp_path: Path) -> None:
     status, out, err = run("build", "--artifact-dir", SAMPLE, "-d", tmp_path / "made", "--split-device=overlay")
-    remark = "a DLL or program of Windows, where no other file takes the place of one"
+    remark = "a Windows DLL or program, which no other file can replace"
     assert (status, " ".join((out + err).split()).count(remark)) == (0, 2)
 
 
@@ -177,10 +177,10 @@ SIGNED_SAMPLE = ROOT / "src/rocwheel/sample/windows"
 SIGNED = with_certificate(SIGNED_TWO)
 PE_AT = struct.unpack_from("<I", SIGNED_TWO, 0x3C)[0]
 CERTIFICATES_AT = PE_AT + 24 + 112 + 4 * 8
-IS_SIGNED = "is signed, and any change makes the signature void"
+IS_SIGNED = "is signed, and any change makes the signature invalid"
 REMEDY = "Remove the signature first, and sign the result."
 REFUSED = f"{IS_SIGNED}; expected a file without certificates. {REMEDY}"
-CUT = "expected a whole PE file. It is truncated or damaged: copy or build it again."
+CUT = "expected a whole PE file. The file is truncated or damaged. Copy it or build it again."
 
 COMMANDS = {
     "prune": (("prune", "--targets", "gfx906"), "-o"),
@@ -205,15 +205,15 @@ def broken(at: int, layout: str, *values: int) -> bytes:
 DAMAGED = {
     "cert.dll": (
         broken(CERTIFICATES_AT, "<II", len(SIGNED_TWO), 0x10000),
-        f"the certificates would lie at 0xa000 to 0x1a000, but the file ends at 0xa000; {CUT}",
+        f"the certificates would span 0xa000 to 0x1a000, but the file ends at 0xa000; {CUT}",
     ),
     "header.dll": (
         broken(0x3C, "<I", 0xFFFFFFF0),
-        f"the PE signature would lie at 0xfffffff0 to 0xfffffff4, but the file ends at 0xa000; {CUT}",
+        f"the PE signature would span 0xfffffff0 to 0xfffffff4, but the file ends at 0xa000; {CUT}",
     ),
     "short.dll": (
         SIGNED_TWO[:0x5000],
-        f"the section .hip_fat would lie at 0xa00 to 0x9c00, but the file ends at 0x5000; {CUT}",
+        f"the section .hip_fat would span 0xa00 to 0x9c00, but the file ends at 0x5000; {CUT}",
     ),
 }
 

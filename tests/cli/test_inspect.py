@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 
 LIBRARY = FIXTURES / "v22/libtwo.plain.so"
-NOT_A_BINARY = "not a binary; expected an ELF or PE file, an archive, a bundle, a kpack archive, a folder or a wheel"
+NOT_A_BINARY = "not a binary; expected an ELF or PE file, an archive, a bundle, a kpack archive, a folder, or a wheel"
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_truncated_dll_is_named(run: Run, tmp_path: Path) -> None:
     library.write_bytes((FIXTURES / "pe/two.dll").read_bytes()[:0x900])
     status, _, err = run(library)
     assert status == 2
-    assert err.startswith(f"error: {library}: the section .hipFatB would lie at 0x800 to 0xa00, but the file ends at")
+    assert err.startswith(f"error: {library}: the section .hipFatB would span 0x800 to 0xa00, but the file ends at")
 
 
 def test_a_program_of_32_bits_is_told_and_not_read(run: Run) -> None:
@@ -233,7 +233,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> No
     os.mkfifo(pipe)
     status, _, errors = run(pipe)
     assert status == 2
-    assert f"{pipe}: is not a regular file; expected a binary, a folder or a wheel" in errors
+    assert f"{pipe}: isn't a regular file; expected a binary, a folder or a wheel" in errors
 
 
 def test_wheels_of_a_folder_are_looked_into(run: Run, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
     path = FIXTURES / "edge/zlib.v3.badhash.ccob"
     assert run(path)[0] == 0
     status, _, err = run(path, "--deep")
-    hashes = "its hash is 0000000000000000, that of its content ceddc72cae1760d9"
+    hashes = "its header has the hash 0000000000000000, but its content has ceddc72cae1760d9"
     assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {hashes}\n")
 
 
@@ -318,7 +318,7 @@ def test_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:
 def test_bundle_too_large_to_check_is_reported() -> None:
     path = FIXTURES / "v22/saxpy.ccob.hipfb"
     [facts] = inspect_paths([path], deep=True, limit=37431)
-    found = "it holds 37432 bytes and was not read: at most 37431 bytes are"
+    found = "it contains 37432 bytes, more than the limit of 37431, and wasn't read"
     assert facts.device is not None
     assert facts.device.problems == (f"{path}: bundle 0 at offset 0x0: {found}",)
 
@@ -472,7 +472,7 @@ def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> No
     [
         (
             b"text",
-            "not a binary; expected an ELF or PE file, an archive, a bundle, a kpack archive, a folder or a wheel",
+            "not a binary; expected an ELF or PE file, an archive, a bundle, a kpack archive, a folder, or a wheel",
         ),
         (b"", NOT_A_BINARY),
         (None, "can't be read (No such file or directory)"),
@@ -515,4 +515,4 @@ def test_split_library_without_its_archives_ends_with_1(tmp_path: Path) -> None:
     done = rocwheel("inspect", library)
     assert done.returncode == 1
     assert "  kpacked fat binary, 2 wrappers, its code in kpack archives elsewhere\n" in done.stdout
-    assert "its code is in kpack archives that are not there: ../.kpack/two_@GFXARCH@.kpack" in done.stderr
+    assert "its code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack" in done.stderr

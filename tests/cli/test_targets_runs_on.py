@@ -273,7 +273,7 @@ def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
     library = split_two(tmp_path)
     finished = run_targets("runs-on", "native", library)
     first, second = ON_A_STOCK_RUNTIME
-    hand = "they hand the code for one GPU of a machine to all"
+    hand = "runtimes use the code for one GPU of a machine for all of them"
     lines = [line.removeprefix(f"{library}: ") for line in finished.stdout.splitlines() if "stock" in line]
     assert (finished.status, lines) == (
         1,
@@ -303,8 +303,8 @@ def test_a_gpu_without_an_archive_is_passed_over_and_one_whose_archive_lacks_a_u
     assert later() == {"gfx906:xnack-": [("gfx906:xnack-", 1), (None, 1)], "gfx1030": [("gfx1030", 1), (None, 1)]}
     lack = f"{archive} lists gfx1030 and lacks lib/libtwo.so#1"
     text = run_targets("runs-on", "native", library).stdout
-    assert f"({lack}: runtimes then give up on every GPU)" in text
-    assert f"(beside gfx1030: {lack}, and runtimes then give up on every GPU)" in text
+    assert f"({lack}, so runtimes reject every GPU)" in text
+    assert f"(next to gfx1030: {lack}, so runtimes reject every GPU)" in text
     archive.unlink()
     assert later() == {"gfx906:xnack-": [("gfx906:xnack-", 2)], "gfx1030": [(None, 2)]}
 
@@ -401,7 +401,7 @@ def test_a_file_of_an_installation_is_judged_with_all_that_is_installed(run_targ
 def test_the_answer_for_a_release_is_that_of_its_runtime(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
     path = f"{tmp_path}/a.hipfb"
-    asked = "HIP asks for it with sramecc, which the GPU has and it has not"
+    asked = "HIP looks for sramecc, which the GPU has but the code doesn't"
     nothing = f"finds nothing in 1 bundle (gfx9-generic: generic code that covers the GPU, but {asked})"
     generic = "uses gfx9-generic in 1 bundle (generic code that covers the GPU)"
     finished = run_targets("runs-on", "gfx906", path)
@@ -538,7 +538,7 @@ def test_archives_are_judged_by_release_as_bundles_are(run_targets: Run, tmp_pat
     lead = f"{archive}: gfx906:sramecc+:xnack+ on a stock runtime of ROCm"
     for rocm, why in (
         ("7.2", "in kpack archives, which ROCm 7.14 and later read"),
-        ("7.14", "gfx906: a code object of version 3, which only ROCm 4.0 to 7.1 loads"),
+        ("7.14", "gfx906: a code object with version 3, which only ROCm 4.0 to 7.1 loads"),
     ):
         finished = run_targets("runs-on", "gfx906:sramecc+:xnack+", archive, "--rocm", rocm)
         assert (finished.status, finished.stdout.splitlines()[0]) == (
@@ -554,7 +554,7 @@ def test_a_split_library_is_judged_by_the_code_objects_in_its_archives(run_targe
     library = build_split_library(tmp_path / "libx.so", [marker], [(0, 0)])
     (tmp_path / "x_gfx906.kpack").write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): code}))
     finished = run_targets("runs-on", "gfx906:sramecc+:xnack+", library, "--rocm", "10.0")
-    why = "gfx906: a code object of version 3, which only ROCm 4.0 to 7.1 loads"
+    why = "gfx906: a code object with version 3, which only ROCm 4.0 to 7.1 loads"
     assert (finished.status, finished.stdout.splitlines()[0]) == (
         1,
         f"{library}: gfx906:sramecc+:xnack+ on a stock runtime of ROCm 10.0: finds nothing in 1 bundle ({why})",
@@ -576,8 +576,8 @@ def test_a_damaged_static_library_is_refused_by_member_and_offset(run_targets: R
     finished = run_targets("runs-on", "gfx906", archive)
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr == (
-        f"error: {archive}: offset 0x8: the member 'a.o' of 23584 bytes, of which 23575 are there; "
-        "expected a whole archive. Build it again.\n"
+        f"error: {archive}: offset 0x8: the member 'a.o' of 23584 bytes, of which only 23575 are present; "
+        "expected a complete archive. Build it again.\n"
     )
 
 
@@ -625,8 +625,8 @@ def test_wrong_code_is_told_of_only_where_the_release_asked_for_loads_some(
 def test_releases_that_find_nothing_for_different_reasons_have_a_line_each(run_targets: Run) -> None:
     path = FIXTURES / "v16/vadd.cov2.hipfb"
     lines = run_targets("runs-on", "gfx906:sramecc-:xnack-", path).stdout.splitlines()
-    version = "gfx906: a code object of version 2, which only ROCm 6.4 to 7.1 loads"
-    flags = "gfx906: by its flags the code object is for gfx906:xnack+: needs xnack on, the GPU has it off"
+    version = "gfx906: a code object with version 2, which only ROCm 6.4 to 7.1 loads"
+    flags = "gfx906: the flags of the code object are for gfx906:xnack+: needs xnack on, the GPU has it off"
     assert [line for line in lines if "stock" in line] == [
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime of ROCm 6.4 to 7.1: finds nothing in 1 bundle ({flags})",
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime from ROCm 7.2 on: finds nothing in 1 bundle ({version})",

@@ -88,8 +88,8 @@ def test_key_without_code_for_a_target_of_the_archive_is_a_problem() -> None:
     assert facts is not None
     assert facts.problems == (
         (
-            "x.kpack: no code for gfx906:xnack- under a#1 and 1 other key, though an archive lists the target: "
-            "runtimes refuse the library on such a GPU, and some on every GPU"
+            "x.kpack: no code for gfx906:xnack- under a#1 and 1 other key, although an archive lists the target: "
+            "runtimes refuse the library on such a GPU, and some runtimes on every GPU"
         ),
     )
 
@@ -133,7 +133,7 @@ def test_marker_of_missing_archives_is_a_problem(tmp_path: Path) -> None:
     for archive in (tmp_path / ".kpack").iterdir():
         archive.unlink()
     assert list_device_code(library).problems == (
-        f"{library}: its code is in kpack archives that are not there: ../.kpack/two_@GFXARCH@.kpack",
+        f"{library}: its code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack",
     )
 
 
@@ -152,8 +152,8 @@ def test_unit_whose_code_another_target_has_is_a_problem(tmp_path: Path) -> None
     library = split_two(tmp_path, lost=[(1, "gfx1030")])
     assert list_device_code(library).problems == (
         (
-            f"{library}: no code for gfx1030 under {SPLIT_NAME}#1, though an archive lists the target: runtimes refuse "
-            "the library on such a GPU, and some on every GPU"
+            f"{library}: no code for gfx1030 under {SPLIT_NAME}#1, although an archive lists the target: runtimes "
+            "refuse the library on such a GPU, and some runtimes on every GPU"
         ),
     )
 
@@ -163,8 +163,10 @@ def test_indexes_that_were_counted_for_each_target_are_recognized(tmp_path: Path
     library = split_two(tmp_path, lost=[(0, "gfx1030"), (0, "gfx90a:xnack+")], renumber=True)
     wrong = [problem for problem in list_device_code(library).problems if "is the code of" in problem]
     assert wrong == [
-        f"{tmp_path}/.kpack/two_{name}.kpack: what is stored as {SPLIT_NAME}#0 for {target} is the code of "
-        f"{SPLIT_NAME}#1: its indexes were counted for each target, as some releases of AMD's tool do"
+        (
+            f"{tmp_path}/.kpack/two_{name}.kpack: the code stored as {SPLIT_NAME}#0 for {target} is the code of "
+            f"{SPLIT_NAME}#1: its indices were counted separately for each target, as some releases of AMD's tool do"
+        )
         for name, target in (("gfx1030", "gfx1030"), ("gfx90a", "gfx90a:xnack+"))
     ]
 
@@ -263,7 +265,7 @@ def test_wrapper_that_points_at_no_bundle_is_reported(target: int) -> None:
     facts = read_device_facts(memoryview(data), name="libx.so")
     assert facts is not None
     assert len(facts.bundles) == 2
-    found = f"libx.so: wrapper at {first.offset:#x} does not point at a bundle (but at address {address:#x})"
+    found = f"libx.so: the wrapper at {first.offset:#x} points to address {address:#x}, not to a bundle"
     assert facts.problems == (found,)
 
 
@@ -290,7 +292,7 @@ def test_wrong_hash_of_a_bundle_is_reported_with_its_kernels() -> None:
     assert facts is not None
     assert [entry.kernels for entry in facts.bundles[0].entries] == [1] * 6
     [problem] = facts.problems
-    assert problem.startswith("x: bundle 0 at offset 0x0: its hash is 0000000000000000, ")
+    assert problem.startswith("x: bundle 0 at offset 0x0: its header has the hash 0000000000000000, ")
 
 
 def bundle_with_headers_reversed(parts: dict[str, bytes]) -> bytes:
@@ -342,7 +344,7 @@ def test_damage_within_a_code_object_does_not_keep_it_from_being_listed(tmp_path
     assert [e.kernels for e in entries] == [None, *([1] * (len(entries) - 1))]
     where = f"{path}: bundle 0 at offset 0x0: " if is_bundled else f"{path}: offset 0x0: "
     [problem] = facts.problems
-    assert problem.startswith(f"{where}a metadata note that is not MessagePack of a code object (")
+    assert problem.startswith(f"{where}a metadata note that isn't MessagePack of a code object (")
     with pytest.raises(InputError, match=re.escape(problem)):
         read_device_facts(memoryview(path.read_bytes()), name=str(path))
 

@@ -124,7 +124,7 @@ def test_bundle_whose_hash_is_wrong_gets_no_right_one_unless_asked_for(
     fixture: Fixture, caplog: pytest.LogCaptureFixture, edit: BundleEdit | None, storage: Storage
 ) -> None:
     data = fixture("edge/zlib.v3.badhash.ccob")
-    found = "its hash is 0000000000000000, that of its content ceddc72cae1760d9"
+    found = "its header has the hash 0000000000000000, but its content has ceddc72cae1760d9"
     with pytest.raises(DeviceCodeError, match=f"libx.so: bundle 0 at offset 0x0: {found}. The device code may be"):
         rewrite(data, edit, storage)
     new = rewrite(data, edit, msgspec.structs.replace(storage, accept_wrong_hash=True))
@@ -266,7 +266,7 @@ def test_workers_together_decompress_no_more_than_the_limit(
 
 @pytest.mark.parametrize("rocm", ["banana", "6.4 or later", "latest"])
 def test_release_that_is_not_a_version_is_refused_whether_it_matters_or_not(rocm: str) -> None:
-    with pytest.raises(InputError, match=f"^ROCm version: '{rocm}'; expected one such as 6.4$"):
+    with pytest.raises(InputError, match=f"^ROCm version: '{rocm}'; expected a version such as 6.4$"):
         Storage(rocm=rocm)
 
 
@@ -298,7 +298,10 @@ class AddMany(msgspec.Struct, frozen=True):
 
 
 def test_plain_bundle_whose_header_the_runtime_would_not_read_is_refused(fixture: Fixture) -> None:
-    message = "expected at most 4096, which the runtime reads of a plain bundle. Compress the device code (--compress)."
+    message = (
+        "expected at most 4096, the part of a plain bundle that the runtime reads. Compress the device code "
+        "(--compress)."
+    )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         rewrite(fixture("v22/saxpy.hipfb"), AddMany(), Storage())
     assert len(targets_of(rewrite(fixture("v22/saxpy.hipfb"), AddMany(), COMPRESSED))[0]) == 96

@@ -78,7 +78,7 @@ def test_levels_beyond_those_of_archives_are_their_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "said"), [(19, ()), (22, ("compressed with level 19, the last for kpack archives, not 22",))]
+    ("level", "said"), [(19, ()), (22, ("compressed with level 19, the highest for kpack archives, instead of 22",))]
 )
 def test_a_level_beyond_those_of_archives_is_told(tmp_path: Path, level: int, said: tuple[str, ...]) -> None:
     (source := tmp_path / "x.kpack").write_bytes(PLAIN)
@@ -223,7 +223,7 @@ def test_split_library_by_itself_is_refused_with_its_archives(tmp_path: Path) ->
     library = split_two(tmp_path / "sdk")
     message = (
         f"{library}: is a split library, whose code is in ../.kpack/two_@GFXARCH@.kpack; expected a fat binary or a "
-        "file of bundles. Give such an archive, or the folder that all are in."
+        "file of bundles. Specify such an archive, or the folder that contains all of them."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         rewrite_device_code(library, tmp_path / "out.so", None, COMPRESS)
@@ -339,19 +339,27 @@ def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path:
         (
             prune_of_rewrite("gfx906", allow_empty=True),
             REWRITE_PLAIN,
-            "a code object that is all for other targets. Leave the file out.",
+            "a code object that is only for other targets. Leave the file out.",
         ),
         (
             retarget("gfx1030", "gfx1031", "gfx1032"),
             REWRITE_PLAIN,
-            "a code object, which is for one target, to be for gfx1031, gfx1032; expected one target. Make a file for",
+            (
+                "a code object, which can be for only one target, not for gfx1031, gfx1032; expected one target. "
+                "Make a "
+                "file for"
+            ),
         ),
         (
             prune_of_rewrite("gfx1030"),
             Storage(compress=True),
-            "a code object by itself; expected bundles: only these can be compressed or trimmed",
+            "a standalone code object; expected bundles, because only bundles can be compressed or trimmed",
         ),
-        (None, REWRITE_PLAIN, "a code object by itself; expected bundles: only these can be compressed or trimmed"),
+        (
+            None,
+            REWRITE_PLAIN,
+            "a standalone code object; expected bundles, because only bundles can be compressed or trimmed",
+        ),
     ],
     ids=["prune", "allow empty", "several", "compress", "no edit"],
 )
@@ -381,8 +389,9 @@ def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
         source = tmp_path / "libx.a"
         run_tool(["ar", "rcs", str(source), str(FIXTURES / "v19/vadd.plain.o"), str(FIXTURES / name)])
     found = (
-        f"{source}{'(saxpy.rdc.o)' if is_archived else ''}: device code that has yet to be linked; expected bundles, "
-        "as in shared libraries, programs, and objects compiled without -fgpu-rdc. Compile it with --offload-arch for "
+        f"{source}{'(saxpy.rdc.o)' if is_archived else ''}: device code that isn't linked yet; expected bundles, "
+        "as in shared libraries, programs, and objects compiled without -fgpu-rdc. Compile the file with "
+        "--offload-arch for "
         "the targets, or link it and edit the result."
     )
     with pytest.raises(InputError, match=re.escape(found)):
@@ -393,7 +402,10 @@ def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
 def test_file_of_bundles_in_an_archive_is_refused(tmp_path: Path, run_tool: RunTool) -> None:
     archive = tmp_path / "libx.a"
     run_tool(["ar", "rcS", str(archive), str(FIXTURES / "v22/saxpy.hipfb")])
-    found = f"{archive}(saxpy.hipfb): a file of bundles in an archive; expected object files. Take it out first."
+    found = (
+        f"{archive}(saxpy.hipfb): a file of bundles in an archive; expected object files. Remove it from the "
+        "archive first."
+    )
     with pytest.raises(InputError, match=re.escape(found)):
         rewrite_device_code(archive, tmp_path / "out.a", prune_of_rewrite("gfx906"), REWRITE_PLAIN)
 
@@ -478,7 +490,7 @@ def test_a_signed_file_is_refused_where_its_code_would_change(tmp_path: Path) ->
     with pytest.raises(SignedFileError) as refused:
         rewrite_device_code(source, output, KEPT, Storage())
     assert str(refused.value) == (
-        f"{source}: is signed, and any change makes the signature void; expected a file without certificates. "
+        f"{source}: is signed, and any change makes the signature invalid; expected a file without certificates. "
         "Remove the signature first, and sign the result."
     )
     assert not output.exists()

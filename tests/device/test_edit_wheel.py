@@ -232,7 +232,7 @@ def test_a_signature_of_the_old_record_is_left_out_with_a_warning(tmp_path: Path
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": PLAIN, "demo-1.0.dist-info/RECORD.jws": b"{}"})
     report = rewrite(wheel, tmp_path / wheel.name)
     assert report.warnings == (
-        f"{wheel}!demo-1.0.dist-info/RECORD.jws: left out, as it signs the RECORD of the old wheel",
+        f"{wheel}!demo-1.0.dist-info/RECORD.jws: left out, because it signs the RECORD of the old wheel",
     )
     assert "demo-1.0.dist-info/RECORD.jws" not in members(tmp_path / wheel.name)
 

@@ -95,7 +95,8 @@ def test_nothing_is_left_of_an_archive_with_a_damaged_frame(tmp_path: Path) -> N
 def test_code_beyond_the_limit_is_not_written(tmp_path: Path) -> None:
     path = archive(tmp_path)
     message = (
-        f"{path}: offset 0x48: a#0 for gfx906 has {len(CODE)} bytes; expected at most 100. Allow more with --limit."
+        f"{path}: offset 0x48: a#0 for gfx906 has {len(CODE)} bytes; expected at most 100. Set a higher limit "
+        "with --limit."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         extract(path, tmp_path / "out", limit=100)
@@ -104,7 +105,7 @@ def test_code_beyond_the_limit_is_not_written(tmp_path: Path) -> None:
 def test_target_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "x.kpack"
     path.write_bytes(by_hand(toc(gfx_arches=["a b"], toc={"a#0": {"a b": {"ordinal": 0, "original_size": 8}}})))
-    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: 'a#0': 'a b' is not a target id"):
+    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: 'a#0': 'a b' isn't a target ID"):
         extract(path, tmp_path / "out")
 
 
@@ -125,8 +126,8 @@ def test_library_whose_archives_are_missing_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / ".kpack").iterdir():
         path.unlink()
     message = (
-        f"{library}: its code is in kpack archives that are not there: ../.kpack/two_@GFXARCH@.kpack. "
-        "Install the device package for the GPU beside it."
+        f"{library}: its code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack. "
+        "Install the device package for the GPU in the same environment."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         extract(library, tmp_path / "out")
@@ -220,7 +221,7 @@ def test_no_file_is_left_when_a_later_bundle_is_damaged(tmp_path: Path) -> None:
     source, output = tmp_path / "x.fatbin", tmp_path / "code"
     second = (FIXTURES / "edge/zlib.v3.badhash.ccob").read_bytes()
     source.write_bytes((FIXTURES / "v22/saxpy.hipfb").read_bytes().ljust(40960, b"\0") + second)
-    with pytest.raises(InputError, match="bundle 1 at offset 0xa000: its hash is"):
+    with pytest.raises(InputError, match="bundle 1 at offset 0xa000: its header has the hash"):
         extract_all(source, output)
     assert not output.exists()
 
@@ -228,7 +229,7 @@ def test_no_file_is_left_when_a_later_bundle_is_damaged(tmp_path: Path) -> None:
 def test_no_file_is_left_when_one_would_take_the_place_of_a_folder(tmp_path: Path) -> None:
     taken = tmp_path / "libtwo.plain.so.1.gfx906.co"
     taken.mkdir()
-    message = f"{taken}: is not a regular file, so it can't be replaced. Name another folder."
+    message = f"{taken}: isn't a regular file, so it can't be replaced. Specify another folder."
     with pytest.raises(WorkError, match=f"^{re.escape(message)}$"):
         extract_of_extract(FIXTURES / "v22/libtwo.plain.so", tmp_path, "gfx906")
     assert list(tmp_path.iterdir()) == [taken]
@@ -246,14 +247,18 @@ def test_code_object_for_no_processor_is_reported_as_such(tmp_path: Path) -> Non
     data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")
     source.write_bytes(data)
-    message = f"{source}: a code object whose flags 0xff name no processor; expected one for a processor that is known"
+    message = (
+        f"{source}: a code object whose flags 0xff name no processor; expected a code object for a known processor"
+    )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         extract_all(source, tmp_path)
 
 
 def test_bundle_whose_hash_is_wrong_is_refused(tmp_path: Path) -> None:
     source = FIXTURES / "edge/zlib.v3.badhash.ccob"
-    message = "its hash is 0000000000000000, that of its content ceddc72cae1760d9. The device code may be damaged"
+    message = (
+        "its header has the hash 0000000000000000, but its content has ceddc72cae1760d9. The device code may be damaged"
+    )
     with pytest.raises(InputError, match=re.escape(message)):
         extract_all(source, tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -267,13 +272,16 @@ def test_bundle_whose_hash_is_wrong_is_taken_with_a_warning_on_request(
     extracted = extract_code(source, tmp_path, parse_target_set("gfx906").ids, accept_wrong_hash=True)
     assert [Path(code.path).name for code in extracted] == ["zlib.v3.badhash.ccob.0.gfx906.co"]
     assert caplog.messages == [
-        f"{source}: bundle 0 at offset 0x0: its hash is 0000000000000000, that of its content ceddc72cae1760d9"
+        (
+            f"{source}: bundle 0 at offset 0x0: its header has the hash 0000000000000000, but its content has "
+            "ceddc72cae1760d9"
+        )
     ]
 
 
 @pytest.mark.parametrize("name", ["elf/libplain.so", "mach/flags.22"], ids=["host code", "text"])
 def test_file_without_device_code_is_refused(tmp_path: Path, name: str) -> None:
-    kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library"
+    kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file, or a static library"
     message = f"{FIXTURES / name}: no device code for AMD GPUs; expected {kinds}"
     with pytest.raises(InputError, match=re.escape(message)):
         extract_all(FIXTURES / name, tmp_path)
@@ -317,6 +325,6 @@ def test_where_no_bundle_has_the_code_there_is_nothing_to_extract_though_it_may_
         extract(source, tmp_path / "out", "gfx1100", allow_missing=True)
     assert str(caught.value) == (
         f"{source}: nothing to extract: no bundle has code for gfx1100 by the rule 'exact'. "
-        "rocwheel device list prints the targets that there are."
+        "To print the available targets, use rocwheel device list."
     )
     assert not (tmp_path / "out").exists()

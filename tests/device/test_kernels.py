@@ -156,7 +156,7 @@ def test_kernels_of_version_2_are_named_and_the_rest_is_said_to_be_unknown() -> 
     [problem] = listed.problems
     assert problem == (
         f"{path}: bundle 0 at offset 0x0: the code for gfx906: code object version 2 describes its kernels in YAML, "
-        "which is not read; their names are from its symbols"
+        "which isn't supported; the kernel names are from its symbols"
     )
 
 
@@ -187,7 +187,7 @@ def test_a_note_of_other_types_is_a_problem_and_the_rest_is_listed(tmp_path: Pat
     listed = list_kernels(tmp_path / "x.hipfb")
     assert [code.target for code in listed.codes] == ["gfx1100", "gfx906", "gfx90a:xnack+", "gfx90a:xnack-", "gfx942"]
     [problem] = listed.problems
-    assert "the code for gfx1030: a metadata note that is not MessagePack of a code object (Expected `int" in problem
+    assert "the code for gfx1030: a metadata note that isn't MessagePack of a code object (Expected `int" in problem
 
 
 @given(damaged([(FIXTURES / name).read_bytes() for name in ("v22/saxpy.hipfb", "v22/libtwo.rdcccob.so")]))

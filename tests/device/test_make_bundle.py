@@ -122,7 +122,10 @@ def test_code_objects_that_leave_their_target_open_are_refused(
     code: Callable[..., Path], tmp_path: Path, version: int
 ) -> None:
     path = code("gfx906", of=f"v16/vadd.cov{version}.hipfb")
-    message = f"{path}: a code object of version {version}, which doesn't say what it leaves open; expected 4 or later"
+    message = (
+        f"{path}: a code object with version {version}, which doesn't record the features that it leaves open; "
+        "expected 4 or later"
+    )
     with pytest.raises(InputError, match=re.escape(message)):
         make_bundle([path], tmp_path / "x.hipfb", Storage())
 
@@ -149,22 +152,22 @@ def test_all_that_is_wrong_with_the_files_is_told_at_once(code: Callable[..., Pa
         f"{FIXTURES}/elf/program-pie: an ELF file for machine 62",
         "mesa.co: an ELF file for machine 224 and OS ABI 66",
         "big.co: offset 0x0: a big-endian ELF file",
-        "object.co: device code that has yet to be linked",
+        "object.co: device code that isn't linked yet",
         "unknown.co: a code object whose flags 0x500 name no processor",
-        "later.co: offset 0x0: a code object of ABI version 9",
+        "later.co: offset 0x0: a code object with ABI version 9",
     ]
     assert not (tmp_path / "x.hipfb").exists()
 
 
 def test_two_code_objects_for_one_target_are_refused(code: Callable[..., Path], tmp_path: Path) -> None:
     first, second = code("gfx906"), code("gfx906", "again.co")
-    with pytest.raises(InputError, match=re.escape(f"{second}: a code object for gfx906, as {first} is; expected one")):
+    with pytest.raises(InputError, match=re.escape(f"{second}: a code object for gfx906, like {first}; expected one")):
         make_bundle([first, second], tmp_path / "x.hipfb", Storage())
 
 
 def test_different_code_object_versions_are_refused(code: Callable[..., Path], tmp_path: Path) -> None:
     first, second = code("gfx906"), code("gfx1030", abi_version=3)
-    message = f"{second}: a code object of version 5, while {first} is of version 6; expected one version in a bundle"
+    message = f"{second}: a code object with version 5, but {first} has version 6; expected one version in the bundle"
     with pytest.raises(InputError, match=re.escape(message)):
         make_bundle([first, second], tmp_path / "x.hipfb", Storage())
 
@@ -175,7 +178,7 @@ def test_targets_that_runtimes_cannot_tell_apart_are_refused(code: Callable[...,
     data = bytearray(second.read_bytes())
     data[E_FLAGS + 1] = data[E_FLAGS + 1] & 0xFC | 1
     second.write_bytes(data)
-    message = f"{second}: for gfx90a, while {first} is for gfx90a:xnack+: one names features that the other leaves open"
+    message = f"{second}: for gfx90a, but {first} is for gfx90a:xnack+: one sets features that the other leaves open"
     with pytest.raises(InputError, match=re.escape(message)):
         make_bundle([first, second], tmp_path / "x.hipfb", Storage())
 

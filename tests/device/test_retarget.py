@@ -133,7 +133,9 @@ def test_bundle_without_such_code_and_with_the_target_already_stays(fixture: Fix
 
 
 def test_verification_reports_code_that_differs(fixture: Fixture) -> None:
-    message = "x.hipfb: bundle 0 at offset 0x0: its code for gfx1101 differs from that for gfx1100; expected the same"
+    message = (
+        "x.hipfb: bundle 0 at offset 0x0: its code for gfx1101 differs from its code for gfx1100; expected the same"
+    )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         retarget(fixture("hip/fam.gfx1100.hipfb"), pair("gfx1030", "gfx1031"), pair("gfx1100", "gfx1101"), verify=True)
 
@@ -150,7 +152,7 @@ def test_empty_entry_offers_nothing(fixture: Fixture) -> None:
 
 
 def test_entry_that_would_be_ambiguous_is_refused(fixture: Fixture) -> None:
-    message = "has code for gfx90a:xnack+ next to which gfx90a is ambiguous; expected the same features named"
+    message = "has code for gfx90a:xnack+, which makes gfx90a ambiguous; expected targets that set the same features"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         retarget(fixture("v22/saxpy.hipfb"), pair("gfx906", "gfx90a"))
 
@@ -165,12 +167,12 @@ def test_same_code_is_distinguished_from_other_code(fixture: Fixture) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "agent", "message"),
     [
-        ("v16/vadd.cov3.hipfb", "gfx906", "gfx900", "a code object of version 3; expected 4 or later"),
+        ("v16/vadd.cov3.hipfb", "gfx906", "gfx900", "a code object with version 3; expected 4 or later"),
         (
             "v22/saxpy.hipfb",
             "gfx906",
             "gfx1031",
-            "the code for gfx906: a metadata note that has no room for 'gfx1031' where it has 'gfx906'",
+            "the code for gfx906: a metadata note without enough room to replace 'gfx906' with 'gfx1031'",
         ),
         ("v22/saxpy.hipfb", "gfx1030", "gfx1031:xnack-", "gfx1031 doesn't have the feature xnack"),
         ("v22/saxpy.hipfb", "gfx1030", "gfx1039", "no machine number is known for 'gfx1039'"),
@@ -185,7 +187,7 @@ def test_code_that_can_not_be_retargeted_is_refused(
 
 def test_code_object_that_is_not_for_its_entry_is_refused(fixture: Fixture) -> None:
     data = memoryview(payload(parts_of(fixture("v22/saxpy.hipfb")), "gfx1030"))
-    message = "a code object for gfx1030; expected one for gfx1031, as its entry says"
+    message = "a code object for gfx1030; expected a code object for gfx1031, as its entry declares"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         retarget_code_object(data, parse_target_id("gfx1031"), parse_target_id("gfx1032"), place=PLACE)
 
@@ -217,10 +219,10 @@ def test_files_that_are_looked_up_by_name_are_counted_by_folder(tmp_path: Path) 
         for name in ("a_gfx1030.co", "b_gfx1030.dat", "a_gfx906.co"):
             archive.writestr(f"demo/lib/rocblas/library/{name}", b"")
         archive.writestr("demo/.kpack/x_gfx1030.kpack", b"")
-    ways = "libraries look them up by name. Retarget the folder that the wheel is built from."
+    ways = "libraries look up such files by name. Retarget the folder that the wheel is built from."
     assert find_named_members(wheel, parse_pairs("gfx1030=gfx1031")) == (
-        f"{wheel}: demo/.kpack: 1 file for gfx1030 is offered to no other GPU: {ways}",
-        f"{wheel}: demo/lib/rocblas/library: 2 files for gfx1030 are offered to no other GPU: {ways}",
+        f"{wheel}: demo/.kpack: 1 file for gfx1030 is not offered to any other GPU, because {ways}",
+        f"{wheel}: demo/lib/rocblas/library: 2 files for gfx1030 are not offered to any other GPU, because {ways}",
     )
     assert find_named_members(wheel, parse_pairs("gfx1034=gfx1035")) == ()
 
@@ -238,8 +240,8 @@ def test_bundles_that_all_have_the_code_have_no_gap(tmp_path: Path) -> None:
 def test_bundles_without_the_code_are_counted_for_each_target(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx1030 gfx906", "gfx906", "gfx1031")
     assert find_gaps(path, parse_pairs("gfx1030=gfx1031,gfx1032")) == (
-        f"{path}: 1 of 3 bundles has no code for gfx1030, and so none for gfx1031",
-        f"{path}: 2 of 3 bundles have no code for gfx1030, and so none for gfx1032",
+        f"{path}: 1 of 3 bundles has no code for gfx1030, so no code for gfx1031",
+        f"{path}: 2 of 3 bundles have no code for gfx1030, so no code for gfx1032",
     )
 
 
@@ -253,12 +255,15 @@ def test_code_that_no_bundle_has_is_an_error(tmp_path: Path) -> None:
 def test_variant_of_which_no_copy_may_be_made_is_not_offered(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx900:xnack+", "gfx900:xnack-")
     assert find_gaps(path, parse_pairs("gfx900=gfx90c")) == (
-        f"{path}: 1 of 2 bundles has no code for gfx900, and so none for gfx90c",
+        f"{path}: 1 of 2 bundles has no code for gfx900, so no code for gfx90c",
     )
 
 
 def test_code_that_needs_what_the_other_gpu_lacks_is_reported_as_such(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx90a:xnack+ gfx906")
-    message = f"{path}: no code for gfx90a to offer to other GPUs; expected code without xnack, which is off on gfx90c"
+    message = (
+        f"{path}: no code for gfx90a to offer to other GPUs; expected code that doesn't set xnack, which is "
+        "off on gfx90c"
+    )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gaps(path, parse_pairs("gfx90a=gfx90c", force=True))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TENSILE = "lib/rocblas/library"
 ROCFFT = "one database holds the kernels of all targets of one build; newer releases of rocFFT make one for each"
-UNKNOWN = "not offered to gfx1031: no rule says how its library looks for it"
+UNKNOWN = "not offered to gfx1031: no rule describes how the library finds the file"
 LAZY = f"{TENSILE}/TensileLibrary_lazy_gfx1030.dat"
 FALLBACK = f"{TENSILE}/TensileLibrary_Type_SS_fallback_gfx1030.hsaco"
 KERNEL = f"{TENSILE}/TensileLibrary_Type_SS_gfx1030.co"
@@ -153,8 +153,8 @@ def test_files_of_the_new_target_stay_as_they_are(tmp_path: Path) -> None:
     files.pop(".kpack/x_gfx1031.kpack")
     files[".kpack/x_gfx1031.kpack"] = make_kpack({("lib/libx.so", 0, "gfx1031"): code_for("gfx1031")})
     assert refusals(retarget(put(tmp_path / "tree", files), "gfx1030=gfx1031")) == [
-        ".kpack/x_gfx1030.kpack: gfx1031 has code of its own, .kpack/x_gfx1031.kpack",
-        f"{KERNEL}: not offered to gfx1031: there are files for it, such as {KERNEL.replace('1030', '1031')}",
+        ".kpack/x_gfx1030.kpack: gfx1031 has its own code, .kpack/x_gfx1031.kpack",
+        f"{KERNEL}: not offered to gfx1031: it has its own files, such as {KERNEL.replace('1030', '1031')}",
     ]
 
 
@@ -221,13 +221,13 @@ def test_bundles_of_a_library_without_code_to_offer_are_counted(tmp_path: Path) 
     build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1030"), bundle_for("gfx1034")])
     made = retarget(tmp_path / "tree", "gfx1030=gfx1031", compress=True)
     assert [str(refusal) for refusal in made.refused] == [
-        "lib/libx.so: 1 of 2 bundles has no code for gfx1030, and so none for gfx1031"
+        "lib/libx.so: 1 of 2 bundles has no code for gfx1030, so no code for gfx1031"
     ]
 
 
 def test_an_archive_whose_name_says_another_target_is_listed(tmp_path: Path) -> None:
     made = retarget(put(tmp_path / "tree", {".kpack/all.kpack": archive("gfx1030")}), "gfx1030=gfx1031")
-    assert refusals(made) == [".kpack/all.kpack: is an archive with code for gfx1030, which its name does not say"]
+    assert refusals(made) == [".kpack/all.kpack: is an archive with code for gfx1030, but isn't named for it"]
 
 
 def test_files_without_code_to_offer_are_not_mentioned(tmp_path: Path) -> None:
@@ -311,8 +311,8 @@ def test_libraries_of_a_folder_are_trimmed_and_programs_are_edited_in_place(tmp_
     assert report["edited"] == ["libtwo.plain.so", "realcompress", "saxpy.hipfb"]
     [warning] = report["warnings"]
     assert warning == (
-        "not trimmed: realcompress: offset 0x0: a program or an object file; expected a shared library. The free space "
-        "can't be taken out of it; in a wheel it costs next to nothing."
+        "not trimmed: realcompress: offset 0x0: a program or an object file; expected a shared library. Leave the "
+        "file as it is. In a wheel, the free space takes almost nothing."
     )
     sizes = {path.name: (path.stat().st_size, (output / path.name).stat().st_size) for path in source.iterdir()}
     assert sizes["libtwo.plain.so"] == (46592, 17920)
@@ -330,7 +330,7 @@ def test_an_archive_becomes_one_for_the_other_gpu(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pair", "said"),
     [
-        ("gfx1030=gfx1031,gfx1032", "can't be for gfx1031, gfx1032 at once; expected an archive for each target"),
+        ("gfx1030=gfx1031,gfx1032", "can't be for gfx1031, gfx1032 at once; expected one archive for each target"),
         ("gfx1034=gfx1035", "no code for gfx1034 to offer to other GPUs; expected one of its targets gfx1030"),
     ],
 )
@@ -358,7 +358,7 @@ def test_nothing_is_left_when_a_folder_has_a_damaged_file(tmp_path: Path) -> Non
     (source / ARCHIVE).write_bytes(b"KPAK" + bytes(96))
     done = rocwheel("device", "retarget", "gfx1030=gfx1031", str(source), "-o", str(tmp_path / "out"))
     assert done.returncode == 2
-    assert f"error: {ARCHIVE}: offset 0x4: a kpack archive of version 0" in done.stderr
+    assert f"error: {ARCHIVE}: offset 0x4: a kpack archive with version 0" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 

@@ -104,21 +104,21 @@ def _loads(path: Path, gpu: str, rocm: str) -> tuple[bool, str]:
     ("name", "rocm", "reason"),
     [
         ("v16/saxpy.hipfb", "5.2", ""),
-        ("v19/saxpy.hipfb", "5.2", "gfx906: a code object of version 5, which ROCm 5.6 and later load"),
-        ("v22/saxpy.hipfb", "5.2", "gfx906: a code object of version 6, which ROCm 6.2 and later load"),
+        ("v19/saxpy.hipfb", "5.2", "gfx906: a code object with version 5, which ROCm 5.6 and later load"),
+        ("v22/saxpy.hipfb", "5.2", "gfx906: a code object with version 6, which ROCm 6.2 and later load"),
         ("v23/saxpy.hipfb", "6.4", ""),
-        ("v19/saxpy.ccob.hipfb", "5.2", "a bundle compressed in version 2, which ROCm 6.2 and later read"),
+        ("v19/saxpy.ccob.hipfb", "5.2", "a bundle with compression version 2, which ROCm 6.2 and later read"),
         ("v19/saxpy.ccob.hipfb", "6.4", ""),
         (
             "v23/saxpy.ccob.hipfb",
             "6.4",
-            "a bundle compressed in version 3, which ROCm 7.1 and later read, as does HIP 6.4.3 of Debian sid",
+            "a bundle with compression version 3, which ROCm 7.1 and later read, as does HIP 6.4.3 of Debian sid",
         ),
         ("v23/saxpy.ccob.hipfb", "7.2", ""),
         (
             "v18/saxpy.ccob.hipfb",
             "7.2",
-            "a bundle compressed in version 1, which no ROCm reads: they take its raw size for its size",
+            "a bundle with compression version 1, which no ROCm reads, because they use its raw size as its size",
         ),
     ],
 )
@@ -244,7 +244,7 @@ def test_hip_takes_entries_of_its_own_kinds(tmp_path: Path, kind: str, runs: boo
     assert _loads(path, "gfx906", "7.2") == (
         (True, "the same processor with the same features")
         if runs
-        else (False, "gfx906: an entry of the kind openmp, which HIP passes over")
+        else (False, "gfx906: an entry of the kind openmp, which HIP ignores")
     )
 
 
@@ -402,7 +402,7 @@ def test_damaged_archive_is_reported_once(tmp_path: Path) -> None:
 
 
 def _split_unit(root: Path, *targets: str) -> Path:
-    """Write a library of one unit, with an archive for each target that its code is for."""
+    """Write a library of one unit, with one archive for each target that its code is for."""
     marker = Marker("lib/liba.so", ("../.kpack/a_@GFXARCH@.kpack",))
     build_split_library(root / "lib/liba.so", [marker], [(0, 0)])
     (root / ".kpack").mkdir()

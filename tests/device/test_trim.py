@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from tests.support.tools import RunTool
 
 
-TRIMMABLE = "expected a library, an object file or a static library with bundles to trim, or a folder or wheel of them"
+TRIMMABLE = (
+    "expected a library, an object file, or a static library with bundles to trim, or a folder or wheel of such files"
+)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +76,7 @@ def test_headers_among_the_device_code_are_refused(fixture: Fixture) -> None:
     table = bytes(data[64 : 64 + 10 * 56])
     data[fat.section.offset + 600 : fat.section.offset + 600 + len(table)] = table
     data[32:40] = (fat.section.offset + 600).to_bytes(8, "little")
-    message = (
-        "x: offset 0x1000: something else in .hip_fatbin; expected only device code. The free space can't be taken"
-    )
+    message = "x: offset 0x1000: something else in .hip_fatbin; expected only device code. Leave the file as it is."
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         plan_trim(memoryview(data), name="x")
 
@@ -143,5 +143,5 @@ def test_a_pointer_into_a_bundle_that_would_move_is_refused() -> None:
 
 def test_a_file_with_an_archive_behind_it_is_refused_before_any_work() -> None:
     data = memoryview((PE_FIXTURES / "two.dll").read_bytes() + b"PK\3\4")
-    with pytest.raises(NotTrimmableError, match=r"4 bytes behind what its headers tell of, at 0xa000"):
+    with pytest.raises(NotTrimmableError, match=r"4 bytes at 0xa000, after the data that its headers describe"):
         require_trimmable(data, name="a.dll")

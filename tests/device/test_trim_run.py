@@ -253,8 +253,8 @@ def test_segments_of_a_trimmed_library_lie_as_their_alignment_asks(
 def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library, small = named(run_tool, tmp_path, addend=" + 32"), tmp_path / "small.so"
     message = (
-        "a symbol or a relocation holds an address inside the device code; expected only addresses of bundles. "
-        "The free space can't be taken out of it"
+        "a symbol or relocation with an address inside the device code; expected only addresses of bundles. "
+        "Leave the file as it is."
     )
     with pytest.raises(NotTrimmableError, match=re.escape(message)):
         rewrite_device_code(library, small, None, Storage(compress=True), trim=True)
@@ -316,9 +316,9 @@ def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> N
     assert compressed is not None
     data = without_spare_header(join_data(compressed.apply(memoryview(linked.read_bytes()))))
     message = (
-        "x: offset 0x0: no program header to spare for what follows its device code; expected PT_PHDR, as lld makes "
-        "it, PT_GNU_RELRO next, or two segments of data. The free "
-        "space can't be taken out of it; in a wheel it costs next to nothing."
+        "x: offset 0x0: no spare program header for the data after its device code; expected PT_PHDR, as lld makes "
+        "it, PT_GNU_RELRO next, or two data segments. Leave the file as it is. In a wheel, the free space takes "
+        "almost nothing."
     )
     with pytest.raises(NotTrimmableError, match=f"^{re.escape(message)}$"):
         plan_trim(memoryview(data), name="x")
@@ -384,7 +384,7 @@ def test_a_segment_whose_physical_address_would_wrap_is_refused_by_name() -> Non
 
 
 def test_symbols_at_the_very_end_of_the_code_stay_there(run_tool: RunTool, tmp_path: Path) -> None:
-    """Linkers put ``_end`` and ``_edata`` there where nothing is loaded behind the code."""
+    """Linkers put ``_end`` and ``_edata`` there which doesn't exist loaded behind the code."""
     script = "SECTIONS { .hip_fatbin : { *(.hip_fatbin) last = .; } } INSERT AFTER .bss;\n"
     (tmp_path / "script.ld").write_text(script)
     library = link_library(run_tool, tmp_path, [f"-Wl,-T,{tmp_path / 'script.ld'}"])

@@ -179,7 +179,7 @@ def test_an_object_file_whose_section_has_no_bundle_stays_as_it_is(run_tool: Run
 def test_a_symbol_for_the_end_of_the_code_keeps_an_object_file_from_being_trimmed(
     assemble: Callable[..., Path], tmp_path: Path
 ) -> None:
-    with pytest.raises(NotTrimmableError, match="a symbol or a relocation for a place behind the code"):
+    with pytest.raises(NotTrimmableError, match="a symbol or relocation for a place after the code"):
         rewrite_device_code(assemble(".globl end\nend:\n"), tmp_path / "y.o", KEEP, Storage(), trim=True)
     assert not (tmp_path / "y.o").exists()
 

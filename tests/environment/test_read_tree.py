@@ -192,7 +192,7 @@ def test_an_empty_library_of_any_system_is_a_finding_in_a_wheel_for_any_platform
     ("data", "found"),
     [
         (b"", "is empty; expected a shared library"),
-        (b"\x7fELF", "the ELF header would lie at 0x0 to 0x40, but the file ends at 0x4; expected a whole ELF file"),
+        (b"\x7fELF", "the ELF header would span 0x0 to 0x40, but the file ends at 0x4; expected a whole ELF file"),
     ],
 )
 def test_a_library_that_ends_before_its_code_is_a_finding(tmp_path: Path, name: str, data: bytes, found: str) -> None:

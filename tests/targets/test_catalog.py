@@ -462,7 +462,7 @@ def test_an_unknown_major_version_is_refused_by_name() -> None:
 
 def test_what_is_not_a_version_is_refused() -> None:
     with pytest.raises(
-        InputError, match=r"^ROCm version: 'seven' is not a version; expected one such as 6\.4 or 7\.1\.1$"
+        InputError, match=r"^ROCm version: 'seven' is not a version; expected a version such as 6.4 or 7\.1\.1$"
     ):
         release_for("seven")
 

@@ -476,7 +476,7 @@ def test_a_database_with_a_record_of_a_size_that_is_a_lie_is_a_problem(tmp_path:
     schema = data.index(b"tablekern_db")
     data[schema - 9 : schema + 8] = b"\xff" * 17
     (problem,) = problems(bytes(data), "miopen/db/gfx906.kdb")
-    assert "a database that can't be read (SQLite asks for more memory than any such database needs)" in problem
+    assert "a database that can't be read (SQLite requests more memory than any such database needs)" in problem
 
 
 def test_a_database_whose_table_is_an_endless_view_is_not_asked(tmp_path: Path) -> None:
@@ -492,7 +492,7 @@ def test_a_database_whose_columns_are_computed_is_a_problem(tmp_path: Path, kind
     table = f"CREATE TABLE cache_v1 (x INT, arch TEXT AS (hex(zeroblob({size}))) {kind})"
     data = database_of(tmp_path / "x.db", table, "INSERT INTO cache_v1 (x) VALUES (1)")
     (problem,) = problems(data, "rocfft_kernel_cache_gfx906.db")
-    assert "a table cache_v1 whose column 'arch' is generated or hidden; expected columns that are stored" in problem
+    assert "a table cache_v1 whose column 'arch' is generated or hidden; expected stored columns" in problem
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="limits of SQLite need Python 3.11")
@@ -529,7 +529,7 @@ GOOD = image(code_object_header("gfx1100"))
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (GOOD[:10], "no header of an image"),
+        (GOOD[:10], "no image header"),
         (GOOD[:40], "can't be decompressed"),
         (struct.pack("<4sIII", b"AKS2", 86, 90, 22) + GOOD[16:], "90 kernels in a directory of 22 bytes"),
         (struct.pack("<4sIII", b"AKS2", 86, 1, 99) + GOOD[16:], "a directory of 99"),

@@ -309,8 +309,8 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx90a:xnack+:xnack-",
             InputError,
-            "--targets: 'gfx90a:xnack+:xnack-' is not a target id because of xnack, which is given twice; "
-            "expected a processor and at most one each of sramecc and xnack, such as gfx90a:sramecc+:xnack-",
+            "--targets: 'gfx90a:xnack+:xnack-' isn't a target ID because of xnack, which occurs twice; "
+            "expected a processor and at most one setting each for sramecc and xnack, such as gfx90a:sramecc+:xnack-",
             id="feature given twice",
         ),
         pytest.param(

@@ -1,4 +1,4 @@
-"""Bounded reading of a file's bytes, and where they are after some were put in or taken out."""
+"""Reads a file's bytes within bounds, and maps old offsets to new ones after bytes are inserted or removed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Buffer: TypeAlias = bytes | bytearray | mmap.mmap | Data
 _FIRST_STRING_CHUNK = 256
 _LONGEST_STRING = 1 << 16
 _MOST_STRINGS = 64 << 20
-"""Bytes of all strings of a file: entries of a damaged table may all name one long string."""
+"""The limit on the total bytes of a file's strings: all entries of a damaged table may name the same long string."""
 _SEARCH_CHUNK = 1 << 20
 
 
 @contextmanager
 def viewing(data: Buffer) -> Iterator[Data]:
-    """Yield ``data`` for `BoundedBytes`; what it is in memory is free to be closed or resized after the block."""
+    """Yield a view of ``data`` for `BoundedBytes`; after the block, you can close or resize the memory behind it."""
     if isinstance(data, FileView):
         yield data
         return
@@ -38,10 +38,10 @@ def viewing(data: Buffer) -> Iterator[Data]:
 
 
 class BoundedBytes:
-    """The bytes of one file; each access is checked against the file's size and copies what it returns.
+    """The bytes of one file; each access checks the file's size and returns a copy.
 
-    No view of the bytes is kept or given away, so that a memory map below can be closed at any time. A format's own
-    class sets the error that it raises, and what its files are called.
+    The class keeps and returns no view of the bytes, so a memory map behind them can be closed at any time. A subclass
+    for each format sets the error to raise and the noun for its files.
     """
 
     __slots__ = ("_given", "_view", "name", "size")
@@ -60,9 +60,9 @@ class BoundedBytes:
         if offset < 0 or size < 0 or offset + size > self.size:
             raise self.error(
                 self.name,
-                f"{what} would lie at {offset:#x} to {offset + size:#x}, but the file ends at {self.size:#x}",
+                f"{what} would span {offset:#x} to {offset + size:#x}, but the file ends at {self.size:#x}",
                 expected=self.whole,
-                remedy="It is truncated or damaged: copy or build it again.",
+                remedy="The file is truncated or damaged. Copy it or build it again.",
             )
 
     def unpack(self, layout: Struct, offset: int, what: str) -> tuple[Any, ...]:
@@ -76,7 +76,7 @@ class BoundedBytes:
         return bytes(self._view[offset : offset + size])
 
     def find(self, text: bytes, offset: int, size: int, what: str) -> Iterator[int]:
-        """Yield the offset of each place in a range where ``text`` is."""
+        """Yield the offset of each occurrence of ``text`` in a range."""
         end = offset + size
         for start in range(offset, end, _SEARCH_CHUNK):
             chunk = self.read(start, min(_SEARCH_CHUNK + len(text) - 1, end - start), what)
@@ -101,27 +101,27 @@ class BoundedBytes:
             if length >= 0:
                 self._count(length, what)
                 return chunk[:length]
-        raise self.error(self.name, f"{what} has no end inside its table, or is longer than {_LONGEST_STRING} bytes")
+        raise self.error(self.name, f"{what} doesn't end inside its table or is longer than {_LONGEST_STRING} bytes")
 
     def _count(self, length: int, what: str) -> None:
         self._given += length
         if self._given > _MOST_STRINGS:
-            found = f"with {what}, its strings come to more than {_MOST_STRINGS} bytes"
+            found = f"strings that total more than {_MOST_STRINGS} bytes, counting {what}"
             raise self.error(self.name, found, expected="names that don't share long strings")
 
 
 class OffsetMoves(msgspec.Struct, frozen=True):
-    """What moves: from which old file offset on, in rising order, and how much further back it then is.
+    """The moves of a file's bytes: pairs of an old file offset, in ascending order, and the distance to add.
 
-    A step counts for all that follows, up to the next step. Where a step leads closer to the file's start than the one
-    before it, the bytes right before its offset are gone.
+    A step applies to everything after its offset, up to the next step. If a step has a smaller distance than the step
+    before it, the bytes immediately before its offset are removed.
     """
 
     steps: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, changes: Iterable[tuple[int, int]]) -> OffsetMoves:
-        """Return the moves by ``changes``: how many bytes are put in (or, negative, taken out) before which offset."""
+        """Return the moves for ``changes``: pairs of an offset and a number of inserted bytes (negative: removed)."""
         steps: list[tuple[int, int]] = []
         distance = 0
         for start, size in sorted(change for change in changes if change[1]):
@@ -130,15 +130,15 @@ class OffsetMoves(msgspec.Struct, frozen=True):
         return cls(tuple(steps))
 
     def offset(self, old: int) -> int:
-        """Return the new file offset of what was at ``old``."""
+        """Return the new file offset of the byte at ``old``."""
         return old + next((by for start, by in reversed(self.steps) if old >= start), 0)
 
     def end(self, old: int) -> int:
-        """Return the new file offset of the end of what ended at ``old``."""
+        """Return the new file offset of the end of a range that ends at ``old``."""
         return self.offset(old - 1) + 1 if old else 0
 
     def iter_moved(self, old_size: int) -> Iterator[Replacement]:
-        """Yield all that moves, in rising order; ``old_size`` is that of the old file."""
+        """Yield every range that moves, in ascending order; ``old_size`` is the size of the old file."""
         last = self.steps[-1][1] if self.steps else 0
         for (start, by), (stop, next_by) in pairwise((*self.steps, (old_size, last))):
             new_stop = stop + min(by, next_by)

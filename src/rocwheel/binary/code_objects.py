@@ -1,7 +1,7 @@
-"""Code objects for AMD GPUs, after https://llvm.org/docs/AMDGPUUsage.html: target IDs, headers and machine numbers.
+"""Reads code objects for AMD GPUs (https://llvm.org/docs/AMDGPUUsage.html): target IDs, headers, and machine numbers.
 
-A target id is a processor and its set features, ``gfx90a:sramecc+:xnack-``. A feature that is not named may be either.
-A bundle entry id puts the offload kind and the triple before it, ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``.
+A target ID is a processor and its feature settings, such as ``gfx90a:sramecc+:xnack-``. A feature without a setting may
+be on or off. A bundle entry ID adds the offload kind and the triple, as in ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``.
 
 Sources: https://llvm.org/docs/AMDGPUUsage.html#target-id and https://clang.llvm.org/docs/ClangOffloadBundler.html
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class CodePlace(msgspec.Struct, frozen=True):
-    """A position in a file: ``offset`` in bytes, and the number of the bundle there, counted from 0."""
+    """A position in a file: ``offset`` in bytes, and the number of the bundle there, counting from 0."""
 
     name: str
     offset: int = 0
@@ -59,7 +59,7 @@ class CodePlace(msgspec.Struct, frozen=True):
 
 
 class DeviceCodeError(InputError):
-    """Device code that can't be used; ``place`` says where it is."""
+    """Device code that can't be used; ``place`` is its position."""
 
     def __init__(self, place: CodePlace, found: str, *, expected: str = "", remedy: str = "") -> None:
         self.place = place
@@ -67,19 +67,19 @@ class DeviceCodeError(InputError):
 
     @property
     def reason(self) -> str:
-        """What was found and expected, for lists that name the file themselves and need no remedy."""
+        """The problem and the expectation, for lists that name the file themselves and need no remedy."""
         return f"{self.found}, expected {self.expected}" if self.expected else self.found
 
 
 class NoRoomError(DeviceCodeError):
-    """A bundle that is sound, but has no room where it has to be."""
+    """A valid bundle that doesn't fit the room it must go into."""
 
 
 class NotTrimmableError(DeviceCodeError):
-    """A file that is sound, but whose free space among device code can't be taken out."""
+    """A valid file from which the free space among device code can't be removed."""
 
     def __init__(self, place: CodePlace, found: str, *, expected: str) -> None:
-        remedy = "The free space can't be taken out of it; in a wheel it costs next to nothing."
+        remedy = "Leave the file as it is. In a wheel, the free space takes almost nothing."
         super().__init__(place, found, expected=expected, remedy=remedy)
 
 
@@ -87,13 +87,13 @@ _MACHINE_NAME = re.compile(r"gfx[0-9a-f]+(-[a-z0-9]+)*|amdgcnspirv")
 
 
 class GpuMachine(msgspec.Struct, frozen=True):
-    """A processor, its number, and the features that a target id of it may set."""
+    """A processor, its number, and the features that its target IDs may set."""
 
     mach: int
     processor: str
     features: frozenset[str]
     any: frozenset[str] = frozenset()
-    """The features that ``e_flags`` records as "any" in all of its code, and that no target id may set."""
+    """The features that ``e_flags`` records as "any" in all code for the processor, and that no target ID may set."""
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -116,34 +116,34 @@ def _by_processor() -> dict[str, GpuMachine]:
 
 
 def machine_of_number(mach: int) -> GpuMachine | None:
-    """Return the machine of the low byte of ``e_flags``; none for numbers that no compiler used yet."""
+    """Return the machine for the low byte of ``e_flags``, or `None` for numbers that no compiler uses yet."""
     return _by_number().get(mach)
 
 
 def machine_of(processor: str) -> GpuMachine | None:
-    """Return the machine of a processor such as ``gfx90a``; none for names that no compiler knows yet."""
+    """Return the machine for a processor such as ``gfx90a``, or `None` for names that no compiler knows yet."""
     return _by_processor().get(processor)
 
 
 def known_processors() -> tuple[str, ...]:
-    """Return the names of all processors, generic ones included."""
+    """Return the names of all processors, including generic ones."""
     return tuple(_by_processor())
 
 
 def find_illegal(target: TargetId) -> str | None:
-    """Return why no compiler knows a target: no such processor, or a feature that it lacks; none if all is well.
+    """Return why compilers reject a target (an unknown processor or an unsupported feature), or `None` if it is valid.
 
-    A processor that isn't known passes if it is spelled like one, since newer compilers know more.
+    An unknown processor passes if its spelling is valid, because newer compilers know more processors.
     """
     if not _MACHINE_NAME.fullmatch(target.processor):
-        return f"{target.processor!r} is not a processor"
+        return f"{target.processor!r} isn't a processor"
     machine = machine_of(target.processor)
     lacking = sorted(target.features.keys() - machine.features) if machine else []
     return f"{target.processor} doesn't have the feature {lacking[0]}" if lacking else None
 
 
 FEATURES = ("sramecc", "xnack")
-"""The features a target id may name, in canonical order."""
+"""The features that a target ID may name, in canonical order."""
 
 _PROCESSOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _GENERIC = re.compile(r"gfx([0-9]+(-[0-9]+)?)-generic")
@@ -154,9 +154,9 @@ DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
 
 
 class TargetId(msgspec.Struct, frozen=True):
-    """A processor and the settings of its features; a feature left ``None`` may be on or off.
+    """A processor and the settings of its features; a feature that is ``None`` may be on or off.
 
-    Targets have no order of their own: bundles sort them by their spelling, lists as the catalog does.
+    Targets have no order of their own: bundles sort them by spelling, and lists sort them in catalog order.
     """
 
     processor: str
@@ -165,13 +165,13 @@ class TargetId(msgspec.Struct, frozen=True):
 
     @property
     def features(self) -> dict[str, bool]:
-        """The features that are set, by name, in canonical order."""
+        """The features with a setting, by name, in canonical order."""
         settings = {"sramecc": self.sramecc, "xnack": self.xnack}
         return {name: setting for name, setting in settings.items() if setting is not None}
 
     @property
     def is_generic(self) -> bool:
-        """Whether the processor stands for a family, such as ``gfx10-3-generic``."""
+        """Whether the processor represents a family, such as ``gfx10-3-generic``."""
         return self.processor.endswith("-generic")
 
     def __str__(self) -> str:
@@ -179,9 +179,9 @@ class TargetId(msgspec.Struct, frozen=True):
 
 
 def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
-    """Parse ``gfx90a:sramecc+:xnack-``; features may come in any order, each once.
+    """Parse ``gfx90a:sramecc+:xnack-``; features may be in any order, each once.
 
-    Raises `InputError`, led by ``source``, for an empty or malformed processor and for an unknown or repeated feature.
+    Raises `InputError` from ``source`` for an empty or malformed processor, and for an unknown or repeated feature.
     """
     processor, *features = text.split(":")
     if not _PROCESSOR.fullmatch(processor):
@@ -192,13 +192,13 @@ def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
         if match is None or match[1] not in FEATURES:
             raise _bad_target(text, source, f"the feature {feature!r}")
         if match[1] in settings:
-            raise _bad_target(text, source, f"{match[1]}, which is given twice")
+            raise _bad_target(text, source, f"{match[1]}, which occurs twice")
         settings[match[1]] = match[2] == "+"
     return TargetId(processor, **settings)
 
 
 def as_target_id(text: str) -> TargetId | None:
-    """Return what `parse_target_id` does; none for what it refuses."""
+    """Return what `parse_target_id` returns, or `None` for text that it rejects."""
     try:
         return parse_target_id(text)
     except InputError:
@@ -206,16 +206,16 @@ def as_target_id(text: str) -> TargetId | None:
 
 
 def processor_of(text: str) -> str:
-    """Return the processor of a target id, without features: ``gfx90a`` for ``gfx90a:xnack-``. Checks nothing."""
+    """Return the processor of a target ID, such as ``gfx90a`` for ``gfx90a:xnack-``, without checking the text."""
     return text.partition(":")[0]
 
 
 def retargeted_triple(triple: str, old: TargetId, new: TargetId) -> str:
-    """Return the triple of code for ``old`` as that of code for ``new``.
+    """Return the triple for code for ``new``, given the triple for code for ``old``.
 
-    LLVM 24 has the processor in the architecture: ``amdgpu10.30-amd-amdhsa-unknown`` for gfx1030,
-    ``amdgpu10.3-amd-amdhsa-unknown`` for gfx10-3-generic. See https://github.com/llvm/llvm-project/pull/206480.
-    Before, and where it stands for the family of both, it stays.
+    LLVM 24 includes the processor in the architecture: ``amdgpu10.30-amd-amdhsa-unknown`` for gfx1030,
+    ``amdgpu10.3-amd-amdhsa-unknown`` for gfx10-3-generic. See https://github.com/llvm/llvm-project/pull/206480. The
+    triples of earlier versions, and those for the family of both targets, stay the same.
     """
     architecture, dash, rest = triple.partition("-")
     if architecture != f"amdgpu{_version_of(old)}":
@@ -233,13 +233,13 @@ def _version_of(target: TargetId) -> str:
 def _bad_target(text: str, source: str, part: str) -> InputError:
     return InputError(
         source,
-        f"{text!r} is not a target id because of {part}",
-        expected="a processor and at most one each of sramecc and xnack, such as gfx90a:sramecc+:xnack-",
+        f"{text!r} isn't a target ID because of {part}",
+        expected="a processor and at most one setting each for sramecc and xnack, such as gfx90a:sramecc+:xnack-",
     )
 
 
 class BundleEntryId(msgspec.Struct, frozen=True):
-    """The id of a bundle entry: ``kind-arch-vendor-os-environment-target``, split at the first five dashes.
+    """The ID of a bundle entry: ``kind-arch-vendor-os-environment-target``, split at the first five dashes.
 
     The environment is empty for amdhsa. The host entry has no target.
     """
@@ -250,9 +250,9 @@ class BundleEntryId(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str, *, source: str = "bundle entry id") -> BundleEntryId:
-        """Parse an entry id of any compiler; raises `InputError`, led by ``source``, when it can't be one.
+        """Parse an entry ID from any compiler; raise `InputError` from ``source`` if the text isn't an entry ID.
 
-        Never split from the right: generic processors hold dashes, and ``xnack-`` ends with one.
+        Never split from the right: generic processors contain dashes, and ``xnack-`` ends with one.
         """
         kind, _, rest = text.partition("-")
         if kind == "host" and rest:
@@ -261,18 +261,18 @@ class BundleEntryId(msgspec.Struct, frozen=True):
         if kind not in DEVICE_KINDS or len(fields) < 5:
             raise InputError(
                 source,
-                f"{text!r} is not a bundle entry id",
-                expected="host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, KIND being hip, hipv4 or openmp",
+                f"{text!r} isn't a bundle entry ID",
+                expected="host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, where KIND is hip, hipv4, or openmp",
             )
         return cls(kind, "-".join(fields[:4]), parse_target_id(fields[4], source=source))
 
     @property
     def is_host(self) -> bool:
-        """Whether this is the (empty) entry of the host."""
+        """Whether this is the (empty) host entry."""
         return self.kind == "host"
 
     def retargeted(self, new: TargetId) -> BundleEntryId:
-        """Return the id of code for another target."""
+        """Return the ID for the same code for another target."""
         triple = retargeted_triple(self.triple, self.target, new) if self.target else self.triple
         return BundleEntryId(self.kind, triple, new)
 
@@ -295,29 +295,29 @@ _GENERIC_SHIFT = 24
 _FEATURES_OF_VERSION_4 = 2
 _KNOWN_ABI_VERSIONS = 5
 FIRST_WITH_OPEN_FEATURES = 4
-"""The code object version from which on flags may leave a feature open; before, they are on or off."""
+"""The first code object version whose flags can leave a feature open; in earlier versions, features are on or off."""
 _MOST_OVERLAP = 2
-"""Times the size of the file: segments may be parts of others, but thousands of them may also be the same notes."""
+"""A multiple of the file size. Segments may be parts of others, but thousands of segments may be the same notes."""
 
 
 class CodeObject(msgspec.Struct, frozen=True):
-    """The facts in the ELF header of a code object."""
+    """The facts from the ELF header of a code object."""
 
     target: TargetId | None
-    """From ``e_flags``; none when they name no processor, or one that is not known."""
+    """The target from ``e_flags``, or `None` if the flags name no known processor."""
     flags: int
     abi_version: int
     notes: tuple[tuple[int, int], ...]
-    """Offset and size of each note segment (of each note section, in a relocatable code object), in bytes."""
+    """The offset and size of each note segment in bytes; in a relocatable code object, of each note section."""
 
     @property
     def version(self) -> int:
-        """The code object version, as compilers name it (``-mcode-object-version``)."""
+        """The code object version, as in the compiler option ``-mcode-object-version``."""
         return self.abi_version + 2
 
 
 def is_code_object(data: Data) -> bool:
-    """Return whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, as the runtime decides it."""
+    """Return whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, by the rule of the runtime."""
     head = bytes(data[:HEADER_SIZE])
     return (
         len(head) == HEADER_SIZE
@@ -328,26 +328,26 @@ def is_code_object(data: Data) -> bool:
 
 
 def read_code_object(data: Data, *, place: CodePlace) -> CodeObject:
-    """Read the ELF header and find the notes of the code object that ``data`` holds.
+    """Read the ELF header and find the notes of the code object in ``data``.
 
-    Raises `DeviceCodeError` for other files, and `ElfError` for headers and notes past the end or within one another.
+    Raises `DeviceCodeError` for other files. Raises `ElfError` for headers and notes that overlap or lie past the end.
     """
     if not is_code_object(data):
         raise DeviceCodeError(
-            place, f"starts with {bytes(data[:20])!r}", expected="a code object: an ELF file for AMDGPU and HSA"
+            place, f"starts with {bytes(data[:20])!r}", expected="a code object (an ELF file for AMDGPU and HSA)"
         )
     source = ElfBytes(data, str(place))
     header = read_header(source)
     if header.abi_version >= _KNOWN_ABI_VERSIONS:
-        raise DeviceCodeError(place, f"a code object of ABI version {header.abi_version}", expected="0 to 4")
+        raise DeviceCodeError(place, f"a code object with ABI version {header.abi_version}", expected="0 to 4")
     target = _decode_flags(header.flags, header.abi_version)
     return CodeObject(target, header.flags, header.abi_version, _find_notes(source, header))
 
 
 def header_processor(head: bytes) -> str | None:
-    """Return the processor of a code object of which only the beginning is at hand.
+    """Return the processor of a code object, given only its beginning.
 
-    None for other files, and where the header names a processor that is not known.
+    Returns `None` for other files, and if the header names an unknown processor.
     """
     if not is_code_object(memoryview(head)):
         return None
@@ -356,18 +356,18 @@ def header_processor(head: bytes) -> str | None:
 
 
 class LoadedHeader(NamedTuple):
-    """What a runtime takes from the ELF header of a code object that it loads."""
+    """The fields that a runtime reads from the ELF header when it loads a code object."""
 
     version: int
     target: TargetId | None
-    """None when the flags name no processor, or one that is not known."""
+    """`None` if the flags name no known processor."""
 
 
 def read_loaded_header(head: bytes) -> LoadedHeader | None:
-    """Return what a runtime takes from the header of a code object; none for other files.
+    """Return the fields that a runtime reads from the header of a code object, or `None` for other files.
 
-    Before version 4 nothing is open: a feature that the flags don't set is off. Version 2 has its flag for XNACK where
-    later ones have the processor.
+    Before version 4, no feature is open: a feature without a flag is off. Version 2 has its XNACK flag in a bit that
+    later versions use for the processor.
     """
     if not is_code_object(memoryview(head)):
         return None
@@ -391,9 +391,9 @@ def _decode_flags(flags: int, abi_version: int) -> TargetId | None:
 
 
 def encode_flags(target: TargetId, *, place: CodePlace) -> int:
-    """Return the ``e_flags`` that a compiler writes for ``target``, from code object version 4 on.
+    """Return the ``e_flags`` that a compiler writes for ``target``, since code object version 4.
 
-    Raises `DeviceCodeError` for an unknown processor and for a feature that it doesn't have.
+    Raises `DeviceCodeError` for an unknown processor, and for a feature that the processor doesn't have.
     """
     machine = machine_of(target.processor)
     if machine is None:
@@ -408,7 +408,7 @@ def encode_flags(target: TargetId, *, place: CodePlace) -> int:
 
 
 def _find_notes(source: ElfBytes, header: Header) -> tuple[tuple[int, int], ...]:
-    """Return offset and size of every note segment; of every note section when there are no program headers."""
+    """Return the offset and size of every note segment, or of every note section if there are no program headers."""
     segments = read_segments(source, header)
     notes = [(segment.offset, segment.file_size) for segment in segments if segment.type == PT_NOTE]
     if not segments:
@@ -417,5 +417,9 @@ def _find_notes(source: ElfBytes, header: Header) -> tuple[tuple[int, int], ...]
     for offset, size in notes:
         source.require(offset, size, "its notes")
     if sum(size for _, size in notes) > _MOST_OVERLAP * source.size:
-        raise ElfError(source.name, f"notes of more than {_MOST_OVERLAP * source.size} bytes", expected="them apart")
+        raise ElfError(
+            source.name,
+            f"notes that total more than {_MOST_OVERLAP * source.size} bytes",
+            expected="notes that don't overlap",
+        )
     return tuple(notes)

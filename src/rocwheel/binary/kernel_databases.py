@@ -1,4 +1,4 @@
-"""Files that keep kernels for a library to look up: databases of MIOpen and rocFFT, AOTriton and Tensile.
+"""Reads files with kernels that a library looks up: MIOpen and rocFFT databases, AOTriton images, and Tensile tables.
 
 =============  ===================================================================================================
 table          columns that matter
@@ -17,9 +17,10 @@ offset  what
         u32 its size (0: no kernel), u32 size of its name, the name with a NUL byte; then the code objects
 ======  ==========================================================================================================
 
-A table that chooses among others may have the predicate ``{"type": "Processor", "value": "gfx906"}`` for the hardware;
-those of solutions have none. In Debian's librocblas5 7.2.4, 11 of 515 tables have it, and all agree with their names.
-The names of kernels tell an instruction set (``_ISA906_``), which other processors may share.
+A Tensile table that selects other tables may have the predicate ``{"type": "Processor", "value": "gfx906"}`` for the
+hardware; tables of solutions have no such predicate. In Debian's librocblas5 7.2.4, 11 of 515 tables have it, and all
+of them agree with their names. Kernel names include an instruction set (``_ISA906_``), which other processors may
+share.
 """
 
 from __future__ import annotations
@@ -54,28 +55,28 @@ if TYPE_CHECKING:
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _STORED_HEAD = 1 << 20
-"""Bytes of a kernel that are read: a block of bzip2 holds up to 900 kB."""
+"""The number of bytes to read of a kernel: a bzip2 block holds up to 900 kB."""
 _MOST_KERNELS = 64
-"""Kernels whose own header is read; the options of all are."""
+"""The number of kernels whose own header is read; the options of all kernels are read."""
 _STEPS, _MOST_CALLS = 100_000, 2_000
-"""Instructions of SQLite between two looks, and how many looks there are: a database may hold endless views."""
+"""The number of SQLite instructions between two checks, and the most checks: a database may contain endless views."""
 _LONGEST = 64 << 20
-"""Bytes of a value that SQLite is to make at most."""
+"""The largest value that SQLite may create, in bytes."""
 _ORDINARY = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
-"""Neither views nor virtual tables. SQLite itself refuses rows that say another type or name than their text."""
+"""Excludes views and virtual tables. SQLite itself refuses rows whose type or name differs from their text."""
 _OPTION = re.compile(r"-mcpu=(gfx[0-9a-f]+(?:-[a-z0-9]+)*)")
 
 
 def is_database(data: Data) -> bool:
-    """Return whether ``data`` is a database of SQLite 3 by its first bytes."""
+    """Return whether ``data`` starts like a SQLite 3 database."""
     return bytes(data[: len(_SQLITE_MAGIC)]) == _SQLITE_MAGIC
 
 
 def database_processors(data: Data, *, name: str) -> tuple[str, ...]:
-    """Return the processors that a database says it has kernels for, sorted; none for one of another kind.
+    """Return the processors that a database has kernels for, sorted, or an empty tuple for another kind of database.
 
-    SQLite reads a copy of it, since it takes no file without a name. Raises `DeviceCodeError` for a damaged one, and
-    `WorkError` where there is no room.
+    SQLite reads a copy of the data, because it can't read a file without a name. Raises `DeviceCodeError` for a damaged
+    database, and `WorkError` if there is no room for the copy.
     """
     try:
         with scratch_folder(Path(temporary_folder(), "database")) as folder:
@@ -104,24 +105,24 @@ def _read(path: Path, name: str) -> set[str]:
             found = {processor_of(str(arch)) for (arch,) in rows}
             return found | set(_miopen(database, name)) if "kern_db" in tables else found
     except MemoryError:
-        # Of a record whose size is a lie SQLite says so before it allocates anything; values that are read are stored
-        # in the file, and so no larger than it.
-        why = "a database that can't be read (SQLite asks for more memory than any such database needs)"
+        # For a record with a false size, SQLite raises this before it allocates memory. Values that are read are stored
+        # in the file, so they can't be larger than the file.
+        why = "a database that can't be read (SQLite requests more memory than any such database needs)"
         raise DeviceCodeError(CodePlace(name), why, expected="SQLite 3") from None
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as e:
         raise DeviceCodeError(CodePlace(name), f"a database that can't be read ({e})", expected="SQLite 3") from e
 
 
 def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: str) -> None:
-    """Raise `DeviceCodeError` for a table with a column that is computed as it is read: its values may be of any size.
+    """Raise `DeviceCodeError` for a table with a computed column, because its values may have any size.
 
-    ``PRAGMA hard_heap_limit`` is no substitute: it would hold for all that the process does with SQLite from then on.
+    ``PRAGMA hard_heap_limit`` is no substitute, because it would apply to all later SQLite work of the process.
     """
     for table in sorted(tables):
         hidden = [row[1] for row in database.execute(f"PRAGMA table_xinfo({table})") if row[6]]
         if hidden:
             why = f"a table {table} whose column {quoted(str(hidden[0]))} is generated or hidden"
-            raise DeviceCodeError(CodePlace(name), why, expected="columns that are stored")
+            raise DeviceCodeError(CodePlace(name), why, expected="stored columns")
 
 
 def _miopen(database: sqlite3.Connection, name: str) -> Iterator[str]:
@@ -149,9 +150,9 @@ _HEADER = struct.Struct("<4sIII")
 _ENTRY = struct.Struct("<IIIII")
 _LARGEST_DIRECTORY = 16 << 20
 _LARGEST = 1 << 30
-"""Bytes of an image when decompressed; real ones have a few millions."""
+"""The largest decompressed size of an image, in bytes; real images have a few million."""
 _TRUSTED = 4 << 20
-"""Bytes to which an image of any size may be decompressed; there are thousands of them in a package."""
+"""The decompressed size that is accepted for any image, in bytes; a package contains thousands of images."""
 _CHUNK = 1 << 20
 
 
@@ -162,12 +163,12 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 def is_image(data: Data) -> bool:
-    """Return whether ``data`` is an image of AOTriton by its first bytes."""
+    """Return whether ``data`` starts like an AOTriton image."""
     return bytes(data[: len(_AKS2_MAGIC)]) == _AKS2_MAGIC
 
 
 def image_processors(data: Data, *, name: str) -> tuple[str, ...]:
-    """Return the processors of an image's code objects, sorted; those that are not known are left out.
+    """Return the known processors of an image's code objects, sorted.
 
     Raises `DeviceCodeError` for an image that AOTriton would refuse.
     """
@@ -180,13 +181,13 @@ def image_processors(data: Data, *, name: str) -> tuple[str, ...]:
         return tuple(sorted(_processors(content, offsets, place)))
     except (lzma.LZMAError, EOFError) as e:
         found = f"an image that can't be decompressed ({e})"
-        raise DeviceCodeError(place, found, expected=f"{header.size} bytes in xz") from e
+        raise DeviceCodeError(place, found, expected=f"{header.size} bytes of xz data") from e
 
 
 def _read_header(data: Data, place: CodePlace) -> _Header:
     head = bytes(data[: _HEADER.size])
     if len(head) < _HEADER.size or not head.startswith(_AKS2_MAGIC):
-        raise DeviceCodeError(place, "no header of an image", expected="AKS2 and three numbers")
+        raise DeviceCodeError(place, "no image header", expected="AKS2 and three numbers")
     header = _Header(*_HEADER.unpack(head)[1:])
     largest = min(_LARGEST, max(_TRUSTED, MOST_EXPANDED * len(data)))
     if not header.directory_size <= header.size <= largest or header.directory_size > _LARGEST_DIRECTORY:
@@ -194,22 +195,22 @@ def _read_header(data: Data, place: CodePlace) -> _Header:
         raise DeviceCodeError(place, found, expected=f"at most {largest} and {_LARGEST_DIRECTORY}")
     if header.kernels > header.directory_size // (_ENTRY.size + 1):
         found = f"{header.kernels} kernels in a directory of {header.directory_size} bytes"
-        raise DeviceCodeError(place, found, expected=f"at least {_ENTRY.size + 1} bytes for each")
+        raise DeviceCodeError(place, found, expected=f"at least {_ENTRY.size + 1} bytes for each kernel")
     return header
 
 
 def _offsets(directory: bytes, header: _Header, place: CodePlace) -> Iterator[int]:
-    """Yield where code objects begin, counted from the directory's end."""
+    """Yield the start of each code object, counted from the end of the directory."""
     room = header.size - header.directory_size
     at = 0
     for _ in range(header.kernels):
         if at + _ENTRY.size > len(directory):
-            raise DeviceCodeError(place, "a directory that ends in an entry", expected=f"{header.kernels} entries")
+            raise DeviceCodeError(place, "a directory that ends inside an entry", expected=f"{header.kernels} entries")
         _, _, offset, size, name_size = _ENTRY.unpack_from(directory, at)
         at += _ENTRY.size + name_size
         if at > len(directory) or offset + size > room:
-            found = f"a kernel of {size} bytes at {offset}, of {room}, in a directory of {len(directory)} bytes"
-            raise DeviceCodeError(place, found, expected="kernels inside of the image")
+            found = f"a kernel of {size} bytes at {offset} of {room}, in a directory of {len(directory)} bytes"
+            raise DeviceCodeError(place, found, expected="kernels inside the image")
         if size:
             yield offset
 
@@ -231,12 +232,12 @@ def _skip(content: IO[bytes], size: int, place: CodePlace) -> None:
     while size > 0:
         piece = content.read(min(size, _CHUNK))
         if not piece:
-            raise DeviceCodeError(place, "an image that ends before its last kernel", expected="all its kernels")
+            raise DeviceCodeError(place, "an image that ends before its last kernel", expected="all kernels")
         size -= len(piece)
 
 
 class _Reader(io.RawIOBase):
-    """The bytes of a view as a file to read forward."""
+    """The bytes of a view, as a file for forward reading."""
 
     def __init__(self, data: Data) -> None:
         super().__init__()
@@ -244,12 +245,12 @@ class _Reader(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """Return that it can be read, as `io.BufferedReader` asks."""
+        """Return true, as `io.BufferedReader` requires."""
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Fill the buffer with what comes next; 0 is the end."""
-        view = memoryview(buffer)  # type: ignore[arg-type]  # a writable buffer, whatever its type
+        """Fill the buffer with the next bytes; 0 means the end."""
+        view = memoryview(buffer)  # a writable buffer of any type
         piece = load(self._data[self._position : self._position + len(view)])
         view[: len(piece)] = piece
         self._position += len(piece)
@@ -258,19 +259,19 @@ class _Reader(io.RawIOBase):
 
 _PACKED = ".dat.zlib"
 TABLE_SUFFIXES = (".dat", _PACKED)
-"""What the names of tables end with."""
+"""The suffixes of table names."""
 
-# Texts of less than 32 bytes, as Tensile's writer encodes them: a byte with the length, and the text.
+# Strings shorter than 32 bytes, as Tensile's writer encodes them: a byte with the length, and then the text.
 _PREDICATE = re.compile(rb"\xa9Processor\xa5value[\xa0-\xbf](gfx[0-9a-z]+(?:-[0-9a-z]+)*)")
 _LONGEST_PREDICATE = 64
-"""More bytes than a predicate has."""
+"""An upper limit for the size of a predicate in bytes."""
 _BLOCK = 1 << 20
 
 
 def table_processors(data: Data, path: str) -> tuple[str, ...]:
-    """Return the processors that the table at ``path`` asks the hardware for, sorted; those not known are left out.
+    """Return the known processors that the table at ``path`` requires, sorted.
 
-    Memory holds a few megabytes of it. A file that is no table, or is damaged, says nothing.
+    The function holds only a few megabytes in memory. A file that is damaged or isn't a table yields no processors.
     """
     found: set[str] = set()
     end = b""

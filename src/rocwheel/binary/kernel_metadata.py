@@ -1,11 +1,11 @@
-"""The metadata notes of code objects: kernels, their arguments, and the target that the notes name.
+"""Reads the metadata notes of code objects: kernels, their arguments, and the target that the notes name.
 
-Metadata has the owner ``AMDGPU`` and the kind 32 from code object version 3 on. There may be several
-notes, one for each translation unit.
+Since code object version 3, metadata notes have the owner ``AMDGPU`` and the kind 32. There may be several notes, one
+for each translation unit.
 
-Nothing in a code object may move, so a note keeps its size. Notes are MessagePack, in which the same value has several
-encodings: where the new name is shorter, the name's length and the two numbers of ``amdhsa.version`` take longer ones.
-See https://github.com/msgpack/msgpack/blob/master/spec.md.
+Nothing in a code object may move, so an edited note keeps its size. Notes are MessagePack, which has several encodings
+for the same value. If the new name is shorter, the name's length and the two numbers of ``amdhsa.version`` use longer
+encodings. See https://github.com/msgpack/msgpack/blob/master/spec.md.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SYMBOL_TYPE, STT_AMDGPU_HSA_KERNEL = 0xF, 10
 
 
 class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
-    """An argument of a kernel: where it lies among the arguments and what kind of value it is; sizes in bytes."""
+    """An argument of a kernel: its position among the arguments and the kind of its value; sizes are in bytes."""
 
     offset: int = msgspec.field(name=".offset")
     size: int = msgspec.field(name=".size")
@@ -49,7 +49,7 @@ class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel: its name, the symbol of its descriptor, and its needs as far as they are stated; sizes in bytes."""
+    """A kernel: its name, the symbol of its descriptor, and its stated requirements; sizes are in bytes."""
 
     name: str = msgspec.field(name=".name")
     symbol: str = msgspec.field(name=".symbol", default="")
@@ -62,14 +62,14 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     vgpr_count: int | None = msgspec.field(name=".vgpr_count", default=None)
     max_flat_workgroup_size: int | None = msgspec.field(name=".max_flat_workgroup_size", default=None)
     agpr_count: int | None = msgspec.field(name=".agpr_count", default=None)
-    """Only on processors with accumulation registers (gfx908 and later)."""
+    """Present only on processors with accumulation registers (gfx908 and later)."""
     sgpr_spill_count: int | None = msgspec.field(name=".sgpr_spill_count", default=None)
     vgpr_spill_count: int | None = msgspec.field(name=".vgpr_spill_count", default=None)
     uses_dynamic_stack: bool = msgspec.field(name=".uses_dynamic_stack", default=False)
 
 
 class CodeMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of one metadata note. Version 3 code objects, and assembled ones, may have no target."""
+    """The content of one metadata note. Notes of version 3 and assembled code objects may have no target."""
 
     version: tuple[int, int] = msgspec.field(name=VERSION_KEY)
     target: str = msgspec.field(name=TARGET_KEY, default="")
@@ -87,8 +87,8 @@ _COUNT = msgspec.msgpack.Decoder(_KernelCount)
 def read_metadata(data: Data, code: CodeObject, *, place: CodePlace) -> tuple[CodeMetadata, ...]:
     """Return every metadata note of the code object ``code``, whose bytes are ``data``.
 
-    Raises `ElfError` for notes that run past their segment and `DeviceCodeError` for notes that are not MessagePack of
-    this shape.
+    Raises `ElfError` for notes that extend past their segment, and `DeviceCodeError` for notes that aren't MessagePack
+    of this structure.
     """
     return tuple(
         decode_note(_METADATA, data[start:stop], place) for start, stop in iter_metadata_notes(data, code, place)
@@ -96,9 +96,9 @@ def read_metadata(data: Data, code: CodeObject, *, place: CodePlace) -> tuple[Co
 
 
 def count_kernels(data: Data, code: CodeObject, *, place: CodePlace) -> int | None:
-    """Return the number of kernels that the notes list; in code object version 2, of the symbols that are kernels.
+    """Return the number of kernels in the notes, or in the symbols for code object version 2.
 
-    None for one of version 2 that isn't linked. Raises `DeviceCodeError` as `read_metadata` does.
+    Returns `None` for an unlinked version 2 code object. Raises `DeviceCodeError` as `read_metadata` does.
     """
     if code.version == _VERSION_OF_SYMBOLS:
         names = kernel_symbols(data, place=place)
@@ -108,9 +108,9 @@ def count_kernels(data: Data, code: CodeObject, *, place: CodePlace) -> int | No
 
 
 def kernel_symbols(data: Data, *, place: CodePlace) -> tuple[str, ...] | None:
-    """Return the names of the kernels that the loader of code object version 2 finds; none for one that isn't linked.
+    """Return the kernel names that the loader finds in a version 2 code object, or `None` if it isn't linked.
 
-    The notes of that version are YAML, of another owner and kind. Raises `ElfError` for damaged files.
+    The notes of that version are YAML, with another owner and kind. Raises `ElfError` for damaged files.
     """
     source = ElfBytes(data, str(place))
     segments = read_segments(source, read_header(source))
@@ -123,7 +123,7 @@ def kernel_symbols(data: Data, *, place: CodePlace) -> tuple[str, ...] | None:
 
 
 def kernel_names(data: Data, *, place: CodePlace) -> frozenset[str]:
-    """Return the names of the kernels in the code object ``data``, of any version; none in bytes of another kind.
+    """Return the kernel names in the code object ``data``, of any version, or an empty set for other data.
 
     Raises `DeviceCodeError` and `ElfError` as `read_metadata` does.
     """
@@ -136,20 +136,20 @@ def kernel_names(data: Data, *, place: CodePlace) -> frozenset[str]:
 
 
 def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: CodePlace) -> Any:
-    """Decode the description of a metadata note; raises `DeviceCodeError` when it is not what ``decoder`` is for.
+    """Decode the description of a metadata note; raise `DeviceCodeError` if it doesn't match ``decoder``.
 
-    That includes notes that are nested more deeply than Python recurses.
+    This includes notes that are nested more deeply than Python can recurse.
     """
     try:
         return decoder.decode(load(note))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise DeviceCodeError(place, f"a metadata note that is not MessagePack of a code object ({e})") from e
+        raise DeviceCodeError(place, f"a metadata note that isn't MessagePack of a code object ({e})") from e
 
 
 def iter_metadata_notes(data: Data, code: CodeObject, place: CodePlace) -> Iterator[tuple[int, int]]:
-    """Yield start and end of the description of every metadata note, in bytes of the code object.
+    """Yield the start and end of the description in each metadata note, as offsets in the code object.
 
-    Raises `ElfError` for notes that run past their segment.
+    Raises `ElfError` for notes that extend past their segment.
     """
     source = ElfBytes(data, str(place))
     for offset, size in code.notes:
@@ -167,10 +167,10 @@ _NUMBER_TYPES = ((1, 0xCC), (2, 0xCD), (4, 0xCE), (8, 0xCF))
 def rename_target(
     data: Data, code: CodeObject, old: TargetId, new: TargetId, *, place: CodePlace
 ) -> list[tuple[int, bytes]]:
-    """Return the offsets and bytes that make every metadata note name ``new`` instead of ``old``; nothing moves.
+    """Return the offsets and bytes that rename ``old`` to ``new`` in every metadata note, without moving anything.
 
-    Notes without a target stay. Raises `DeviceCodeError` when a note names another target, when it has no room for the
-    new name, and when a note is damaged.
+    Notes without a target stay. Raises `DeviceCodeError` if a note names another target, has no room for the new name,
+    or is damaged.
     """
     edits = []
     for start, stop in iter_metadata_notes(data, code, place):
@@ -184,10 +184,10 @@ def rename_target(
 def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: TargetId, place: CodePlace) -> bytes:
     header = note[: {_MAP_16: 3, _MAP_32: 5}.get(note[0], 1)]
     if _join(header, entries) != note:
-        raise DeviceCodeError(place, "a metadata note in another encoding than that of LLVM")
+        raise DeviceCodeError(place, "a metadata note that isn't encoded as LLVM encodes it")
     isa = decode_note(msgspec.msgpack.Decoder(str), memoryview(entries[TARGET_KEY]), place)
     if not isa.endswith(f"-{old}"):
-        raise DeviceCodeError(place, f"a metadata note for {isa!r}", expected=f"one for {str(old)!r}")
+        raise DeviceCodeError(place, f"a metadata note for {isa!r}", expected=f"a note for {str(old)!r}")
     renamed = retargeted_triple(isa.removesuffix(str(old)), old, new) + str(new)
     version = _read_version(entries, place)
     for name, numbers in product(_encode_string(renamed), product(*map(_encode_number, version))):
@@ -195,7 +195,7 @@ def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: Ta
         edited = _join(header, {key: values.get(key, value) for key, value in entries.items()})
         if len(edited) == len(note):
             return edited
-    raise DeviceCodeError(place, f"a metadata note that has no room for {str(new)!r} where it has {str(old)!r}")
+    raise DeviceCodeError(place, f"a metadata note without enough room to replace {str(old)!r} with {str(new)!r}")
 
 
 def _read_version(entries: dict[str, msgspec.Raw], place: CodePlace) -> list[int]:
@@ -203,7 +203,7 @@ def _read_version(entries: dict[str, msgspec.Raw], place: CodePlace) -> list[int
         return []
     version: list[int] = decode_note(msgspec.msgpack.Decoder(list[int]), memoryview(entries[VERSION_KEY]), place)
     if len(version) > 2 or not all(0 <= number < 128 for number in version):
-        raise DeviceCodeError(place, f"a metadata note of version {version}", expected="two small numbers")
+        raise DeviceCodeError(place, f"a metadata note with version {version}", expected="two small numbers")
     return version
 
 
@@ -213,7 +213,7 @@ def _join(header: bytes, entries: dict[str, msgspec.Raw] | dict[str, bytes | msg
 
 
 def _encode_string(text: str) -> Iterator[bytes]:
-    """Yield every encoding, the shortest first."""
+    """Yield every encoding, shortest first."""
     data = text.encode()
     if len(data) < 32:
         yield bytes([0xA0 + len(data)]) + data
@@ -223,7 +223,7 @@ def _encode_string(text: str) -> Iterator[bytes]:
 
 
 def _encode_number(number: int) -> Iterator[bytes]:
-    """Yield every encoding of a small number, the shortest first."""
+    """Yield every encoding of a small number, shortest first."""
     yield bytes([number])
     for width, lead in _NUMBER_TYPES:
         yield bytes([lead]) + number.to_bytes(width, "big")

@@ -1,4 +1,4 @@
-"""What kind of binary a file is, by its first bytes; every reader asks here before it reads on.
+"""Recognizes the kind of a binary file by its first bytes, for every reader.
 
 ===========================  ==================================================================================
 a file that begins with      is
@@ -8,9 +8,9 @@ a file that begins with      is
 ``__CLANG_OFFLOAD_BUNDLE__``  a plain offload bundle
 ``CCOB``                     a compressed offload bundle
 ``KPAK``                     a kpack archive of code objects
-``MZ``                       a DLL or program of Windows, where the PE header says so (Microsoft, "PE Format")
-``64 86`` or ``64 AA``        an object file of Windows, for x86-64 or ARM64, where the rest of its header fits
-``CF FA ED FE`` and others    a Mach-O file of macOS, whose magic number has either byte order, or a file of several
+``MZ``                       a Windows DLL or program, if the PE header says so (Microsoft, "PE Format")
+``64 86`` or ``64 AA``        a Windows object file for x86-64 or ARM64, if the rest of its header matches
+``CF FA ED FE`` and others    a macOS Mach-O file, with a magic number in either byte order, or a file of several
 ``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` for one that only names its members
 ===========================  ==================================================================================
 
@@ -34,12 +34,12 @@ AR_MAGIC: Final = b"!<arch>\n"
 _THIN_MAGIC: Final = b"!<thin>\n"
 _ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"
 _SHORTEST_ELF: Final = 52
-"""The size of the header of a 32-bit file, which the shortest ELF file has."""
+"""The size of the header of a 32-bit file, the shortest possible ELF file."""
 
 _MACH_O_MAGICS: Final = frozenset(bytes.fromhex(text) for text in ("cffaedfe", "cefaedfe", "feedfacf", "feedface"))
 _MACH_O_SEVERAL: Final = frozenset({b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"})
 _MOST_MACHINES: Final = bytes([30])
-"""Files of several machines have fewer; where their number is, classes of Java have a version, which is larger."""
+"""An upper limit for the machines in one file. Java class files have a larger version number in this field."""
 
 _LIBRARY_NAME: Final = re.compile(r"[^/]\.so(?:\.[0-9]+)*\Z")
 _DLL_SUFFIXES: Final = (".dll", ".pyd")
@@ -47,45 +47,45 @@ _DLL_SUFFIXES: Final = (".dll", ".pyd")
 _COFF_SIZE, _COFF_REST = 20, 16
 _COFF_MACHINES: Final = frozenset({b"\x64\x86", b"\x64\xaa"})
 _COFF_RESTS: Final = frozenset({b"\0\0\0\0", b"\0\0\4\0", b"\0\0\5\0"})
-"""No optional header, and the traits that compilers give: none, no line numbers, and no relocations either."""
+"""No optional header, and the usual flags: zero, line numbers stripped, or line numbers and relocations stripped."""
 
 HEAD_SIZE: Final = 64
-"""The number of first bytes that hold every magic number here, and a whole ELF header."""
+"""The number of bytes that contain every magic number here, and a complete ELF header."""
 
 
 def is_elf(head: bytes | Data) -> bool:
-    """Return whether a file is an ELF file, of any class, byte order and machine."""
+    """Return whether a file is an ELF file of any class, byte order, and machine."""
     return _begins_with(head, ELF_MAGIC)
 
 
 def is_elf64(head: bytes | Data) -> bool:
     """Return whether a file is a 64-bit little-endian ELF file, the only kind that rocwheel reads.
 
-    Others occur as data, such as a compiler's 32-bit run-time libraries.
+    Other ELF files occur as data, such as a compiler's 32-bit runtime libraries.
     """
     return _begins_with(head, _ELF64_LITTLE_ENDIAN)
 
 
 def is_cut_elf(data: bytes | Data) -> bool:
-    """Return whether a file that begins as ELF files do ends within its header, which may lack even the class."""
+    """Return whether a file begins like an ELF file but ends inside its header, perhaps even before the class."""
     return is_elf(data) and len(data) < _SHORTEST_ELF
 
 
 def is_library_name(path: str) -> bool:
-    """Return whether a file is named as a shared library of Linux is: ``libx.so``, ``libx.so.1.2``, or a module's name.
+    """Return whether a file has the name of a Linux shared library: ``libx.so``, ``libx.so.1.2``, or a module's name.
 
-    It may be a text all the same, by which linkers find one (ld(1), "Implicit Linker Scripts").
+    The file may still be a text that leads linkers to a library (ld(1), "Implicit Linker Scripts").
     """
     return _LIBRARY_NAME.search(path) is not None
 
 
 def is_empty_library(path: str, data: bytes | Data) -> bool:
-    """Return whether a file that is named as a shared library or DLL has no byte, as after a copy to a full disk."""
+    """Return whether a file with the name of a shared library or DLL is empty, as after a copy to a full disk."""
     return not len(data) and (is_library_name(path) or path.lower().endswith(_DLL_SUFFIXES))
 
 
 def is_plain_bundle(head: bytes | Data) -> bool:
-    """Return whether a file begins with an offload bundle that is not compressed."""
+    """Return whether a file begins with an uncompressed offload bundle."""
     return _begins_with(head, BUNDLE_MAGIC)
 
 
@@ -105,45 +105,45 @@ def is_kpack(head: bytes | Data) -> bool:
 
 
 def is_mach_o(head: bytes | Data) -> bool:
-    """Return whether a file is a program, library or object file of macOS, which rocwheel doesn't read."""
+    """Return whether a file is a macOS program, library, or object file, which rocwheel doesn't read."""
     magic, number = bytes(head[:4]), bytes(head[4:8])
     has_several = magic in _MACH_O_SEVERAL and number[:3] == bytes(3) and b"\0" < number[3:] < _MOST_MACHINES
     return magic in _MACH_O_MAGICS or has_several
 
 
 def is_pe(head: bytes | Data) -> bool:
-    """Return whether a file begins as DLLs and programs of Windows do; so do programs of DOS, and some texts."""
+    """Return whether a file begins like a Windows DLL or program; so do DOS programs and some texts."""
     return _begins_with(head, MZ_MAGIC)
 
 
 def is_coff_object(head: bytes | Data) -> bool:
-    """Return whether a file begins as object files of Windows do, for x86-64 or ARM64; no magic number says so."""
+    """Return whether a file begins like a Windows object file for x86-64 or ARM64, which has no magic number."""
     start = bytes(head[:_COFF_SIZE])
     is_known = len(start) == _COFF_SIZE and start[:2] in _COFF_MACHINES
     return is_known and start[2:4] != b"\0\0" and start[_COFF_REST:] in _COFF_RESTS
 
 
 def is_ar_archive(head: bytes | Data) -> bool:
-    """Return whether a file is a static library that holds its members; a thin archive does not."""
+    """Return whether a file is a static library that contains its members; a thin archive doesn't."""
     return _begins_with(head, AR_MAGIC)
 
 
 def is_thin_archive(head: bytes | Data) -> bool:
-    """Return whether a file is a static library that only names its members, which are files elsewhere."""
+    """Return whether a file is a static library that only names its members, which are separate files."""
     return _begins_with(head, _THIN_MAGIC)
 
 
 def unread_archive(head: bytes | Data) -> str:
-    """Return in words what an archive is that holds no object files to read; empty for anything else."""
+    """Return a description of an archive without readable object files, or an empty string for any other file."""
     if _begins_with(head, AR_MAGIC + b"debian-binary"):
         return "a Debian package, which 'dpkg-deb --extract' unpacks"
     return "a thin archive" if is_thin_archive(head) else ""
 
 
 def has_facts(head: bytes | Data) -> bool:
-    """Return whether there are facts to read of an installed file.
+    """Return whether an installed file has facts to read.
 
-    That is a 64-bit little-endian ELF file, what begins as DLLs and programs of Windows do, or bundles.
+    Such a file is a 64-bit little-endian ELF file, begins like a Windows DLL or program, or begins with a bundle.
     """
     return is_elf64(head) or is_pe(head) or is_bundle(head)
 
@@ -151,8 +151,8 @@ def has_facts(head: bytes | Data) -> bool:
 def is_binary(head: bytes | Data) -> bool:
     """Return whether a named file is worth reading, even if it turns out to be unreadable.
 
-    That is an ELF file of any class, a DLL, program or object file of Windows, a file of bundles, a kpack archive, or a
-    static library.
+    Such a file is an ELF file of any class, a Windows DLL, program, or object file, a file of bundles, a kpack archive,
+    or a static library.
     """
     return (
         is_elf(head) or is_pe(head) or is_coff_object(head) or is_bundle(head) or is_kpack(head) or is_ar_archive(head)

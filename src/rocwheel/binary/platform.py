@@ -1,4 +1,4 @@
-"""Which system a program or library is for: ELF files for Linux, DLLs and EXEs (PE files) for Windows."""
+"""Knows the system that a program or library is for: Linux for ELF files, Windows for DLLs and EXEs (PE files)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.facts import Pe
 
 LINUX_HOSTS: Final = frozenset([21, 62, 183, 243])
-"""Machines that Linux with ROCm runs on, as ELF numbers them: PowerPC64, x86-64, AArch64, RISC-V."""
+"""The machines that Linux with ROCm runs on, by ELF number: PowerPC64, x86-64, AArch64, RISC-V."""
 
 
 class Platform(str, enum.Enum):
-    """A system that packages are made for; its text is what ``--platform`` takes."""
+    """A system that packages are made for; its text is the value for ``--platform``."""
 
     LINUX = "linux"
     WINDOWS = "windows"
@@ -31,10 +31,10 @@ class Platform(str, enum.Enum):
 
 
 def platform_of(binary: Elf | Pe) -> Platform | None:
-    """Return the system that runs or loads a binary, whichever machine of it that is for.
+    """Return the system that runs or loads a binary, whatever its machine.
 
-    None for what is data on every system: code objects for GPUs, object files, split-off debug information, and ELF
-    files of machines that no Linux with ROCm runs on.
+    Returns `None` for data on every system: code objects for GPUs, object files, split-off debug information, and ELF
+    files for machines that no Linux with ROCm runs on.
     """
     if not isinstance(binary, Elf):
         return Platform.WINDOWS

@@ -1,4 +1,4 @@
-"""Edits the run path of an ELF file (``DT_RPATH``, ``DT_RUNPATH``): where it goes, and which tables move."""
+"""Edits the run path of an ELF file (``DT_RPATH``, ``DT_RUNPATH``), and moves tables where necessary."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from rocwheel.core.patch import FilePatch
 
 
-_SINGLE = {SHT_DYNAMIC: "dynamic sections", SHT_SYMTAB: "symbol tables", SHT_DYNSYM: "tables of dynamic symbols"}
+_SINGLE = {SHT_DYNAMIC: "dynamic sections", SHT_SYMTAB: "symbol tables", SHT_DYNSYM: "dynamic symbol tables"}
 _MOST_OF_A_KIND = 4
 _LOADERS = ("ld-linux", "ld64.so", "ld.so")
 
@@ -89,26 +89,26 @@ class ElfImage(msgspec.Struct, frozen=True):
     dynamic: DynamicTable
     strings: StringTable
     strings_section: int | None
-    """Index of the section that holds the string table; none in a file without section headers."""
+    """The index of the section with the string table, or `None` in a file without section headers."""
 
     def dynamic_file(self, source: ElfBytes) -> DynamicFile:
-        """Return what the readers of symbols and versions take; ``source`` are the bytes that this was read from."""
+        """Return the input for the readers of symbols and versions; ``source`` are the bytes of this image."""
         return DynamicFile(source, self.segments, self.dynamic, self.strings)
 
     @property
     def run_path_offset(self) -> int | None:
-        """Where in the string table the present run path begins; none when there is none or an empty one."""
+        """The offset of the current run path in the string table, or `None` if there is no run path or it is empty."""
         rpath, runpath = self.dynamic.value(DT_RPATH), self.dynamic.value(DT_RUNPATH)
         return (rpath if counting_tag(rpath, runpath) is RunpathTag.RPATH else runpath) or None
 
     @property
     def starts_as_program(self) -> bool:
-        """Whether a kernel may start the file, and then looks for its program headers in memory."""
+        """Whether a kernel may start the file, and then reads its program headers in memory."""
         return self.header.type == ET_EXEC or self.dynamic.is_pie or self._has_interpreter
 
     @property
     def is_static(self) -> bool:
-        """Whether it is a program that no loader looks at: a static PIE, which relocates itself."""
+        """Whether the file is a program without a loader: a static PIE, which relocates itself."""
         return self.starts_as_program and not self._has_interpreter and self.dynamic.value(DT_NEEDED) is None
 
     @property
@@ -117,15 +117,15 @@ class ElfImage(msgspec.Struct, frozen=True):
 
 
 def read_image(source: ElfBytes) -> ElfImage:
-    """Read and check the tables; raise `ElfError` for a file that can't have a run path, or that contradicts itself."""
+    """Read and check the tables; raise `ElfError` for a file that is inconsistent or can't have a run path."""
     header = read_header(source)
     segments = read_segments(source, header)
     sections = read_section_table(source, header)
     _check_kind(source, header, segments, sections)
-    # All symbols are searched for each dynamic section, of which the gABI allows one.
+    # Each dynamic section needs a search of all symbols; the gABI allows one dynamic section.
     for kind, what in _SINGLE.items():
         if (number := sum(section.type == kind for section in sections)) > _MOST_OF_A_KIND:
-            raise ElfError(source.name, f"{number} {what}", expected="one, as in every file that is linked")
+            raise ElfError(source.name, f"{number} {what}", expected="one, as in every linked file")
     require_loadable(source, header, segments)
     dynamic = read_dynamic(source, segments)
     if dynamic is None:
@@ -140,7 +140,7 @@ def read_image(source: ElfBytes) -> ElfImage:
 
 
 def _check_apart(source: ElfBytes, image: ElfImage) -> None:
-    """Refuse tables that lie in each other: changing one would damage the other."""
+    """Reject tables that overlap, because a change to one would damage the other."""
     header, entries = image.header, image.dynamic.entries
     ranges = [
         (0, HEADER_SIZE),
@@ -154,34 +154,36 @@ def _check_apart(source: ElfBytes, image: ElfImage) -> None:
 
 def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[ElfSection]) -> None:
     if header.machine == EM_AMDGPU:
-        raise ElfError(source.name, "an AMD GPU code object, which no run path applies to", remedy="Leave it as it is.")
+        raise ElfError(
+            source.name, "an AMD GPU code object, which can't have a run path", remedy="Leave the file as it is."
+        )
     if header.machine == EM_MIPS:
         raise ElfError(
             source.name,
             "a MIPS file, whose dynamic section can't be changed in place",
-            remedy="Link it with the run path that it needs.",
+            remedy="Link the file with the run path that it needs.",
         )
     if header.type not in {ET_EXEC, ET_DYN} or not any(segment.type == PT_DYNAMIC for segment in segments):
         raise _no_dynamic_section(source)
     if is_detached_debug(sections) and not names_tables(source, segments):
-        raise ElfError(source.name, "debug information split off a program", expected="the program itself")
+        raise ElfError(source.name, "debug information that is split from a program", expected="the program itself")
 
 
 def _check_loader(source: ElfBytes, dynamic: DynamicTable, strings: StringTable) -> None:
-    """Refuse the loader of glibc, which asserts that it has no run path and else starts no program."""
+    """Reject the loader of glibc: it asserts that it has no run path, and otherwise starts no program."""
     offset = dynamic.value(DT_SONAME)
     if offset is not None and strings.string(source, offset, "the SONAME").startswith(_LOADERS):
         raise ElfError(
-            source.name, "the dynamic loader itself, which no run path applies to", remedy="Leave it as it is."
+            source.name, "the dynamic loader itself, which can't have a run path", remedy="Leave the file as it is."
         )
 
 
 def _no_dynamic_section(source: ElfBytes) -> ElfError:
     return ElfError(
         source.name,
-        "no dynamic section, and so no place for a run path",
+        "no dynamic section, so no place for a run path",
         expected="a shared library or a dynamically linked program",
-        remedy="Static programs and object files search for no libraries: leave it as it is.",
+        remedy="Leave the file as it is: static programs and object files don't search for libraries.",
     )
 
 
@@ -200,8 +202,8 @@ _DT_PLTRELSZ, _DT_RELA, _DT_RELASZ, _DT_JMPREL, _DT_RELACOUNT = 2, 7, 8, 23, 0x6
 def find_relocation_reach(source: ElfBytes, image: ElfImage) -> int:
     """Return the highest sum of a relocation's address and its symbol's size, or 0.
 
-    eu-elflint takes those bytes for the ones that the relocation changes, though a slot of the GOT has only eight. A
-    read-only segment that begins there would count as text that is relocated.
+    eu-elflint assumes that a relocation changes those bytes, although a GOT slot has only eight. If a read-only segment
+    begins there, eu-elflint reports relocated text.
     """
     symbols = SymbolReader(image.dynamic_file(source))
     sizes = [fields[5] for fields in symbols.symbols()]
@@ -211,7 +213,7 @@ def find_relocation_reach(source: ElfBytes, image: ElfImage) -> int:
 
 
 def _relocations(source: ElfBytes, image: ElfImage) -> Iterator[tuple[int, int]]:
-    """Yield address and symbol of the relocations that have a symbol; relative ones, which come first, have none."""
+    """Yield the address and symbol of the relocations with a symbol; relative relocations come first and have none."""
     dynamic = image.dynamic
     relative = (dynamic.value(_DT_RELACOUNT) or 0) * RELOCATION_SIZE
     for table, length, skip in (_DT_RELA, _DT_RELASZ, relative), (_DT_JMPREL, _DT_PLTRELSZ, 0):
@@ -245,19 +247,19 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class Room(msgspec.Struct, frozen=True):
-    """Where tables may be put, and the program headers that load them from there."""
+    """A place for tables, and the program headers that load them from there."""
 
     place: Position
     """The first free byte."""
     segments: tuple[Segment, ...]
     segments_offset: int
-    """File offset of the program headers."""
+    """The file offset of the program headers."""
 
 
 def find_growing_segment(source: ElfBytes, image: ElfImage) -> Segment | None:
-    """Return the segment that ends both the file and the memory image, and so can grow, if there is one.
+    """Return the segment that ends both the file and the memory image, and so can grow, or `None`.
 
-    The segment of an earlier edit is one, so that a second edit adds none. One with code isn't taken.
+    The segment from an earlier edit qualifies, so a second edit adds no segment. A segment with code doesn't qualify.
     """
     last = max(load_segments(image.segments), key=lambda segment: segment.memory_end)
     ends_file = last.end == source.size and last.file_size == last.memory_size
@@ -265,7 +267,7 @@ def find_growing_segment(source: ElfBytes, image: ElfImage) -> Segment | None:
 
 
 def make_room(source: ElfBytes, image: ElfImage, size: int, *, writable: bool) -> Room:
-    """Make room for ``size`` bytes of tables: in the growing segment if it will do, else in a new one."""
+    """Make room for ``size`` bytes of tables, in the growing segment if possible, or else in a new segment."""
     last = find_growing_segment(source, image)
     if last is not None and (last.flags & PF_W or not writable):
         padding = -source.size % _TABLE_ALIGNMENT
@@ -275,13 +277,13 @@ def make_room(source: ElfBytes, image: ElfImage, size: int, *, writable: bool) -
 
 
 def grow_segment(segments: tuple[Segment, ...], last: Segment, size: int) -> tuple[Segment, ...]:
-    """Return the segments with one of them ``size`` bytes longer."""
+    """Return the segments, with one of them longer by ``size`` bytes."""
     grown = msgspec.structs.replace(last, file_size=last.file_size + size, memory_size=last.memory_size + size)
     return tuple(grown if segment is last else segment for segment in segments)
 
 
 def _add_segment(source: ElfBytes, image: ElfImage, size: int, flags: int) -> Room:
-    """Add a segment that begins with the program headers, for which their old place has no more room."""
+    """Add a segment that begins with the program headers, which no longer fit in their old place."""
     count = len(image.segments) + 1
     if count > _MOST_SEGMENTS:
         raise ElfError(source.name, f"{count - 1} program headers", expected=f"fewer than {_MOST_SEGMENTS}")
@@ -289,14 +291,14 @@ def _add_segment(source: ElfBytes, image: ElfImage, size: int, flags: int) -> Ro
     page = _page_size(image)
     start = _choose_place(source, image, page)
     if start.address + table_size + size > _ADDRESS_LIMIT:
-        raise ElfError(source.name, f"no room in memory behind {start.address:#x} for one more segment")
+        raise ElfError(source.name, f"no room in memory after {start.address:#x} for another segment")
     whole = table_size + size
     added = Segment(PT_LOAD, flags, start.offset, start.address, start.address, whole, whole, page)
     return Room(start.after(table_size), _inserted(image.segments, added, start), start.offset)
 
 
 def _inserted(segments: tuple[Segment, ...], added: Segment, table: Position) -> tuple[Segment, ...]:
-    """Put the new segment behind the last loaded one, as they must ascend, and lead ``PT_PHDR`` to the moved table."""
+    """Put the new segment after the last loaded one, in ascending order, and point ``PT_PHDR`` to the moved table."""
     size = (len(segments) + 1) * SEGMENT_LAYOUT.size
     moved = [
         segment.at(table.offset, table.address, size) if segment.type == PT_PHDR else segment for segment in segments
@@ -306,16 +308,16 @@ def _inserted(segments: tuple[Segment, ...], added: Segment, table: Position) ->
 
 
 def _choose_place(source: ElfBytes, image: ElfImage, page: int) -> Position:
-    """Return the place of the new segment, and of the program headers at its start, on a page boundary.
+    """Return the place of the new segment, with the program headers at its start, on a page boundary.
 
-    On pages of its own in the file too: the dynamic loader takes the first segment of whose pages ``e_phoff`` is on
-    one, though the rest of that page may be bss there.
+    The segment has its own pages in the file too. The dynamic loader uses the first segment with ``e_phoff`` on one of
+    its pages, even if the rest of that page is bss in memory.
 
-    Linux before 5.18 says to a program that its program headers are at ``e_phoff`` from where its first segment is
-    loaded, and the dynamic loader and others compute the same of themselves. That holds only when the new segment
-    stands as far from the first in memory as in the file; as memory is usually the longer of the two, zeros in
-    between make up for it. A library that needs a lot of them (for a large bss) goes without: whoever loads it looks
-    for the segment that holds ``e_phoff``.
+    Linux before 5.18 tells a program that its program headers are at ``e_phoff`` from the load address of its first
+    segment. The dynamic loader and others compute the same address for themselves. The address is correct only if the
+    new segment has the same distance from the first segment in memory as in the file. The memory image is usually
+    longer than the file, so zeros in the file fill the difference. A library that needs many zeros (for a large bss)
+    gets none: its loader finds the segment that contains ``e_phoff``.
     """
     first = min(load_segments(image.segments), key=lambda segment: segment.address)
     bias = first.address - first.offset
@@ -328,9 +330,9 @@ def _choose_place(source: ElfBytes, image: ElfImage, page: int) -> Position:
     if image.starts_as_program:
         raise ElfError(
             source.name,
-            f"a program whose memory ends {offset - free_offset:#x} bytes behind its file",
+            f"a program whose memory image is {offset - free_offset:#x} bytes longer than its file",
             expected=f"at most {most_padding:#x} bytes and segments on page boundaries",
-            remedy="Link it with the run path that it needs.",
+            remedy="Link the file with the run path that it needs.",
         )
     return Position(free_offset, free_address)
 
@@ -342,7 +344,7 @@ def _find_free_address(source: ElfBytes, image: ElfImage) -> int:
 
 
 def _page_size(image: ElfImage) -> int:
-    """Return the largest page that the file was linked for, as far as machines have such pages."""
+    """Return the largest page size that the file was linked for, up to the largest page size of any machine."""
     alignment = max(segment.alignment for segment in load_segments(image.segments))
     page = _SMALLEST_PAGE
     while page < min(alignment, _LARGEST_PAGE):
@@ -361,22 +363,22 @@ _KNOWN_USERS = {SHT_DYNSYM, SHT_DYNAMIC, SHT_GNU_VERDEF, SHT_GNU_VERNEED}
 
 
 class StringPlace(msgspec.Struct, frozen=True):
-    """The place of a run path in the string table, and the bytes to write for it (none where it stands already)."""
+    """The place of a run path in the string table, and the bytes to write (empty if it is already there)."""
 
     offset: int
     text: bytes
     table_size: int
-    """What the table's size has to be, at the least; more than it is when the text doesn't fit."""
+    """The required minimum size of the table; larger than the current size if the text doesn't fit."""
 
 
 def place_string(source: ElfBytes, image: ElfImage, text: bytes) -> StringPlace:
     """Choose a place for ``text`` that changes no other string.
 
-    1. Where it stands already, alone or as the end of another string.
-    2. Over the present run path, when no other string uses those bytes and there is room for it, or when the table
+    1. Where the text already is, alone or as the end of another string.
+    2. Over the current run path, if no other string uses those bytes and there is room. There is also room if the table
        ends there and so can grow.
-    3. In the zero bytes at the table's end, when no string begins there.
-    4. At the table's end, which then has to grow.
+    3. In the zero bytes at the end of the table, if no string begins there.
+    4. At the end of the table, which then must grow.
 
     Raises `ElfError` for a table that doesn't end with a zero byte.
     """
@@ -409,7 +411,7 @@ def _place_new(source: ElfBytes, image: ElfImage, table: bytes, wanted: bytes) -
 
 
 def _is_shared(source: ElfBytes, image: ElfImage, table: bytes, start: int, end: int) -> bool:
-    """Return whether anything but the run path uses the bytes of the table from ``start`` to ``end``."""
+    """Return whether anything except the run path uses the bytes of the table from ``start`` to ``end``."""
     if start >= end:
         return False
     if table[start - 1] != 0 or _has_unknown_users(image):
@@ -426,7 +428,7 @@ def _has_unknown_users(image: ElfImage) -> bool:
 
 
 def _string_offsets(source: ElfBytes, image: ElfImage) -> Iterator[int]:
-    """Return where in the table every name of the file begins, except its run path."""
+    """Return the table offset of every name in the file except its run path."""
     file = image.dynamic_file(source)
     versions = VersionReader(file)
     return chain(
@@ -445,7 +447,7 @@ _ENTRY_SLACK = 4
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """Where the tables stand after the change."""
+    """The places of the tables after the change."""
 
     strings: Position
     strings_size: int
@@ -456,9 +458,9 @@ class Tables(msgspec.Struct, frozen=True):
 
 
 def choose_tables(source: ElfBytes, image: ElfImage, strings_size: int, entry_count: int) -> Tables:
-    """Leave in place what fits there, and move only what doesn't.
+    """Leave tables in place if they fit, and move only the others.
 
-    The string table goes last, with some slack, so that the next longer run path finds room there.
+    The string table goes last, with some slack, so that the next longer run path fits.
     """
     present = _present_tables(image)
     entries_fit = _entries_fit(source, image, entry_count)
@@ -487,7 +489,7 @@ def _present_tables(image: ElfImage) -> Tables:
 
 
 def _entries_fit(source: ElfBytes, image: ElfImage, count: int) -> bool:
-    """Return whether the dynamic section has that many entries, or a spare one behind its end for one more."""
+    """Return whether the dynamic section has that many entries, or a spare entry after its end."""
     if count <= len(image.dynamic.entries):
         return True
     if count >= image.dynamic.capacity:
@@ -499,7 +501,7 @@ def _entries_fit(source: ElfBytes, image: ElfImage, count: int) -> bool:
 
 
 def _grow_strings(source: ElfBytes, image: ElfImage, present: Tables, size: int) -> Tables | None:
-    """Let the string table grow where it stands, if it is the last thing in file and memory."""
+    """Grow the string table in place, if it is last in both file and memory."""
     last = find_growing_segment(source, image)
     if last is None or present.strings.offset + present.strings_size != last.end:
         return None
@@ -532,7 +534,7 @@ def write_tables(
     tables: Tables,
     entries: Sequence[tuple[int, int]],
 ) -> None:
-    """Write the dynamic section, and every header and symbol that says where a table stands."""
+    """Write the dynamic section, and every header and symbol with the place of a table."""
     _write_entries(writer, image, tables, entries)
     _write_segments(writer, image, tables)
     _write_sections(writer, source, image, tables)
@@ -541,7 +543,7 @@ def write_tables(
 def write_string(
     writer: PatchWriter, source: ElfBytes, image: ElfImage, tables: Tables, placement: StringPlace
 ) -> None:
-    """Write the run path, and the whole string table if it has moved."""
+    """Write the run path, and the whole string table if it moved."""
     if tables.strings.offset == image.strings.offset:
         text = placement.text
         if tables.strings_size > image.strings.size:
@@ -556,7 +558,7 @@ def write_string(
 
 
 def _write_entries(writer: PatchWriter, image: ElfImage, tables: Tables, entries: Sequence[tuple[int, int]]) -> None:
-    """Write the entries, and zeros behind them."""
+    """Write the entries, followed by zeros."""
     moved = {DT_STRTAB: tables.strings.address, DT_STRSZ: tables.strings_size}
     rows = [ENTRY_LAYOUT.pack(tag, moved.get(tag, value)) for tag, value in entries]
     has_moved = tables.dynamic.offset != image.dynamic.offset
@@ -574,7 +576,7 @@ def _write_segments(writer: PatchWriter, image: ElfImage, tables: Tables) -> Non
 
 
 def _write_sections(writer: PatchWriter, source: ElfBytes, image: ElfImage, tables: Tables) -> None:
-    """Write the headers of the sections that have changed, and the symbols that stand for those that have moved."""
+    """Write the headers of the changed sections, and the symbols for the moved sections."""
     for index, section in enumerate(image.sections):
         if index == image.strings_section:
             place, size = tables.strings, tables.strings_size
@@ -590,7 +592,7 @@ def _write_sections(writer: PatchWriter, source: ElfBytes, image: ElfImage, tabl
 
 
 def _section_symbol_values(source: ElfBytes, image: ElfImage, index: int) -> Iterator[int]:
-    """Yield the file offset of the value of each symbol that is the address of the section ``index``."""
+    """Yield the file offset of the value of each symbol with the address of the section ``index``."""
     address = _OFFSET.pack(image.sections[index].address)
     for table in image.sections:
         if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
@@ -601,29 +603,33 @@ def _section_symbol_values(source: ElfBytes, image: ElfImage, index: int) -> Ite
 
 
 def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> FilePatch:
-    """Plan the change after which the file's run path is ``value``, under ``tag`` alone; empty removes it.
+    """Plan the change that sets the file's run path to ``value``, only under ``tag``; an empty value removes it.
 
-    The string is changed in place where it fits and no other string uses those bytes. Otherwise the string table moves
-    to a segment at the file's end, which a later change finds again and extends. No other section moves, and a run
-    path that is right already gives the identity. Segments of a library that glibc before 2.35 refuses, such as those
-    of patchelf 0.18, get an alignment that it takes.
+    The string changes in place if it fits and no other string uses those bytes. Otherwise, the string table moves to a
+    segment at the end of the file, which a later change finds and extends. No other section moves. If the run path is
+    already correct, the patch changes nothing. Library segments that glibc before 2.35 refuses, such as those from
+    patchelf 0.18, get an alignment that it accepts.
 
-    Raises `ElfError` for a static program (from a static PIE a run path can be removed), for a code object, and for a
-    damaged file; ``name`` is what it calls the file.
+    Raises `ElfError` for a static program (but a run path can be removed from a static PIE), for a code object, and for
+    a damaged file; ``name`` is the file's name in errors.
     """
     text = _encode(value, name)
     with viewing(data) as view:
         source = ElfBytes(view, name)
         image = read_image(source)
-        # Segments as every glibc maps them, as far as that is possible and glibc maps them.
+        # Use the segments as every glibc maps them, if that is possible and glibc maps them at all.
         is_program = is_program_only(image.header.type, image.segments, image.dynamic)
         image = msgspec.structs.replace(image, segments=realigned(image.segments, is_program=is_program))
         if text and image.is_static:
             raise ElfError(
                 name,
-                "a static program, which searches for no libraries, and which glibc ends at once if it has a run path",
+                (
+                    "a static program, which searches for no libraries, and which glibc ends immediately if it has a "
+                    "run "
+                    "path"
+                ),
                 expected="a shared library or a dynamically linked program",
-                remedy="Leave it as it is; an empty value removes the run path that it may have.",
+                remedy="Leave the file as it is. To remove a run path from it, use an empty value.",
             )
         if _is_set(source, image, value, tag):
             return _with_entries(PatchWriter(source), source, image, image.dynamic.entries)
@@ -653,7 +659,7 @@ def _plan(source: ElfBytes, image: ElfImage, text: bytes, tag: RunpathTag) -> Fi
     if not text:
         return _with_entries(writer, source, image, _without_run_path(image.dynamic.entries))
     placement = place_string(source, image, text)
-    # The entry goes where the first of a run path stands, else to the end.
+    # The entry replaces the first run path entry, or goes to the end if there is no such entry.
     old, wanted = image.dynamic.entries, (RUN_PATH_TAGS[tag], placement.offset)
     position = next((index for index, (one, _) in enumerate(old) if one in RUN_PATH_TAGS.values()), len(old))
     entries = [*old[:position], wanted, *_without_run_path(old[position:])]
@@ -666,7 +672,7 @@ def _plan(source: ElfBytes, image: ElfImage, text: bytes, tag: RunpathTag) -> Fi
 def _with_entries(
     writer: PatchWriter, source: ElfBytes, image: ElfImage, entries: Sequence[tuple[int, int]]
 ) -> FilePatch:
-    """Return the patch for a dynamic section with ``entries``, no more than it has."""
+    """Return the patch for a dynamic section with ``entries``, which are at most as many as it has."""
     write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
     return writer.patch()
 

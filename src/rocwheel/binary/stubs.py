@@ -1,12 +1,12 @@
-"""Small files that rocwheel writes: exec stubs and relays stand in for programs, forwarding libraries for libraries.
+"""Makes small files: exec stubs and relays that replace programs, and forwarding libraries that replace libraries.
 
-``dlopen("libx.so")`` finds nothing where a library ships as ``libx.so.1`` alone. A second copy under the plain name
-would be loaded next to the first. A forwarding library is a few hundred bytes that name ``libx.so.1`` as NEEDED, with
-the run path ``$ORIGIN``: opening it loads the one real library, and ``dlsym`` finds the symbols of its dependencies
-(gABI, chapter 5).
+``dlopen("libx.so")`` finds nothing if a library ships only as ``libx.so.1``. A second copy under the plain name would
+be loaded next to the first. A forwarding library has only a few hundred bytes, with ``libx.so.1`` as NEEDED and the run
+path ``$ORIGIN``. Opening it loads the one real library, and ``dlsym`` finds the symbols of its dependencies (gABI,
+chapter 5).
 
-Windows' builds hold copies where those of Linux hold links: ``clang++.exe`` is ``clang.exe`` once more, of a hundred
-megabytes. A wheel can hold neither links nor one file under two names. See ``relays/x86_64.c`` for what a relay does.
+Windows builds have copies where Linux builds have links: ``clang++.exe`` is another copy of ``clang.exe``, with a
+hundred megabytes. A wheel can't contain links, or one file under two names. ``relays/x86_64.c`` explains relays.
 """
 
 from __future__ import annotations
@@ -57,29 +57,30 @@ if TYPE_CHECKING:
 
 
 EXEC_STUB_MACHINES = {EM_X86_64: "x86_64", EM_AARCH64: "aarch64"}
-"""ELF ``e_machine`` values that stubs exist for, and the names of their templates."""
+"""The ELF ``e_machine`` values with stubs, and the names of their templates."""
 
 _PATH_MAX = 4096
 _BASE_ADDRESS = 0x400000
 _PT_GNU_STACK = 0x6474E551
 _CODE_OFFSET = HEADER_SIZE + 2 * SEGMENT_LAYOUT.size
 
-# The largest page of any Linux kernel on the machine.
+# The largest page size of any Linux kernel on the machine.
 _PAGE_SIZES = {EM_X86_64: 0x1000, EM_AARCH64: 0x10000}
 
 
 def make_exec_stub(machine: int, target: str) -> bytes:
-    """Return a program that replaces itself by the program at ``target``, a path relative to the stub's own folder.
+    """Return a program that replaces itself with the program at ``target``, a path relative to the stub's folder.
 
     ``machine`` is an ELF ``e_machine``, one of `EXEC_STUB_MACHINES`. The stub finds its folder through
-    ``/proc/self/exe``, so symlinks to it, ``PATH`` and the working directory play no part; arguments, ``argv[0]``
-    among them, and environment pass on untouched. The target may be a script. When it can't be run, the stub writes
-    ``ARGV0: cannot run PATH: errno N`` to standard error and exits with 126 for EACCES, else with 127.
+    ``/proc/self/exe``, so symlinks to it, ``PATH``, and the working directory don't matter. Arguments, including
+    ``argv[0]``, and the environment pass through unchanged. The target may be a script. If it can't run, the stub
+    writes ``ARGV0: cannot run PATH: errno N`` to standard error, and exits with 126 for EACCES or with 127 for other
+    errors.
 
-    Layout: ELF header, one read-only executable segment over the whole file, a stack that isn't executable, the code,
-    the target with a final NUL. No libc, no dynamic section, no section headers.
+    Layout: ELF header, one read-only executable segment for the whole file, a non-executable stack, the code, and the
+    target with a final NUL. There is no libc, no dynamic section, and no section headers.
 
-    Raises `InputError` for a machine without a template and for a target that no symlink of a package could have.
+    Raises `InputError` for a machine without a template, and for a target that no symlink in a package can have.
     """
     path = _encode_target(target)
     template = _read_template(machine)
@@ -104,7 +105,7 @@ def _encode_target(target: str) -> bytes:
     encoded = target.encode("utf-8", "surrogateescape")
     if problem := _find_problem(encoded):
         source = f"exec stub for {target[:80]!r}"
-        raise InputError(source, problem, expected="a path relative to the folder of the stub")
+        raise InputError(source, problem, expected="a path relative to the stub's folder")
     return encoded + b"\0"
 
 
@@ -112,10 +113,10 @@ def _find_problem(target: bytes) -> str:
     if not target:
         return "the target is empty"
     if b"\0" in target:
-        return "the target holds a NUL byte"
+        return "the target contains a NUL byte"
     if target.startswith(b"/"):
         return "the target is absolute"
-    # One byte of PATH_MAX is the final NUL, one the slash of the shortest folder.
+    # One byte of PATH_MAX is the final NUL, and one is the slash of the shortest folder.
     if len(target) > _PATH_MAX - 2:
         return f"the target is {count(len(target), 'byte')} long, more than the {_PATH_MAX - 2} that Linux can open"
     return ""
@@ -123,7 +124,7 @@ def _find_problem(target: bytes) -> str:
 
 _DT_SYMENT = 11
 _PAGE = 0x1000
-# One bucket, one symbol, which is the undefined one: nothing to find here.
+# One bucket and one symbol, the undefined symbol: the table is empty.
 _HASH = struct.pack("<4I", 1, 1, 0, 0)
 
 
@@ -133,12 +134,12 @@ def forwarding_name(soname: str) -> str:
 
 
 def make_forwarding_library(soname: str, machine: int, tag: RunpathTag) -> bytes:
-    """Return an ELF shared library for ``machine`` whose only content is that it needs ``soname``.
+    """Return an ELF shared library for ``machine`` whose only purpose is to need ``soname``.
 
     Its run path, under ``tag``, is its own folder.
 
-    Layout: ELF header, three program headers (a readable and writable segment over the whole file, the dynamic section,
-    a stack that is not executable), hash table, symbol table, strings, dynamic section. No section headers.
+    Layout: ELF header, three program headers (a readable and writable segment for the whole file, the dynamic section,
+    a non-executable stack), hash table, symbol table, strings, dynamic section. There are no section headers.
     """
     names = [soname.encode(), forwarding_name(soname).encode(), b"$ORIGIN"]
     strings = b"\0" + b"\0".join(names) + b"\0"
@@ -165,34 +166,34 @@ def make_forwarding_library(soname: str, machine: int, tag: RunpathTag) -> bytes
 
 
 RELAY_SIZE: Final = 5120
-"""Bytes of each relay."""
+"""The size of each relay in bytes."""
 
 _SECTION: Final = ".relay"
 _TARGET_UNITS: Final = 260
-"""UTF-16 units, with the final NUL: no program whose path is longer starts (``MAX_PATH``)."""
+"""The UTF-16 units with the final NUL: a program with a longer path doesn't start (``MAX_PATH``)."""
 _ARGUMENT_UNITS: Final = 252
 _UNIT: Final = 2
 
 
 def make_relay(target: str, arguments: Sequence[str] = ()) -> bytes:
-    """Return a program for x86-64 that starts ``target``, a path relative to its own folder, with slashes.
+    """Return a program for x86-64 that starts ``target``, a path with slashes, relative to the program's folder.
 
-    The program gets the relay's command line as it is, ``argv[0]`` included, and ``arguments`` put in behind
-    ``argv[0]``. Those are for programs that know their task by their name: LLVM's look at the name of the file that
-    runs, not at ``argv[0]``, so that a relay ``clang++.exe`` has to pass ``--driver-mode=g++`` to ``clang.exe``.
+    The target gets the command line of the relay unchanged, including ``argv[0]``, with ``arguments`` inserted after
+    ``argv[0]``. The arguments are for programs that choose their task by name. LLVM programs look at the name of the
+    running file, not at ``argv[0]``, so a relay ``clang++.exe`` must pass ``--driver-mode=g++`` to ``clang.exe``.
 
-    The relay waits and ends with the program's exit code. Where that can't be started, it writes
-    ``RELAY: cannot run PATH: error N`` to standard error and exits with 126 for an access that is denied (5), else
-    with 127.
+    The relay waits, and exits with the exit code of the target. If the target can't start, the relay writes ``RELAY:
+    cannot run PATH: error N`` to standard error. It then exits with 126 if access is denied (5), or with 127.
 
-    The bytes are those of a template, of `RELAY_SIZE`, with its section ``.relay`` filled in: the target in 260 units
-    of UTF-16, arguments in 252; the checksum is right.
+    The bytes are a template of `RELAY_SIZE` bytes with its section ``.relay`` filled in: the target in 260 UTF-16
+    units, and the arguments in 252 units. The checksum is correct.
 
-    Raises `InputError` for a target that no wheel could hold, or that is no program, and for arguments too long.
+    Raises `InputError` for a target that no wheel can contain or that isn't a program, and for arguments that are too
+    long.
     """
     source = f"relay for {target[:80]!r}"
     if problem := _target_problem(target):
-        raise InputError(source, problem, expected="the path of an .exe file, relative to the folder of the relay")
+        raise InputError(source, problem, expected="the path of an .exe file, relative to the relay's folder")
     line = subprocess.list2cmdline(arguments)
     if problem := _argument_problem(line):
         raise InputError(source, problem, expected="a few short arguments")
@@ -216,9 +217,9 @@ def _units(text: str, size: int) -> bytes:
 
 def _target_problem(target: str) -> str:
     if not target.lower().endswith(".exe"):
-        return "the target is no program" if target else "the target is empty"
+        return "the target isn't a program" if target else "the target is empty"
     if target.startswith("/") or "\\" in target:
-        return "the target is absolute, or has backslashes"
+        return "the target is absolute or has backslashes"
     names = target.split("/")
     while names[0] == "..":
         names = names[1:]
@@ -238,6 +239,6 @@ def _length_problem(what: str, text: str, units: int) -> str:
     try:
         length = len(text.encode("utf-16-le")) // _UNIT
     except UnicodeEncodeError:
-        return f"{what} is not Unicode"
+        return f"{what} isn't Unicode"
     most = units - 1
-    return f"{what} has {count(length, 'unit')} of UTF-16, more than {most}" if length > most else ""
+    return f"{what} has {count(length, 'UTF-16 unit')}, more than {most}" if length > most else ""

@@ -1,4 +1,4 @@
-"""The facts of the device code of one file, as plain values for tables and JSON."""
+"""Gathers the facts of the device code in one file, as plain values for tables and JSON."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
-    """An entry of a bundle or an archive, an image in an object file, or a code object by itself; sizes in bytes.
+    """An entry of a bundle or an archive, an image in an object file, or a standalone code object; sizes are in bytes.
 
-    ``stored_size`` is what it takes in the file. That and ``kernels`` are none when the bundle wasn't decompressed.
+    ``stored_size`` is the size in the file. It and ``kernels`` are `None` if the bundle wasn't decompressed.
     """
 
     id: str
@@ -43,11 +43,11 @@ class EntryFacts(msgspec.Struct, frozen=True):
     stored_size: int | None
     kernels: int | None = None
     is_shared: bool = False
-    """Whether an entry before it is the same code object of a kpack archive, under another target."""
+    """Whether an earlier entry is the same code object of a kpack archive, under another target."""
 
 
 class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle: where it is in the file, its size there and decompressed, in bytes; version 0 is a plain one."""
+    """A bundle: its place in the file, and its stored and decompressed sizes, in bytes; version 0 is a plain bundle."""
 
     number: int
     offset: int
@@ -56,12 +56,12 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     method: str
     hosts: tuple[EntryFacts, ...]
-    """The (empty) entries for the host, of the target ``host``; they come first in bundles of all known writers."""
+    """The (empty) host entries, with the target ``host``; all known writers put them first."""
     entries: tuple[EntryFacts, ...]
 
 
 class UnitFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A wrapper of a split library: its file offset, the key it is looked up by, and where archives are looked for."""
+    """A wrapper of a split library: its file offset, its lookup key, and the search paths for archives."""
 
     offset: int
     key: str
@@ -69,7 +69,7 @@ class UnitFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArchiveFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A kpack archive: what it says of itself, and how many code objects it has."""
+    """A kpack archive: its own description, and the number of its code objects."""
 
     path: str
     scheme: str
@@ -80,16 +80,16 @@ class ArchiveFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KpackFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The archives that code is in: the file itself, or those that were found for the wrappers of a split library."""
+    """The archives with the code: the file itself, or the archives found for the wrappers of a split library."""
 
     keys: tuple[str, ...]
-    """What runtimes look up, each once: the keys of an archive, or those of a library's wrappers."""
+    """The lookup keys, each once: the keys of an archive, or the keys of a library's wrappers."""
     archives: tuple[ArchiveFacts, ...]
     wrappers: tuple[UnitFacts, ...] = ()
 
 
 class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The device code of one file. ``entries`` are those outside of bundles: a code object by itself, or images."""
+    """The device code of one file. ``entries`` are outside bundles: a standalone code object, or images."""
 
     container: str
     wrappers: int = 0
@@ -97,22 +97,25 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[EntryFacts, ...] = ()
     problems: tuple[str, ...] = ()
     kpack: KpackFacts | None = None
-    """What is said of kpack archives; ``entries`` are the code objects in them then."""
+    """The facts of kpack archives; then ``entries`` are the code objects in them."""
 
     @property
     def size(self) -> int:
-        """Size of all device code in the file, in bytes."""
+        """The size of all device code in the file, in bytes."""
         stored = (entry.size if entry.stored_size is None else entry.stored_size for entry in self._each_once)
         return sum(bundle.size for bundle in self.bundles) + sum(stored)
 
     @property
     def raw_size(self) -> int:
-        """Size of all device code when decompressed, in bytes."""
+        """The size of all device code when decompressed, in bytes."""
         return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self._each_once)
 
     @property
     def groups(self) -> tuple[tuple[EntryFacts, ...], ...]:
-        """The entries of each bundle, or under each key of kpack archives; last, those outside of bundles, together."""
+        """The entries of each bundle, or under each key of kpack archives.
+
+        The last group is all entries outside bundles.
+        """
         bundles = tuple(bundle.entries for bundle in self.bundles)
         if self.kpack is None:
             return (*bundles, self.entries) if self.entries else bundles
@@ -127,29 +130,29 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LARGEST_HELD = 256 << 20
-"""The largest payload of a compressed bundle that is held to be looked into; those of ROCm's libraries are smaller."""
+"""The largest payload of a compressed bundle that is held for inspection; payloads in ROCm libraries are smaller."""
 _FIRST_WITH_FEATURES = 4
-"""The first code object version whose ``e_flags`` distinguish features that are off from those that are left open."""
+"""The first code object version whose ``e_flags`` distinguish features that are off from those that are open."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """How closely to look at device code."""
+    """How closely to inspect device code."""
 
     deep: bool = False
-    """Whether compressed bundles are decompressed."""
+    """Whether to decompress compressed bundles."""
     limit: int = RAW_SIZE_LIMIT
-    """The largest bundle to decompress, and the largest member of a wheel to unpack, in bytes."""
+    """The largest bundle to decompress, and the largest wheel member to unpack, in bytes."""
     strict: bool = True
-    """Whether damage within a code object is an error, rather than a problem to report."""
+    """Whether damage inside a code object is an error, not a reported problem."""
 
 
 def _read_payloads(
     view: Data, bundle: Bundle, look: Look
 ) -> tuple[Sequence[int | None], Sequence[int | None], Sequence[str]]:
-    """Return how many bytes of the file each entry of ``bundle`` takes, how many kernels it has, and problems.
+    """Return the stored size and the number of kernels for each entry of ``bundle``, and problems.
 
-    None where nobody looked, and for payloads that are not code objects. Those of a compressed bundle are read only
-    when ``look`` is deep, and when it decompresses to no more than its limit. Raises `InputError` for damaged payloads.
+    The values are `None` for payloads that aren't read or aren't code objects. Payloads of a compressed bundle are read
+    only if ``look`` is deep and the bundle decompresses to at most its limit. Raises `InputError` for damaged payloads.
     """
     unknown = (None,) * len(bundle.plain.entries)
     if bundle.compressed is None:
@@ -157,14 +160,14 @@ def _read_payloads(
     if not look.deep:
         return unknown, unknown, ()
     if bundle.raw_size > look.limit:
-        found = f"it holds {count(bundle.raw_size, 'byte')} and was not read: at most {look.limit} bytes are"
+        found = f"it contains {count(bundle.raw_size, 'byte')}, more than the limit of {look.limit}, and wasn't read"
         return unknown, unknown, (f"{bundle.place}: {found}",)
     kernels, problems = _look_into(view, bundle, strict=look.strict)
     if (offset := find_inner_magic(view[bundle.start : bundle.stop])) is not None:
         found = (
-            f"its payload has the bytes {COMPRESSED_MAGIC.decode()} at {offset:#x}, where some readers begin another"
+            f"its payload has the bytes {COMPRESSED_MAGIC.decode()} at {offset:#x}, where some readers look for another"
         )
-        problems.append(f"{bundle.place}: {found} bundle; device compress writes it without them")
+        problems.append(f"{bundle.place}: {found} bundle; to avoid this, use device compress")
     stored = measure_entries(view[bundle.start :], bundle.compressed, bundle.plain, place=bundle.place)
     return stored, kernels, problems
 
@@ -182,9 +185,9 @@ def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int |
 
 
 def iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Data]]:
-    """Yield the payload of each device entry when it is whole, in the order in which they lie in the bundle.
+    """Yield the payload of each device entry when it is complete, in file order.
 
-    They don't overlap, so that one is held at a time. Larger ones than `_LARGEST_HELD` are passed over.
+    Payloads don't overlap, so only one is held at a time. Payloads larger than `_LARGEST_HELD` are skipped.
     """
     held = bytearray()
     entries = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
@@ -202,13 +205,13 @@ def _read_or_report(
     payload: Data, entry: BundleEntry, place: CodePlace, *, strict: bool
 ) -> tuple[int | None, str | None]:
     try:
-        # The number of kernels, none in bitcode and SPIR-V, and the problem of a payload for another target.
+        # Return the number of kernels (`None` for bitcode and SPIR-V), and the problem of a payload for another target.
         if not is_code_object(payload):
             return None, None
         code = read_code_object(payload, place=place)
         problem = None
         if code.version >= _FIRST_WITH_FEATURES and code.target not in {None, entry.target}:
-            problem = f"{place}: the entry {entry.spelling!r} holds code for {code.target}"
+            problem = f"{place}: the entry {entry.spelling!r} contains code for {code.target}"
         return count_kernels(payload, code, place=place), problem
     except InputError as e:
         if strict:
@@ -219,11 +222,11 @@ def _read_or_report(
 def read_kpack_facts(
     data: Data, *, name: str, look: Look, folder: Path | None, beside: ArchiveLookup | None = None
 ) -> DeviceFacts | None:
-    """Gather the facts of the archive or split library ``name``; none for another file.
+    """Return the facts of the archive or split library ``name``, or `None` for another file.
 
-    With a deep ``look``, or where code is not compressed, kernels are counted. Archives of a library are looked for
-    from ``folder``, in which it is, and among those ``beside`` it; where there is neither, nothing is said of them.
-    Raises `InputError` for a damaged file.
+    Kernels are counted if ``look`` is deep or the code isn't compressed. The archives of a library are searched from
+    its ``folder``, and among the archives ``beside`` it; without both, missing archives aren't reported. Raises
+    `InputError` for a damaged file.
     """
     with open_kpack_code(data, name=name, folder=folder, beside=beside) as code:
         if code is None:
@@ -262,7 +265,7 @@ def _wrapper_facts(wrapper: SplitUnit) -> UnitFacts:
 
 
 class _Entries:
-    """Looks at each code object once, however many keys and targets it has."""
+    """Inspects each code object once, even with several keys and targets."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
@@ -290,7 +293,7 @@ class _Entries:
                 return None
             code = read_code_object(payload, place=place)
             if code.target and code.target.processor != processor_of(stored.entry.target):
-                self.problems.append(f"{place}: {unit.key} for {stored.entry.target} is code for {code.target}")
+                self.problems.append(f"{place}: {unit.key} for {stored.entry.target} contains code for {code.target}")
             return count_kernels(payload, code, place=place)
         except InputError as e:
             if self.look.strict:
@@ -306,11 +309,11 @@ _BRIEFLY = Look()
 def read_device_facts(
     data: Data, *, name: str, look: Look = _BRIEFLY, folder: Path | None = None, beside: ArchiveLookup | None = None
 ) -> DeviceFacts | None:
-    """Gather the facts of the file ``name``; none when it has no device code.
+    """Return the facts of the file ``name``, or `None` if it has no device code.
 
-    With a deep ``look``, compressed bundles are decompressed, to check hashes and to count kernels. From ``folder``, in
-    which the file is, and ``beside`` it, the kpack archives of a split library are looked for.
-    Raises `InputError` for damaged files; when it isn't strict, damage within code objects is among the problems.
+    If ``look`` is deep, compressed bundles are decompressed to check hashes and count kernels. The kpack archives of a
+    split library are searched from its ``folder``, and among the archives ``beside`` it. Raises `InputError` for
+    damaged files. If ``look`` isn't strict, damage inside code objects is reported as a problem.
     """
     if is_ar_archive(data):
         return _read_archive(data, name, look, 0)
@@ -357,23 +360,23 @@ def _read_code_object(data: Data, code: CodeObject, place: CodePlace, look: Look
 
 
 def list_device_code(path: Path) -> DeviceFacts:
-    """Return the facts of the file ``path``, as `read_device_facts` does when it isn't strict.
+    """Return the facts of the file ``path``, as `read_device_facts` does if it isn't strict.
 
-    Raises `InputError` also when it has no device code.
+    Also raises `InputError` if the file has no device code.
     """
     with FileRange.whole(path).view() as data:
         facts = read_device_facts(data, name=str(path), look=Look(strict=False), folder=path.parent)
         archive = unread_archive(data)
     if facts is None:
-        kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library"
+        kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file, or a static library"
         raise InputError(path, archive or "no device code", expected=kinds)
     return facts
 
 
 def _read_archive(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
-    """Gather what all members hold; bundles are numbered through, and placed in the archive.
+    """Return the facts of all members; bundles are numbered across the archive, with their offsets in the archive.
 
-    ``depth`` is how many archives it is in.
+    ``depth`` is the number of archives around this one.
     """
     bundles: list[BundleFacts] = []
     entries: list[EntryFacts] = []
@@ -407,7 +410,7 @@ def _read_images(data: Data, name: str) -> DeviceFacts | None:
         EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size) for image in images
     )
     problems = tuple(
-        f"{CodePlace(name, image.offset)}: an image that is not for a valid target: {reason}"
+        f"{CodePlace(name, image.offset)}: an image for an invalid target: {reason}"
         for image in images
         if image.target and (reason := find_illegal(image.target))
     )
@@ -415,7 +418,7 @@ def _read_images(data: Data, name: str) -> DeviceFacts | None:
 
 
 def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[str]:
-    """Yield what is wrong with bytes after the last bundle of a file, if there are any."""
+    """Yield the problem with bytes after the last bundle of a file, if there are any."""
     rest = len(data) - last.offset - last.size
     if rest and last.version:
         place = CodePlace(code.name, last.offset + last.size, last.number)

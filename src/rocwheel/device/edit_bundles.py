@@ -1,6 +1,6 @@
-"""Edits bundles where they are in a file: one by one, by several workers, and without code that no GPU needs.
+"""Edits bundles in place in a file: one at a time, with several workers, and without code that no GPU needs.
 
-Addresses, section sizes and relocations stay as they are.
+Addresses, section sizes, and relocations stay unchanged.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ logger = logging.getLogger(__name__)
 
 
 class BundleEdit(Protocol):
-    """A change of one bundle's entries; implementations are values, which several threads apply at the same time."""
+    """A change to the entries of one bundle. Implementations are values that several threads use at the same time."""
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
-        """Return the new entries; the same tuple when nothing changes."""
+        """Return the new entries, or the same tuple if nothing changes."""
 
 
 def list_slots(data: Data, code: DeviceCode) -> tuple[BundleSlot, ...]:
-    """Return the place of every bundle in the file ``data``: up to the next, or to the end of the section.
+    """Return the place of every bundle in the file ``data``: up to the next bundle, or to the end of the section.
 
-    The last bundle of a file that holds nothing else may take any size.
+    If a file contains only bundles, the last one may have any size.
     """
     bundles = tuple(code.iter_bundles(data))
     end = code.section[1] if code.fat_binary else None
@@ -66,10 +66,10 @@ def list_slots(data: Data, code: DeviceCode) -> tuple[BundleSlot, ...]:
 def bundle_parts(
     view: Data, bundle: Bundle, *, limit: int = RAW_SIZE_LIMIT, accept_wrong_hash: bool = False
 ) -> tuple[BundlePart, ...]:
-    """Return the entries of ``bundle`` with their payloads; ``view`` is what it was found in.
+    """Return the entries of ``bundle`` with their payloads; ``view`` is the data that contains it.
 
-    Raises `DeviceCodeError` for a damaged payload, for one larger than ``limit``, and for one of which the header has
-    another hash, unless ``accept_wrong_hash``.
+    Raises `DeviceCodeError` for a damaged payload, and for one larger than ``limit``. Also raises it for a payload
+    whose hash differs from the header, unless ``accept_wrong_hash``.
     """
     raw = _raw_bundle(view, bundle, limit, accept_wrong_hash=accept_wrong_hash)
     return tuple(
@@ -91,13 +91,13 @@ def _raw_bundle(view: Data, bundle: Bundle, limit: int, *, accept_wrong_hash: bo
 
 
 def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> BundleChange | None:
-    """Return the change of the bundle in ``slot``, whose section is ``view``; none when it stays as it is.
+    """Return the change for the bundle in ``slot`` of the section ``view``, or `None` if it stays unchanged.
 
-    Without an ``edit``, a plain bundle is only compressed, byte for byte as it is, but for host entries that later
-    readers refuse in compressed bundles (`OffloadBundle.short_host`). A compressed one that the runtimes which have to
-    read it don't read is compressed again, and, if ``storage`` checks, one that has the magic of a bundle within, where
-    it then has none and keeps its place, and, if it is to recompress, one that becomes smaller.
-    Raises `DeviceCodeError` when the bundle is damaged, ambiguous, or outgrows its place.
+    Without an ``edit``, a plain bundle is compressed with the same bytes, except host entries that later readers refuse
+    in compressed bundles (`OffloadBundle.short_host`). A compressed bundle is compressed again if the required runtimes
+    don't read it. If ``storage`` checks, it is also compressed again to remove an inner magic number, if that works in
+    the same place. If ``storage`` recompresses, it is compressed again if that makes it smaller. Raises
+    `DeviceCodeError` if the bundle is damaged, is ambiguous, or outgrows its place.
     """
     raw = _edited(view, slot.bundle, edit, storage) if edit else None
     if raw is None and not _is_stored_well(slot.bundle, storage):
@@ -121,7 +121,7 @@ def _without_inner_magic(view: Data, slot: BundleSlot, storage: Storage) -> Bund
 
 
 def _recompressed(view: Data, slot: BundleSlot, storage: Storage) -> BundleChange | None:
-    """Return the change that compresses a compressed bundle again; none where it would not become smaller."""
+    """Return the change that recompresses a compressed bundle, or `None` if it wouldn't become smaller."""
     bundle = slot.bundle
     if bundle.compressed is None:
         return None
@@ -138,8 +138,8 @@ def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> l
         raise DeviceCodeError(
             bundle.place,
             f"the entry {repeated[0]!r} occurs more than once",
-            expected="each once",
-            remedy="Readers differ in which of them they take; build the file again.",
+            expected="each entry once",
+            remedy="Build the file again, because readers differ in which of these entries they use.",
         )
     parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
     edited = edit(parts, place=bundle.place)
@@ -158,7 +158,7 @@ def _as_it_is(view: Data, bundle: Bundle, storage: Storage) -> list[Data]:
 
 
 def _check(view: Data, bundle: Bundle, storage: Storage) -> None:
-    """Stream a compressed bundle, so that memory doesn't depend on its size."""
+    """Stream a compressed bundle, so that memory use doesn't depend on its size."""
     if bundle.compressed is None:
         return
     require_size(bundle, storage.limit)
@@ -177,25 +177,25 @@ def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
 
 
 def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: CodePlace) -> tuple[Data, ...] | None:
-    """Return, as buffers, the code object that ``edit`` adds, which takes the place of ``data``; none if it adds none.
+    """Return, as buffers, the code object that ``edit`` adds to replace ``data``, or `None` if it adds nothing.
 
-    Raises `DeviceCodeError` when it takes ``data`` away or adds more than one, and for code of an unknown processor.
+    Raises `DeviceCodeError` if the edit removes ``data`` or adds more than one, and for code for an unknown processor.
     """
     if code.target is None:
         found = f"a code object whose flags {code.flags:#x} name no processor"
-        raise DeviceCodeError(place, found, expected="one for a processor that compilers know")
+        raise DeviceCodeError(place, found, expected="a code object for a processor that compilers know")
     old = BundlePart(f"{CODE_ENTRY}{code.target}", (data,))
     edited = edit((old,), place=place)
     new = [part for part in edited if part is not old]
     if not edited:
-        raise DeviceCodeError(place, "a code object that is all for other targets", remedy="Leave the file out.")
+        raise DeviceCodeError(place, "a code object that is only for other targets", remedy="Leave the file out.")
     if len(new) > 1:
         targets = ", ".join(part.spelling.removeprefix(CODE_ENTRY) for part in new)
         raise DeviceCodeError(
             place,
-            f"a code object, which is for one target, to be for {targets}",
+            f"a code object, which can be for only one target, not for {targets}",
             expected="one target",
-            remedy="Make a file for each.",
+            remedy="Make a separate file for each target.",
         )
     return new[0].payload if new else None
 
@@ -210,11 +210,11 @@ def iter_changes(
     executor: Executor | None = None,
     jobs: int = 1,
 ) -> Iterator[BundleChange]:
-    """Yield the changes of the whole file ``data``, in rising order, as they are made.
+    """Yield the changes of the whole file ``data``, in ascending order, as they become available.
 
-    The ``executor`` works on ``jobs`` bundles at a time, and memory holds no more of them than that and one, nor more
-    than ``storage.limit`` bytes of decompressed code; of those that were plain and stay so, only the headers.
-    Raises `DeviceCodeError` as `edit_bundle` does.
+    The ``executor`` works on ``jobs`` bundles at a time. Memory holds at most one more bundle, and at most
+    ``storage.limit`` bytes of decompressed code. For bundles that stay plain, it holds only the headers. Raises
+    `DeviceCodeError` as `edit_bundle` does.
     """
     work = partial(edit_bundle, code.view(data), edit=edit, storage=storage)
     for change in map(work, slots) if executor is None else _in_window(executor, work, slots, jobs, storage.limit):
@@ -229,7 +229,7 @@ def _in_window(
     jobs: int,
     limit: int,
 ) -> Iterator[BundleChange | None]:
-    """Do what ``executor.map`` does, but give it no more than workers can take, and ``limit`` bytes to decompress."""
+    """Work like ``executor.map``, but submit no more than ``jobs`` slots and ``limit`` bytes to decompress."""
     waiting: deque[tuple[int, Future[BundleChange | None]]] = deque()
     for slot in slots:
         size = slot.bundle.raw_size if slot.bundle.compressed else 0
@@ -243,7 +243,7 @@ def _in_window(
 def patched_size(data: Data, code: DeviceCode, slots: Sequence[BundleSlot], last: BundleChange | None) -> int:
     """Return the size of the file after its ``last`` change.
 
-    A file of bundles and nothing else ends with its last bundle then: many readers refuse bytes after it.
+    A file of only bundles then ends with its last bundle, because many readers refuse bytes after it.
     """
     if code.fat_binary or last is None:
         return len(data)
@@ -260,12 +260,11 @@ def device_patch(
     trim: bool = False,
     executor: Executor | None = None,
 ) -> FilePatch | None:
-    """Return all changes of the file ``data`` at once; none when it has no bundles or none changes.
+    """Return all changes of the file ``data`` at once, or `None` if it has no bundles or no changes.
 
-    With ``trim``, the space that they free is taken out where that can be done. The patch holds the new bundles in
-    memory: with compression, about a tenth of the device code. Use `iter_changes` to have one at a time.
-    Raises `InputError` as `read_device_code` and `edit_bundle` do, and `SignedFileError` where a signature would become
-    void.
+    With ``trim``, freed space is removed if possible. The patch holds the new bundles in memory: with compression,
+    about a tenth of the device code. To hold one bundle at a time, use `iter_changes`. Raises `InputError` as
+    `read_device_code` and `edit_bundle` do, and `SignedFileError` if a signature would become invalid.
     """
     code = read_device_code(data, name=name)
     if code is None:
@@ -287,19 +286,19 @@ def device_patch(
 
 
 class UnlinkedCodeError(InputError):
-    """Device code that the linker has not made code objects of yet, so that there are no bundles to edit."""
+    """Device code that isn't linked into code objects yet, so there are no bundles to edit."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
             name,
-            "device code that has yet to be linked",
+            "device code that isn't linked yet",
             expected="bundles, as in shared libraries, programs, and objects compiled without -fgpu-rdc",
-            remedy="Compile it with --offload-arch for the targets, or link it and edit the result.",
+            remedy="Compile the file with --offload-arch for the targets, or link it and edit the result.",
         )
 
 
 class BundlePlaces(msgspec.Struct, frozen=True):
-    """The bundles in ``data``: a file, or the member of an archive at the offset ``base``."""
+    """The bundles in ``data``: a file, or an archive member at the offset ``base``."""
 
     base: int
     data: Data
@@ -307,7 +306,7 @@ class BundlePlaces(msgspec.Struct, frozen=True):
     slots: tuple[BundleSlot, ...]
 
     def replacements(self, change: BundleChange) -> Iterator[Replacement]:
-        """Yield the replacements of a change, placed in the file."""
+        """Yield the replacements of a change, with offsets in the file."""
         for new in change.replacements:
             yield Replacement(new.start + self.base, new.stop + self.base, new.data)
 
@@ -317,10 +316,9 @@ class BundlePlaces(msgspec.Struct, frozen=True):
 
 
 def list_places(data: Data, *, name: str) -> tuple[BundlePlaces, ...]:
-    """Find all bundles of the file ``name``; nothing for code objects and for files without device code.
+    """Return all bundles of the file ``name``; empty for code objects and for files without device code.
 
-    Raises `UnlinkedCodeError` when some of the code is in images of object files, and `InputError` as
-    `read_device_code` does.
+    Raises `UnlinkedCodeError` if some code is in images of object files, and `InputError` as `read_device_code` does.
     """
     if not is_ar_archive(data):
         return _places(data, 0, name)
@@ -341,33 +339,35 @@ def _places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]:
 
 
 def _member_places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]:
-    """Find the bundles of a member, which has to keep its size."""
+    """Return the bundles of a member, which must keep its size."""
     places = _places(data, base, name)
     if any(place.code.fat_binary is None for place in places):
-        raise InputError(name, "a file of bundles in an archive", expected="object files", remedy="Take it out first.")
+        raise InputError(
+            name, "a file of bundles in an archive", expected="object files", remedy="Remove it from the archive first."
+        )
     return places
 
 
 def any_variant_runs(code: TargetId, wanted: TargetId) -> bool:
-    """Return whether some GPU that falls under ``wanted`` runs ``code``.
+    """Return whether any GPU that matches ``wanted`` runs ``code``.
 
-    So ``gfx90a`` stands for all of its variants, and ``gfx90a:xnack+`` is served by code that leaves xnack open, too.
+    So ``gfx90a`` includes all of its variants, and ``gfx90a:xnack+`` also runs code that leaves xnack open.
     """
     agent = TargetId(wanted.processor, **(code.features | wanted.features))
     return fit(code, agent) is not Fit.NONE
 
 
 def is_any_kept(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
-    """Return whether some GPU that falls under ``keep`` runs some of ``codes``."""
+    """Return whether any GPU that matches ``keep`` runs any of ``codes``."""
     return any(any_variant_runs(code, wanted) for code in codes for wanted in keep)
 
 
 def needed_code(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> frozenset[TargetId]:
-    """Return those of ``codes``, the targets of one bundle, that GPUs of ``keep`` need.
+    """Return the targets in ``codes``, the targets of one bundle, that GPUs of ``keep`` need.
 
-    That is the code for their own processors. Code for a generic processor, and SPIR-V, stays as long as one of them
-    that it serves lacks code of its own, in some setting of its features. A generic processor to keep means its own
-    code, not that for its members.
+    These are the targets of their own processors. Code for a generic processor, and SPIR-V, stays as long as a GPU that
+    it serves lacks its own code in some feature setting. If a generic processor is in ``keep``, its own code stays, not
+    the code for its members.
     """
     offered = frozenset(codes)
     return frozenset(code for code in offered if any(_needs(wanted, code, offered) for wanted in keep))
@@ -381,10 +381,10 @@ def _needs(wanted: TargetId, code: TargetId, offered: frozenset[TargetId]) -> bo
 
 
 class Prune(msgspec.Struct, frozen=True):
-    """Keeps the host entries and the code that GPUs of ``keep`` need; entries without any code go as well.
+    """Keeps the host entries and the code that GPUs of ``keep`` need, and removes entries without code.
 
-    Raises `DeviceCodeError` when no device code would be left, unless ``allow_empty``: an older runtime that finds a
-    bundle without code for a GPU gives up on every GPU of the machine.
+    Raises `DeviceCodeError` if no device code would be left, unless ``allow_empty``. An older runtime that finds a
+    bundle without code for a GPU rejects every GPU of the machine.
     """
 
     keep: tuple[TargetId, ...]
@@ -407,14 +407,14 @@ class Prune(msgspec.Struct, frozen=True):
         return kept
 
     def needed(self, units: Iterable[Iterable[TargetId]]) -> frozenset[TargetId]:
-        """Return the targets of an archive whose code stays, by those of its units.
+        """Return the targets of an archive whose code stays, given the targets of its units.
 
-        What one unit needs stays for all: where an archive lists a target, runtimes expect every unit.
+        A target that one unit needs stays for all units: if an archive lists a target, runtimes expect every unit.
         """
         return frozenset(target for targets in units for target in needed_code(targets, self.keep))
 
     def nothing_left(self, targets: Iterable[TargetId], place: CodePlace) -> DeviceCodeError:
-        """Return the error for what has code for ``targets`` and none of those to keep."""
+        """Return the error for a file with code for ``targets``, but for no target to keep."""
         offered = ", ".join(map(str, sorted(targets, key=id_sort_key)))
         return DeviceCodeError(
             place,

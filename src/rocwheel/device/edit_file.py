@@ -1,4 +1,4 @@
-"""Edits the device code of one file into another file, and reports what was done."""
+"""Edits the device code of one file into another file, and reports the changes."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ _SUFFIXES: Final = frozenset({".dll", ".exe", ".pyd"})
 
 
 def require_sound_image(data: Data, *, name: str) -> None:
-    """Raise `PeError` for a damaged DLL or program, as `read_pe` does for all that inspects one.
+    """Raise `PeError` for a damaged DLL or program, as every inspection with `read_pe` does.
 
-    That is a PE file by its headers, or a file that begins like one and is called so: other files may begin with
-    ``MZ``, too. Files of 32 bits, which have no device code, are not read.
+    The check applies to PE files by their headers, and to files that begin and are named like PE files, because other
+    files may also begin with ``MZ``. It skips 32-bit files, which have no device code.
     """
     bits = bits_of_pe(data)
     if bits == 64 or (bits is None and is_pe(data) and PurePath(name).suffix.lower() in _SUFFIXES):
@@ -76,19 +76,19 @@ def require_sound_image(data: Data, *, name: str) -> None:
 
 
 def is_signed_image(data: Data, *, name: str) -> bool:
-    """Return whether ``data`` is a DLL or program of 64 bits with certificates; raise `PeError` for a damaged one."""
+    """Return whether ``data`` is a 64-bit DLL or program with certificates; raise `PeError` for a damaged file."""
     return bits_of_pe(data) == 64 and read_pe(data, name=name).certificate is not None
 
 
 def signed_warning(error: SignedFileError) -> str:
-    """Return the warning about a signed file that is left as it is among others."""
+    """Return the warning about a signed file that stays unchanged among other files."""
     return f"{error.source}: {error.found}, so its device code stays as it is. {error.remedy}"
 
 
 class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done to a file: its bundles, how many of them changed, and their size before and after, in bytes.
+    """The changes of a file: its bundles, the number of changed bundles, and their old and new size in bytes.
 
-    A code object by itself is not a bundle, but it counts as changed.
+    A standalone code object isn't a bundle, but it counts as changed.
     """
 
     path: str
@@ -97,28 +97,28 @@ class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
     size_before: int
     size_after: int
     versions: tuple[int, ...] = ()
-    """The header versions of the compressed bundles in the result, whether they changed or not."""
+    """The header versions of all compressed bundles in the result, changed or not."""
     warnings: tuple[str, ...] = ()
-    """What is doubtful about the result."""
+    """Doubts about the result."""
     faults: tuple[str, ...] = ()
-    """What packages of runtimes that may load the result do wrong with compressed bundles, though these are sound."""
+    """Faults in packaged runtimes that may load the result; they affect compressed bundles, even valid ones."""
     hosts_spelled: int = 0
-    """The number of compressed bundles whose host entries were spelled so that later readers take them."""
+    """The number of compressed bundles whose host entries got a spelling that later readers accept."""
     is_archive: bool = False
-    """Whether the file is a kpack archive, whose code objects count instead of bundles."""
+    """Whether the file is a kpack archive, whose code objects are counted instead of bundles."""
     trimmed: int = 0
-    """By how many bytes the file became smaller; 0 unless it was to be trimmed."""
+    """The number of bytes by which the file became smaller; 0 without trimming."""
 
 
 class RewriteOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done to the device code of files: the edit, none to compress alone, and how bundles are stored."""
+    """The work on the device code of files: the edit (`None` to only compress), and how bundles are stored."""
 
     edit: BundleEdit | None
     storage: Storage
     trim: bool = False
-    """Whether freed space is taken out, which is for shared libraries only."""
+    """Whether to remove freed space, which works only for shared libraries."""
     jobs: int = 1
-    """How many bundles are worked on at a time."""
+    """The number of bundles to process at a time."""
     progress: Progress = SILENT
 
 
@@ -126,23 +126,23 @@ class KpackRewrite:
     """The rewriting of the archive ``name``, whose bytes are ``data``.
 
     An archive has no free space, so trimming does nothing. The constructor raises `InputError` for a damaged archive,
-    for any other order than to compress or prune it, and when nothing would be left.
+    if nothing would be left, and for any order except to compress or prune the archive.
     """
 
     def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
         edit = order.edit
         if not (order.storage.compress if edit is None else isinstance(edit, Prune)):
-            expected = "bundles: this edit is one of these"
-            remedy = "Archives by themselves are changed by device compress, prune and retarget."
+            expected = "bundles, because this edit applies only to them"
+            remedy = "To change a standalone archive, use device compress, prune, or retarget."
             raise DeviceCodeError(CodePlace(name), "a kpack archive", expected=expected, remedy=remedy)
         self._data, self._order = data, order
         self._whole = read_archive(data, name=name)
         self._archive = _pruned(self._whole, edit) if isinstance(edit, Prune) else self._whole
 
     def write(self, file: IO[bytes]) -> RewriteReport:
-        """Write the new archive, and return what was done; code objects that stay stored as they are keep their bytes.
+        """Write the new archive, and return a report; code objects with an unchanged storage format keep their bytes.
 
-        Raises `InputError` for damaged code objects, and `OSError` when writing fails.
+        Raises `InputError` for damaged code objects, and `OSError` if writing fails.
         """
         archive, order, storing = self._archive, self._order, self._storing()
         changed = len(archive.blobs) if would_change(archive, storing) else 0
@@ -171,7 +171,7 @@ class KpackRewrite:
         rest = f"left out {count(whole.trailing, 'byte')} after the table of contents, which some readers refuse"
         level, storage = LEVELS[-1], self._order.storage
         is_lower = storage.compress and storage.archive_level is not None and storage.archive_level > level
-        lower = f"compressed with level {level}, the last for kpack archives, not {storage.archive_level}"
+        lower = f"compressed with level {level}, the highest for kpack archives, instead of {storage.archive_level}"
         remarks = (rest if whole.trailing else "", unnamed, lower if is_lower else "")
         return RewriteReport(
             path=whole.name,
@@ -185,7 +185,7 @@ class KpackRewrite:
 
 
 def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
-    """Return the part of an archive that GPUs to keep need; raise `DeviceCodeError` when that is nothing."""
+    """Return the part of an archive that the GPUs to keep need; raise `DeviceCodeError` if nothing is left."""
     targets = {text: parse_target_id(text, source=archive.name) for text in {e.target for e in archive.entries}}
     units: dict[str, list[TargetId]] = defaultdict(list)
     for entry in archive.entries:
@@ -197,15 +197,15 @@ def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
 
 
 def holds_places(data: Data) -> bool:
-    """Return whether a file is a binary, in which bundles have a place, and not just bundles or an archive of code."""
+    """Return whether a file is a binary that contains bundles, and not a file of bundles or a code archive."""
     return is_elf(data) or is_pe(data) or is_ar_archive(data)
 
 
 class FileRewrite:
     """The rewriting of the file ``name``, whose bytes are ``data``.
 
-    The constructor raises `InputError` when there is nothing to edit, and as `require_sound_image`, `list_places` and,
-    before any bundle is edited, `require_trimmable` do.
+    The constructor raises `InputError` if there is nothing to edit. Before it edits any bundle, it also raises as
+    `require_sound_image`, `list_places`, and `require_trimmable` do.
     """
 
     def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
@@ -217,8 +217,8 @@ class FileRewrite:
             return
         if self._is_code_object:
             if order.edit is None or order.storage.compress or order.trim:
-                expected = "bundles: only these can be compressed or trimmed"
-                raise InputError(name, "a code object by itself", expected=expected)
+                expected = "bundles, because only bundles can be compressed or trimmed"
+                raise InputError(name, "a standalone code object", expected=expected)
             return
         require_sound_image(data, name=name)
         if order.trim:
@@ -230,15 +230,15 @@ class FileRewrite:
             if split is not None:
                 paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
                 found = f"is a split library, whose code is in {', '.join(paths)}"
-                remedy = "Give such an archive, or the folder that all are in."
+                remedy = "Specify such an archive, or the folder that contains all of them."
             raise InputError(name, found, expected="a fat binary or a file of bundles", remedy=remedy)
 
     def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
-        """Write the edited file and return what was done; where bundles move, they wait in a nameless file meanwhile.
+        """Write the edited file and return a report; if bundles move, they are kept in an unnamed file meanwhile.
 
-        Raises `SignedFileError` where a signature would become void, also where the code has no room: more room would
-        not help. Raises `InputError` as `edit_bundle`, `edit_code_object` and `plan_trim` do, and `OSError` when
-        writing fails.
+        Raises `SignedFileError` if a signature would become invalid, even if the code doesn't fit: more room wouldn't
+        help. Raises `InputError` as `edit_bundle`, `edit_code_object`, and `plan_trim` do, and `OSError` if writing
+        fails.
         """
         if self._kpack is not None:
             return self._kpack.write(file)
@@ -262,7 +262,7 @@ class FileRewrite:
             finally:
                 order.progress.end()
         warnings = _warnings(self._name, runtime, tally.written_versions, is_dll=is_pe64(data))
-        # Of packages of the release, or of the runtime, or of any where neither is known.
+        # The faults of packages of the release, or of the runtime, or of any release if neither is known.
         faults = find_faults(runtime.first, runtime.last) if runtime else find_faults(order.storage.rocm)
         return tally.report(trimmed, warnings, tuple(map(str, faults)))
 
@@ -278,7 +278,7 @@ class FileRewrite:
         return RewriteReport(path=self._name, bundles=0, changed=changed, size_before=size, size_after=size)
 
     def _write_in_place(self, file: IO[bytes], tally: _Tally, edited: Editing) -> int:
-        """Write each change as it is made; return 0, as nothing is trimmed."""
+        """Write each change when it is ready; return 0, because nothing is trimmed."""
         changes = ((place, tally.count(place, edited(place.data, place.code, place.slots))) for place in self._places)
         replacements = (new for place, made in changes for change in made for new in place.replacements(change))
         if is_pe64(self._data):
@@ -290,7 +290,7 @@ class FileRewrite:
         return 0
 
     def _write_trimmed(self, file: IO[bytes], tally: _Tally, edited: Editing, spool_folder: Path | None) -> int:
-        """Write the file without the pages that its bundles leave free; return how many bytes these are."""
+        """Write the file without the pages that its bundles no longer need; return their size in bytes."""
         owners: list[int] = []
 
         def counted() -> Iterator[BundleChange]:
@@ -317,7 +317,7 @@ def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], 
         return ()
     name = runtime.dll if is_dll else runtime.soname
     releases = f"{runtime.first} to {runtime.last}"
-    found = f"needs {name}, the HIP runtime of ROCm {releases}, which doesn't read bundles compressed like this"
+    found = f"needs {name}, the HIP runtime of ROCm {releases}, which doesn't read bundles in this compression format"
     return (f"{source}: {found}; use the result only with a later runtime",)
 
 
@@ -343,7 +343,7 @@ class _Tally:
         progress.begin(f"rewriting {PurePath(source).name}", self.size_before)
 
     def count(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[BundleChange]:
-        """Yield the changes of the bundles in ``place``, once counted."""
+        """Yield the changes of the bundles in ``place`` after counting them."""
         for change in changes:
             self.seen += change.bundle.size
             self.progress.advance(change.bundle.size)
@@ -360,14 +360,14 @@ class _Tally:
             yield change
 
     def finish(self) -> None:
-        """Tell of the bundles that stay as they are, too."""
+        """Report the progress for unchanged bundles."""
         self.progress.advance(self.size_before - self.seen)
 
     def report(self, trimmed: int, warnings: tuple[str, ...], faults: tuple[str, ...]) -> RewriteReport:
-        """Return the sum of what was counted, with what else there is to report; ``faults`` if any is compressed."""
+        """Return the totals, together with ``warnings``, and with ``faults`` if any bundle is compressed."""
         if self.inner_magics:
             bundles = count(len(self.inner_magics), "compressed bundle has", "compressed bundles have")
-            found = f"{self.source}: {bundles} the bytes CCOB within, where some readers begin another bundle"
+            found = f"{self.source}: {bundles} the bytes CCOB inside, where some readers look for another bundle"
             warnings = (*warnings, found)
         return RewriteReport(
             path=self.source,
@@ -393,14 +393,13 @@ def rewrite_device_code(
     jobs: int = 1,
     progress: Progress = SILENT,
 ) -> RewriteReport:
-    """Write ``source`` to ``output`` with each bundle edited and stored as ``storage`` says.
+    """Write ``source`` to ``output``, with each bundle edited and stored according to ``storage``.
 
-    The output takes its name only when it is whole; through a symlink, that of its target. Freed space is a hole in it;
-    with ``trim``, which is for shared libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and
-    one, nor more than ``storage.limit`` bytes of decompressed code, and of plain ones that stay so next to nothing.
-    A code object by itself is edited by `edit_code_object`.
-    Raises `InputError` when there is nothing to edit, and as `FileRewrite` does; `WorkError` when
-    writing fails.
+    The output gets its name only when it is complete; if the name is a symlink, the target of the symlink is replaced.
+    Freed space becomes a hole; with ``trim``, which works only for shared libraries, it is removed. Memory holds at
+    most ``jobs`` bundles plus one, and at most ``storage.limit`` bytes of decompressed code, but almost nothing of
+    bundles that stay plain. `edit_code_object` edits a standalone code object. Raises `InputError` if there is nothing
+    to edit, and as `FileRewrite` does. Raises `WorkError` if writing fails.
     """
     output = Path(os.path.realpath(output))
     order = RewriteOrder(edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)

@@ -1,4 +1,4 @@
-"""Edits the device code in a tree of files: what becomes of each file, and a copy of the others."""
+"""Edits the device code in a tree of files: decides the action for each file, and copies the others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _PERMISSIONS = "Check its permissions."
 
 
 def list_tree(folder: Path) -> list[Path]:
-    """List all that is below ``folder``; raise `InputError`, or `ProblemsError`, for folders that can't be listed."""
+    """Return all paths below ``folder``; raise `InputError` or `ProblemsError` for folders that can't be listed."""
     errors: list[OSError] = []
     walk = os.walk(folder, onerror=errors.append)
     paths = sorted(Path(root, name) for root, folders, files in walk for name in (*folders, *files))
@@ -60,20 +60,20 @@ def list_tree(folder: Path) -> list[Path]:
 
 
 def require_regular(path: Path) -> None:
-    """Raise `InputError` for what is neither a file nor a folder: a pipe would be waited for, a device has no end."""
+    """Raise `InputError` for a path that is neither a file nor a folder: reading a pipe or device might never end."""
     if not path.is_file():
-        raise InputError(path, "is not a regular file", expected="only files, folders and links", remedy="Remove it.")
+        raise InputError(path, "isn't a regular file", expected="only files, folders and links", remedy="Remove it.")
 
 
 def copy_file(path: Path, made: Path) -> None:
-    """Copy a file with its times, and its permissions as far as they are safe."""
+    """Copy a file with its times, and with its permissions as far as they are safe."""
     with open_unchanged(path) as file, made.open("xb") as copy:
         shutil.copyfileobj(file, copy)
     copy_status(path, made)
 
 
 def copy_status(path: Path, made: Path) -> None:
-    """Give a file or folder the times of another, and its permissions as far as they are safe."""
+    """Set the times of a file or folder from another, and the permissions as far as they are safe."""
     shutil.copystat(path, made)
     made.chmod(safe_mode(path.stat().st_mode))
 
@@ -82,19 +82,19 @@ logger = logging.getLogger(__name__)
 
 
 class EditableCode(msgspec.Struct, frozen=True, kw_only=True):
-    """The device code of a file, as far as it decides what becomes of the file."""
+    """The properties of a file's device code that decide the action for the file."""
 
     targets: tuple[TargetId, ...] = ()
     is_code_alone: bool = False
-    """Whether the file is a code object or bundles, and nothing else."""
+    """Whether the file is only a code object or bundles."""
     has_bundles: bool = False
-    """Whether there are bundles that can be edited."""
+    """Whether there are editable bundles."""
     is_archive: bool = False
     """Whether the file is a kpack archive, which can be compressed and pruned."""
 
 
 class PruneAction(enum.Enum):
-    """What becomes of a file or symlink of the tree."""
+    """The action for a file or symlink of the tree."""
 
     DROPPED = "dropped"
     EDITED = "edited"
@@ -102,9 +102,9 @@ class PruneAction(enum.Enum):
 
 
 def read_file_code(data: Data, name: str) -> EditableCode:
-    """Read the device code of the file ``name``; what isn't linked yet can't be edited, and is warned of in the log.
+    """Read the device code of the file ``name``, and log a warning for unlinked code, which can't be edited.
 
-    Raises `InputError` for damaged files, DLLs and programs without device code among them.
+    Raises `InputError` for damaged files, including DLLs and programs without device code.
     """
     require_sound_image(data, name=name)
     return EditableCode(
@@ -116,7 +116,7 @@ def read_file_code(data: Data, name: str) -> EditableCode:
 
 
 def file_targets(data: Data, name: str) -> tuple[TargetId, ...]:
-    """Return every target that the file ``name`` has code for; of a kpack archive, those that it lists.
+    """Return every target that the file ``name`` has code for, or that a kpack archive lists.
 
     Raises `InputError` for damaged files.
     """
@@ -134,14 +134,14 @@ def _has_bundles(data: Data, name: str) -> bool:
 
 
 def link_action(place: PurePath, keep: Sequence[TargetId]) -> PruneAction:
-    """Return what becomes of a symlink at ``place`` in the tree, by its name."""
+    """Return the action for a symlink at ``place`` in the tree, by its name."""
     return (
         PruneAction.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else PruneAction.COPIED
     )
 
 
 def file_action(place: PurePath, code: EditableCode, keep: Sequence[TargetId]) -> PruneAction:
-    """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
+    """Return the action for a file at ``place`` in the tree, by its device code or, if more specific, its name."""
     if code.targets:
         is_device_code = code.is_code_alone or code.is_archive
         is_for_others = (is_device_code or _is_named_for_others(place, keep)) and not is_any_kept(code.targets, keep)
@@ -159,10 +159,10 @@ def _is_named_for_others(place: PurePath, keep: Sequence[TargetId]) -> bool:
 
 
 def find_emptied_libraries(path: Path, edit: Prune) -> Iterator[InputError]:
-    """Yield an error for each split library in the folder or wheel of which ``edit`` would leave a unit without code.
+    """Yield an error for each split library in a folder or wheel in which ``edit`` would leave a unit without code.
 
-    It is that of a fat library in the same case. Code in archives elsewhere doesn't count, since nothing happens to it.
-    What can't be read is left to those who edit it.
+    The error is the same as for a fat library. Code in archives elsewhere doesn't count, because it stays unchanged.
+    Unreadable files are left to the edit itself.
     """
     binaries = list(find_binaries(path))
     if edit.allow_empty or not any(isinstance(found, Binary) and is_named_archive(found) for found in binaries):
@@ -174,7 +174,7 @@ def find_emptied_libraries(path: Path, edit: Prune) -> Iterator[InputError]:
 
 
 def _find_emptied(data: Data, found: Binary, *, archives: GivenArchives, edit: Prune) -> tuple[InputError, ...]:
-    """Return the error of a library, if any: that of the first unit without code."""
+    """Return the error of a library, if any: the error of the first unit without code."""
     if is_named_archive(found):
         return ()
     with open_kpack_code(data, name=found.name, folder=None, beside=archives.beside(found)) as kpack:
@@ -190,27 +190,27 @@ def _emptied(unit: CodeUnit, name: str, edit: Prune) -> InputError | None:
 
 
 def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[InputError]:
-    """Yield an error for each wheel with device code, or kernel files for targets other than those to ``keep``.
+    """Yield an error for each wheel with device code, or with kernel files for targets that aren't in ``keep``.
 
-    Wheels that can't be read are errors as well. Other wheels can be copied as they are.
+    Unreadable wheels are also errors. Other wheels can be copied unchanged.
     """
     for path in paths:
         if path.suffix != ".whl" or path.is_symlink() or not path.is_file():
             continue
         with path.open("rb") as file:
             begins_like_a_wheel = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
-        if not begins_like_a_wheel:  # the end of one that does may have been cut off
+        if not begins_like_a_wheel:  # the end of a damaged wheel may be missing
             continue
         try:
             if any(_is_pruned(member, keep) for member in read_directory(path)):
-                remedy = "Prune it by itself: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
+                remedy = "Prune the wheel separately: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
                 yield InputError(path, "a wheel with device code in a folder", expected="unpacked files", remedy=remedy)
         except InputError as e:
             yield e
 
 
 def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
-    """Return whether a member has device code to look through, or is for other targets by its name."""
+    """Return whether a member has device code to inspect, or its name is for other targets."""
     if not is_binary(member_head(member)):
         return file_action(PurePosixPath(member.name), EditableCode(), keep) is PruneAction.DROPPED
     with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
@@ -218,17 +218,17 @@ def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
 
 
 class TreeEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a tree: paths that were left out, files whose code was edited, the number of other files."""
+    """The result for a tree: omitted paths, files with edited code, and the number of other files."""
 
     dropped: tuple[str, ...]
     edited: tuple[RewriteReport, ...]
     copied: int
     warnings: tuple[str, ...] = ()
-    """Which files have code that stays as it is."""
+    """The files whose code stays unchanged."""
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same for all files of a tree: where they are, where they go, and what becomes of their code."""
+    """The values that are the same for all files of a tree: places, edit, and options."""
 
     source: Path
     made: Path
@@ -239,7 +239,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress
 
     def rewrite(self, path: Path, made: Path) -> RewriteReport:
-        """Rewrite a file; what can't be trimmed is edited in place, with a warning."""
+        """Rewrite a file; if it can't be trimmed, edit it in place and add a warning."""
         rewrite = partial(
             rewrite_device_code, path, made, self.edit, self.storage, jobs=self.jobs, progress=self.progress
         )
@@ -264,18 +264,20 @@ def edit_tree(
     jobs: int = 1,
     progress: Progress = SILENT,
 ) -> TreeEdit:
-    """Copy the folder ``source`` to ``output``, without code for targets other than those that ``edit`` keeps.
+    """Copy the folder ``source`` to ``output``, without code for targets that ``edit`` doesn't keep.
 
-    Left out are code objects, and files of bundles and nothing else, that are all for other targets; files of kernel
-    libraries (`is_kernel_file`) and of device code whose names are for other targets alone; and links whose target was
-    left out. Code that isn't linked yet stays, with a warning in the log, and
-    so do signed DLLs and programs, with a warning in the result. Without an edit, nothing is left out, and
-    bundles and kpack archives are compressed; wheels stay as they are. With ``trim``, freed space is taken out of
-    binaries; those that can't be trimmed are edited in place, with a warning. ``output`` must be new or empty, and not
-    in ``source``; it appears when it is whole.
-    Raises `InputError` as `rewrite_device_code` does, for split libraries that would have no code left unless the edit
-    allows it, and for what can't be read; `ProblemsError` for several damaged files, for wheels with device code to
-    leave out (`refuse_wheels`), and for folders that can't be listed; and `WorkError` when writing fails.
+    The copy omits three kinds of paths. First, code objects, and files of only bundles, that are only for other
+    targets. Second, files of kernel libraries (`is_kernel_file`) and of device code whose names are only for other
+    targets. Third, links whose target is omitted. Unlinked code stays, with a warning in the log. Signed DLLs and
+    programs stay, with a warning in the result.
+
+    Without an edit, nothing is omitted, bundles and kpack archives are compressed, and wheels stay unchanged. With
+    ``trim``, freed space is removed from binaries; binaries that can't be trimmed are edited in place, with a warning.
+    ``output`` must be new or empty, and not in ``source``. It appears when it is complete.
+
+    Raises `InputError` as `rewrite_device_code` does, for unreadable paths, and for split libraries that would have no
+    code left, unless the edit allows this. Raises `ProblemsError` for several damaged files, for wheels with device
+    code to remove (`refuse_wheels`), and for folders that can't be listed. Raises `WorkError` if writing fails.
     """
     with new_folder(output, source) as made:
         job = _Job(source=source, made=made, edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)
@@ -311,7 +313,7 @@ def _edit(job: _Job) -> TreeEdit:
 
 
 def _edit_path(job: _Job, place: Path) -> PruneAction | RewriteReport | SignedFileError | None:
-    """Bring one path over; return what became of it, none for a folder, and for a signed file why it is copied."""
+    """Copy or edit one path. Return the action, `None` for a folder, or for a signed file the reason for copying it."""
     path, made = job.source / place, job.made / place
     if path.is_symlink():
         action = link_action(place, job.edit.keep) if job.edit else PruneAction.COPIED
@@ -339,7 +341,7 @@ def _edit_path(job: _Job, place: Path) -> PruneAction | RewriteReport | SignedFi
 
 
 def _drop_dangling_links(job: _Job) -> Iterator[str]:
-    """Remove the links whose target was left out; yield their paths in the tree."""
+    """Remove the links whose targets are omitted; yield their paths in the tree."""
     for path in sorted(job.made.rglob("*")):
         place = path.relative_to(job.made)
         if path.is_symlink() and not path.exists() and (job.source / place).exists():

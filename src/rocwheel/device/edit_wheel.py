@@ -1,4 +1,4 @@
-"""Edits the device code of a wheel into another wheel; members that stay are copied as they are."""
+"""Edits the device code of a wheel into another wheel, and copies unchanged members as they are."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class WheelTargets(msgspec.Struct, frozen=True):
     after: set[TargetId] = msgspec.field(default_factory=set)
 
     def require_any(self, wheel: Path, keep: Sequence[TargetId]) -> None:
-        """Raise `InputError` when all of the code went."""
+        """Raise `InputError` if all code was removed."""
         if self.before and not self.after:
             offered = ", ".join(map(str, sorted(self.before, key=id_sort_key)))
             expected = f"code for one of {', '.join(map(str, keep))}"
@@ -70,10 +70,10 @@ class WheelTargets(msgspec.Struct, frozen=True):
             )
 
     def redeclare(self, declaration: bytes, keep: Sequence[TargetId] | None, *, source: str) -> bytes:
-        """Return the wheel's declaration with what the edit removed and added; as it was when that is nothing.
+        """Return the wheel's declaration, updated with the removed and added targets, or unchanged if there are none.
 
-        Targets that no file has code for are left out when they are not to be kept. A record of how the package fits
-        together with others, which was made before the edit, goes. Raises `InputError` for a malformed declaration.
+        Targets without code in any file are omitted if they aren't to be kept. An older record of how the package fits
+        other packages is removed. Raises `InputError` for a malformed declaration.
         """
         old = set(decode_declaration(declaration, source=source).targets)
         kept = {target for target in old if target in self.before or keep is None or is_any_kept([target], keep)}
@@ -82,9 +82,9 @@ class WheelTargets(msgspec.Struct, frozen=True):
 
 
 def check_promise(wheel: Path, dist_info: str, members: Mapping[str, ZipMember], keep: Sequence[TargetId]) -> None:
-    """Raise `InputError` for a wheel variant for GPUs of which code for the targets to ``keep`` doesn't serve each.
+    """Raise `InputError` for a GPU wheel variant if the code for the targets to ``keep`` doesn't serve all of its GPUs.
 
-    Raises as `read_wheel_text` does, too: installers would take the wheel for what it is not.
+    Raises as `read_wheel_text` does too, because installers would select the wheel by a false promise.
     """
     member = members.get(f"{dist_info}/{load_draft().names.in_wheel}")
     data = read_member(member) if member is not None else None
@@ -96,14 +96,14 @@ def check_promise(wheel: Path, dist_info: str, members: Mapping[str, ZipMember],
     lost = [value for value in values if not any(serves(str(target), [TargetId(value)]) for target in keep)]
     if lost:
         found = f"is the wheel variant for {', '.join(values)}, and would lose its code for {', '.join(lost)}"
-        raise InputError(wheel, found, remedy="Keep these targets, too, or prune the plain wheel.")
+        raise InputError(wheel, found, remedy="Keep these targets too, or prune the plain wheel.")
 
 
 _METADATA = ("METADATA", "WHEEL")
 
 
 class WheelRewriteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a wheel: members left out, those whose bundles were edited, the number of others."""
+    """The result for a wheel: omitted members, members with edited bundles, and the number of other members."""
 
     path: str
     dropped: tuple[str, ...]
@@ -113,16 +113,16 @@ class WheelRewriteReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: SourceDate) -> WheelRewriteReport:
-    """Write the wheel ``source`` to ``output`` with the bundles of its files edited, and a RECORD that is right.
+    """Write the wheel ``source`` to ``output`` with the bundles of its files edited, and with a correct RECORD.
 
-    What becomes of a member is decided as in a folder (`file_action`): pruning leaves out files for other targets.
-    Code objects by themselves stay as they are, as does code that isn't linked yet, with a warning. With
-    ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
-    longer hold, are left out. Permissions stay as far as they are safe (`safe_mode`).
-    The declared targets (``rocm_targets.json``) become those of the edited code.
-    Raises `InputError` as `refuse_outside` and `check_promise` do, when no file has device code, or pruning would leave
-    none, also of a split library in the wheel, and isn't allowed to, `ProblemsError` with every file that can't be
-    edited, and `WorkError` when writing fails; then there is no wheel.
+    The rules for members are the same as in a folder (`file_action`): pruning omits files for other targets. Standalone
+    code objects stay unchanged; unlinked code also stays, with a warning. With ``order.trim``, libraries that can't be
+    trimmed are edited in place, with a warning. Signatures of RECORD, which are no longer valid, are omitted.
+    Permissions stay as far as they are safe (`safe_mode`). The declared targets (``rocm_targets.json``) become those of
+    the edited code. Raises `InputError` as `refuse_outside` and `check_promise` do, and if no file has device code.
+    Unless allowed, pruning must leave some code, also in split libraries of the wheel; otherwise `InputError` is
+    raised. Raises `ProblemsError` with every file that can't be edited, and `WorkError` if writing fails. After an
+    error, there is no wheel.
     """
     members = read_directory(source)
     refuse_outside(str(source), members)
@@ -142,12 +142,12 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
 
 
 class _Job:
-    """One wheel on its way: what was done so far, and what went wrong."""
+    """The work on one wheel: the results so far, and the problems."""
 
     def __init__(self, source: Path, dist_info: str, order: RewriteOrder, packer: WheelPacker) -> None:
         self.source, self.dist_info, self.packer = source, dist_info, packer
         self.keep: Sequence[TargetId] | None = order.edit.keep if isinstance(order.edit, Prune) else None
-        # The packer tells how far it is.
+        # The packer reports the progress.
         self.order = msgspec.structs.replace(order, progress=SILENT)
         self.dropped: list[str] = []
         self.edited: list[RewriteReport] = []
@@ -158,8 +158,8 @@ class _Job:
         self.is_host = False
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
-        """Bring every member over, then the metadata; raise what went wrong with any."""
-        # Bring over all but the metadata, which is written anew.
+        """Copy or edit every member, then write the metadata; raise the collected problems."""
+        # Process everything except the metadata, which is written anew.
         named = (f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME))
         own = {*named, *unhashed_paths(self.dist_info)}
         for member in members:
@@ -171,7 +171,7 @@ class _Job:
                 self.problems.append(e)
         raise_all(str(self.source), self.problems)
         if not self.targets.before and not self.dropped:
-            remedy = "Give these, each by itself." if self.is_host else ""
+            remedy = "Specify the device wheels, one at a time." if self.is_host else ""
             found = "is a host wheel, whose device code is in device wheels" if self.is_host else "no device code"
             raise InputError(self.source, found, expected="a wheel with device code", remedy=remedy)
         if isinstance(self.order.edit, Prune) and not self.order.edit.allow_empty:
@@ -179,7 +179,7 @@ class _Job:
             raise_all(str(self.source), list(find_emptied_libraries(self.source, self.order.edit)))
         signatures = signature_paths(self.dist_info)
         signing = [member.source for member in members if member.name in signatures]
-        self.warnings += [f"{source}: left out, as it signs the RECORD of the old wheel" for source in signing]
+        self.warnings += [f"{source}: left out, because it signs the RECORD of the old wheel" for source in signing]
         wheel.close(self._metadata(members))
         return WheelRewriteReport(
             path=str(self.source),
@@ -213,7 +213,7 @@ class _Job:
             return file_action(place, code, self.keep)
         if self.order.edit is None:
             return PruneAction.EDITED if code.has_bundles or code.is_archive else PruneAction.COPIED
-        # Code for another target would not be looked for under the name of this one.
+        # Under the name of one target, libraries don't look for code for another target.
         is_named = bool(processors_of_name(place.as_posix()))
         return PruneAction.EDITED if code.has_bundles and not is_named else PruneAction.COPIED
 
@@ -225,7 +225,10 @@ class _Job:
         wheel.add_packed(member, safe_mode(member.mode))
 
     def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
-        """Bring over a member with bundles to edit, a signed one as it is; return the targets it has code for then."""
+        """Copy a member with edited bundles, or a signed member unchanged.
+
+        Returns the targets that it then has code for.
+        """
         try:
             return self._edit_unsigned(member, wheel, data)
         except SignedFileError as e:
@@ -234,7 +237,7 @@ class _Job:
             return file_targets(data, member.source)
 
     def _edit_unsigned(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
-        """Do what `_edit` does; raise `SignedFileError` where a signature would become void."""
+        """Work like `_edit`, but raise `SignedFileError` if a signature would become invalid."""
         with _edited(data, member, self.order) as (content, report, warning):
             if not report.changed:
                 self._keep_or_drop(member, wheel, PruneAction.COPIED)
@@ -243,7 +246,7 @@ class _Job:
             self.warnings += [warning] if warning else []
             if not self.problems:
                 wheel.add(member.name, safe_mode(member.mode), content)
-            # The edited file goes with the block; one at a time keeps the room that is needed small.
+            # The edited file disappears with the block. One at a time keeps the required space small.
             self.packer.drain()
             with content.source.view() as new:
                 return file_targets(new, member.source)
@@ -265,7 +268,7 @@ class _Job:
 
 @contextmanager
 def _edited(data: Data, member: ZipMember, order: RewriteOrder) -> Iterator[tuple[FileContent, RewriteReport, str]]:
-    """Yield the edited file, which has no name and goes with the block, what was done, and a warning or nothing."""
+    """Yield the edited file, which is temporary and unnamed, a report, and a warning or an empty string."""
     try:
         with open_temporary(buffering=-1) as file:
             try:

@@ -1,4 +1,4 @@
-"""Takes code objects out of files for a GPU, by the rule of exact names or by that of a runtime."""
+"""Extracts code objects for a GPU from files, by exact name or by the rules of a runtime."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
 
 
 _SUFFIXES = {b"BC\xc0\xde": ".bc", b"\x03\x02\x23\x07": ".spv"}
-"""What other code than code objects begins with: LLVM bitcode and SPIR-V, little-endian."""
+"""The first bytes of code other than code objects: LLVM bitcode and SPIR-V, little-endian."""
 
 
 class MatchRule(str, Enum):
-    """Which entry of a bundle is the one for a target."""
+    """The rule that selects the entry of a bundle for a target."""
 
     EXACT = "exact"
-    """The one of that id."""
+    """The entry with this ID."""
     STOCK = "stock"
-    """The one that an unmodified runtime loads on such a GPU."""
+    """The entry that an unmodified runtime loads on such a GPU."""
     EXTENDED = "extended"
-    """The one that a runtime with the distributions' extended compatibility rule loads."""
+    """The entry that a runtime with the distributions' extended compatibility rule loads."""
 
 
 class ExtractedCode(msgspec.Struct, frozen=True):
-    """Code that was written to ``path``: from which bundle, for which target, and its size in bytes.
+    """Code that was written to ``path``: its bundle, its target, and its size in bytes.
 
-    ``found_in`` is the file, or the member of a static library, in which it was.
+    ``found_in`` is the file, or the static library member, that contained the code.
     """
 
     path: str
@@ -78,9 +78,9 @@ class ExtractedCode(msgspec.Struct, frozen=True):
 
 @contextmanager
 def staging(dest_dir: Path, name: str) -> Iterator[Path]:
-    """Make a folder in ``dest_dir`` for files that are not whole yet; it goes with the block.
+    """Make a folder in ``dest_dir`` for incomplete files; it disappears with the block.
 
-    An error leaves no folder that wasn't there.
+    After an error, no new folder is left.
     """
     with no_folder_left(dest_dir), ExitStack() as stack:
         try:
@@ -92,14 +92,14 @@ def staging(dest_dir: Path, name: str) -> Iterator[Path]:
 
 
 def placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tuple[ExtractedCode, ...]:
-    """Move the files from ``folder`` to their places in ``dest_dir``, once it is clear that nothing else is there.
+    """Move the files from ``folder`` to their places in ``dest_dir``, after a check that nothing else is there.
 
-    Raises `WorkError` where something else is, and when a file can't be moved.
+    Raises `WorkError` if something else is there, or if a file can't be moved.
     """
     moves = {Path(code.path): dest_dir / Path(code.path).relative_to(folder) for code in codes}
     for path in moves.values():
         if path.exists() and not path.is_file():
-            raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another folder.")
+            raise WorkError(path, "isn't a regular file, so it can't be replaced", remedy="Specify another folder.")
     try:
         for old, new in moves.items():
             new.parent.mkdir(parents=True, exist_ok=True)
@@ -110,17 +110,20 @@ def placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tupl
 
 
 def suffix_of(head: Data) -> str:
-    """Return the suffix of a file of code that begins with ``head``."""
+    """Return the file suffix for code that begins with ``head``."""
     return _SUFFIXES.get(bytes(head[:4]), ".co")
 
 
 def require_archives(name: str, code: KpackCode) -> None:
-    """Raise `InputError` when archives of a split library can't be read, or none is there; several together."""
+    """Raise `InputError` if archives of a split library are unreadable or all are missing.
+
+    Several problems together.
+    """
     raise_all(name, [InputError(name, problem) for problem in code.problems])
     if not code.archives:
         paths = dict.fromkeys(path for wrapper in code.wrappers for path in wrapper.marker.search_paths)
-        found = f"its code is in kpack archives that are not there: {', '.join(paths)}"
-        raise InputError(name, found, remedy="Install the device package for the GPU beside it.")
+        found = f"its code is in kpack archives that don't exist: {', '.join(paths)}"
+        raise InputError(name, found, remedy="Install the device package for the GPU in the same environment.")
 
 
 def _choose(unit: CodeUnit, wanted: TargetId, rule: MatchRule) -> StoredCode | None:
@@ -143,15 +146,15 @@ def _missing_stored(name: str, unit: CodeUnit, target: TargetId, rule: MatchRule
 
 
 def write_stored(stem: Path, number: int, stored: StoredCode, *, limit: int) -> ExtractedCode:
-    """Write a code object to a file named after ``stem``, the number of its unit and its target.
+    """Write a code object to a file named after ``stem``, the number of its unit, and its target.
 
-    Memory holds a few megabytes of it. Raises `DeviceCodeError` for damage and for more than ``limit`` bytes, and
-    `WorkError` when writing fails.
+    Memory holds a few megabytes of the code. Raises `DeviceCodeError` for damage and for more than ``limit`` bytes, and
+    `WorkError` if writing fails.
     """
     entry, name = stored.entry, stored.archive.name
     if entry.size > limit:
         found = f"{entry.key} for {entry.target} has {entry.size} bytes"
-        remedy = "Allow more with --limit."
+        remedy = "Set a higher limit with --limit."
         raise DeviceCodeError(CodePlace(name, entry.offset), found, expected=f"at most {limit}", remedy=remedy)
     path = stem.with_name(f"{stem.name}.{number}.{file_name_spelling(_target(stored))}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -166,7 +169,7 @@ def write_stored(stem: Path, number: int, stored: StoredCode, *, limit: int) -> 
 
 
 class CodeChoice:
-    """Which entries are taken for ``targets``, and what was passed over so far."""
+    """The entries to extract for ``targets``, and the bundles skipped so far."""
 
     def __init__(self, targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool) -> None:
         self.targets, self.rule, self.allow_missing = targets, rule, allow_missing
@@ -174,7 +177,7 @@ class CodeChoice:
         self.passed_over: list[DeviceCodeError] = []
 
     def choose(self, name: str, sources: Sequence[CodeSource]) -> dict[int, list[BundleEntry]]:
-        """Return the entries of each bundle of a file; raise `DeviceCodeError` when some bundles alone have none."""
+        """Return the entries from each bundle of a file; raise `DeviceCodeError` if only some bundles have no entry."""
         chosen: dict[int, list[BundleEntry]] = {}
         problems = []
         for number, bundle in enumerate(source.bundle for source in sources):
@@ -189,9 +192,9 @@ class CodeChoice:
         return chosen
 
     def choose_stored(self, name: str, kpack: KpackCode) -> dict[int, tuple[StoredCode, ...]]:
-        """Return the code of each unit of an archive or a split library, by its number, as `choose` does for bundles.
+        """Return the code from each unit of an archive or split library, by number, as `choose` does for bundles.
 
-        A code object under several targets comes once, under the least specific of them.
+        A code object under several targets occurs once, under the least specific target.
         """
         self.has_code = self.has_code or any(unit.codes for unit in kpack.units)
         chosen: dict[int, tuple[StoredCode, ...]] = {}
@@ -213,7 +216,7 @@ class CodeChoice:
 
 
 def _choose_entry(bundle: Bundle, wanted: TargetId, rule: MatchRule) -> BundleEntry | None:
-    """Return the entry of ``bundle`` for ``wanted`` by ``rule``; none when nothing fits."""
+    """Return the entry of ``bundle`` for ``wanted`` by ``rule``, or `None` if nothing matches."""
     entries = [entry for entry in bundle.plain.device_entries if entry.size]
     if rule is MatchRule.EXACT:
         return next((entry for entry in entries if entry.target == wanted), None)
@@ -229,7 +232,7 @@ def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeErr
         bundle.place,
         f"has no code for {target} by the rule '{rule.value}'",
         expected=f"one of its targets {offered}" if offered else "",
-        remedy="Name a variant, or choose another rule." if rule is MatchRule.EXACT and is_variant else "",
+        remedy="Specify a variant, or choose another rule." if rule is MatchRule.EXACT and is_variant else "",
     )
 
 
@@ -246,23 +249,25 @@ def extract_code(
     limit: int = RAW_SIZE_LIMIT,
     accept_wrong_hash: bool = False,
 ) -> tuple[ExtractedCode, ...]:
-    """Write the code of a source, or of several, for each of ``targets`` (for all, if there are none) to ``dest_dir``.
+    """Write the code of one or several sources for each of ``targets`` (all if empty) to ``dest_dir``.
 
-    Files are named after the source, the number of the bundle and the target of the entry; of several for one target,
-    the second and later ones have their number, too. The images of an object file, and a code object by itself, count
-    as a bundle; in a static library, bundles are numbered through, and so are the keys of a kpack archive and the
-    wrappers of a split library, whose archives are found from where it is. Compressed bundles are streamed, each once.
-    Of a folder or a wheel, every file with device code is taken, into folders as there; files that have code for none
-    of ``targets`` are passed over, if others have some. Split libraries get the code of the archives in all that is
-    given, which then don't come by themselves.
-    Raises `InputError` when there is no device code or it is damaged, when a bundle decompresses to more than
-    ``limit`` bytes or its hash is wrong (a warning in the log, with ``accept_wrong_hash``), when bundles have no code
-    for a target (`ProblemsError` for several), unless ``allow_missing``, and `WorkError` when writing fails. The files
-    appear when all are whole, so that an error leaves none.
+    A file name has the source, the number of the bundle, and the target of the entry. From the second file for one
+    target on, the name also has a number. The images of an object file, and a standalone code object, count as a
+    bundle. The numbers continue across the bundles of a static library, the keys of a kpack archive, and the wrappers
+    of a split library, whose archives are searched from its location. Compressed bundles are streamed once.
+
+    From a folder or a wheel, every file with device code is extracted into the same folder structure. Files without
+    code for any of ``targets`` are skipped if others have some. Split libraries include the code in the archives among
+    all sources; these archives then aren't extracted separately.
+
+    Raises `InputError` if there is no device code or it is damaged, or if a bundle decompresses to more than ``limit``
+    bytes. A wrong hash raises `InputError` too, or logs a warning with ``accept_wrong_hash``. Unless ``allow_missing``,
+    bundles without code for a target raise `InputError` (`ProblemsError` for several). Raises `WorkError` if writing
+    fails. The files appear when all are complete, so an error leaves no files.
     """
     choosing = CodeChoice(targets, rule, allow_missing=allow_missing)
     paths = [sources] if isinstance(sources, Path) else [*sources]
-    # Archives come behind the libraries whose code they hold.
+    # Archives come after the libraries whose code they contain.
     binaries = sorted(
         find_all_binaries(paths), key=lambda found: not isinstance(found, InputError) and is_named_archive(found)
     )
@@ -276,43 +281,43 @@ def extract_code(
         if not any(codes):
             if allow_missing and choosing.passed_over:
                 found = f"nothing to extract: no bundle has code for {', '.join(map(str, targets))} by the rule "
-                remedy = "rocwheel device list prints the targets that there are."
+                remedy = "To print the available targets, use rocwheel device list."
                 raise InputError(source, f"{found}'{rule.value}'", remedy=remedy)
             raise_all(str(source), choosing.passed_over)
         return placed([code for group in codes for code in group], folder, dest_dir)
 
 
 def _no_code(source: Path) -> InputError:
-    kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library"
+    kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file, or a static library"
     if source.is_dir() or is_wheel(source):
         return InputError(source, "no device code for AMD GPUs", expected=f"{kinds} in it")
     with FileRange.whole(source).view() as data:
         if is_code_object(data):
             flags = read_code_object(data, place=CodePlace(str(source))).flags
             found = f"a code object whose flags {flags:#x} name no processor"
-            return InputError(source, found, expected="one for a processor that is known")
+            return InputError(source, found, expected="a code object for a known processor")
         found = unread_archive(data) or "no device code for AMD GPUs"
     return InputError(source, found, expected=kinds)
 
 
 class _Writer:
-    """Writes code to files in ``folder``, named after the files it is from."""
+    """Writes code to files in ``folder``, named after the source files."""
 
     def __init__(self, folder: Path, limit: int, given: GivenArchives, *, accept_wrong_hash: bool) -> None:
         self.folder, self.limit, self.given = folder, limit, given
         self.accept_wrong_hash = accept_wrong_hash
         self.unfollowed: list[RocwheelError] = []
-        """What is said of split libraries none of whose archives is there."""
+        """The errors for split libraries whose archives are all missing."""
         self._stems: dict[Path, str] = {}
         self._followed: dict[str, set[str]] = {}
-        """By archive, the binaries whose code was taken out of it already."""
+        """By archive, the binaries whose code was already extracted from it."""
 
     def write_file(self, found: Binary | InputError, choosing: CodeChoice) -> list[ExtractedCode]:
-        """Write the code of a binary that is chosen, each bundle in one pass."""
+        """Write the selected code of a binary, with one pass for each bundle."""
         if isinstance(found, InputError):
             raise found
         if reason := outside_reason(found.place) if found.place else "":
-            raise InputError(found.name, reason, expected="a name below the folder of the wheel")
+            raise InputError(found.name, reason, expected="a name inside the wheel's folder")
         stem = self.folder / (found.place or PurePath(found.name).name)
         with found.view(limit=self.limit) as data:
             beside = self.given.beside(found)
@@ -347,16 +352,16 @@ class _Writer:
         ]
 
     def _is_followed(self, code: KpackCode) -> bool:
-        """Return whether an archive holds only what libraries have led to."""
+        """Return whether libraries led to everything in an archive."""
         [archive] = code.archives
         known = self._followed.get(str(Path(archive.name).resolve()), set())
         return {entry.binary for entry in archive.entries} <= known
 
     def _claim(self, stem: Path, name: str, is_written: bool) -> None:
-        """Raise `InputError` where the code of two files would be written under one name."""
+        """Raise `InputError` if the code of two files would have the same file name."""
         if is_written and self._stems.setdefault(stem, name) != name:
             found = f"its code would be written over that of {self._stems[stem]}"
-            raise InputError(name, found, remedy="Extract from one at a time.")
+            raise InputError(name, found, remedy="Extract from one file at a time.")
 
     def _write(
         self, stem: Path, number: int, source: CodeSource, entries: Sequence[BundleEntry]

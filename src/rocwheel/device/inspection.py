@@ -1,4 +1,4 @@
-"""Facts about binaries wherever they are: a file, a folder or a wheel, and what they come to for each target."""
+"""Gathers facts about binaries in files, folders, and wheels, and totals for each target."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The code for one target over all bundles of a file; ``missing`` counts the bundles without any for it."""
+    """The code for one target in all bundles of a file; ``missing`` counts the bundles without code for it."""
 
     target: str
     bundles: int
@@ -42,7 +42,10 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
-    """Return the sum of the code for each target, in canonical order; targets with code in all bundles miss none."""
+    """Return the total code for each target, in canonical order.
+
+    ``missing`` is 0 if every bundle has code for the target.
+    """
     groups = facts.groups
     by_target: dict[str, list[tuple[int, EntryFacts]]] = defaultdict(list)
     for number, entries in enumerate(groups):
@@ -52,9 +55,9 @@ def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
 
 
 def add_up_targets(files: Iterable[DeviceFacts]) -> tuple[TargetFacts, ...]:
-    """Return the sum of the code for each target over files, in canonical order, as `summarize_targets` does for one.
+    """Return the total code for each target across files, in canonical order, as `summarize_targets` does for one file.
 
-    Nothing is missing from a file, as each may be for one target.
+    ``missing`` is always 0, because each file may be for one target.
     """
     by_target: dict[str, list[TargetFacts]] = defaultdict(list)
     for facts in files:
@@ -95,26 +98,26 @@ _LOOK = Look(strict=False)
 
 
 class MemberFacts(msgspec.Struct, frozen=True):
-    """The device code of one file, ``path`` in the wheel or below the folder; of several places, with its place."""
+    """The device code of one file. ``path`` is its path in the wheel or folder, or its name among several inputs."""
 
     path: str
     device: DeviceFacts
 
 
 class FolderFacts(msgspec.Struct, frozen=True):
-    """The files of a wheel or folder that have device code, and what is doubtful about them or can't be read."""
+    """The files with device code in a wheel or folder, their problems, and the unreadable files."""
 
     files: tuple[MemberFacts, ...]
     problems: tuple[str, ...]
     unreadable: tuple[str, ...] = ()
-    """The paths of those that can't be read."""
+    """The paths of the unreadable files."""
 
 
 def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> FolderFacts:
     """Return the facts of every file with device code in a wheel, or in a folder and the wheels below it.
 
-    Libraries that were split are listed with the code in archives there. Members of wheels that unpack to more than
-    ``limit`` bytes are problems. Raises `InputError` when no file has device code.
+    Split libraries include the code in archives there. Wheel members that unpack to more than ``limit`` bytes are
+    reported as problems. Raises `InputError` if no file has device code.
     """
     found = list_all_device_code([path], limit=limit, progress=progress)
     start = f"{path}!" if path.is_file() else f"{str(path).rstrip('/')}/"
@@ -125,10 +128,10 @@ def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT, progress
 def list_all_device_code(
     paths: Sequence[Path], *, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT
 ) -> FolderFacts:
-    """Return the facts of every file with device code at ``paths``, which are files, folders and wheels, by its name.
+    """Return the facts of every file with device code at ``paths`` (files, folders, and wheels), by name.
 
-    Libraries that were split are listed with the code in archives among all that is given. Raises `InputError` for one
-    path that can't be read, and when no file has device code.
+    Split libraries include the code in archives among all inputs. Raises `InputError` for a single unreadable path, and
+    if no file has device code.
     """
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
@@ -157,7 +160,7 @@ _BITS_OF_OLD = 32
 
 
 class ElfFacts(msgspec.Struct, frozen=True):
-    """What is of use about a host ELF file."""
+    """The relevant facts of a host ELF file."""
 
     kind: str
     machine: int
@@ -169,33 +172,33 @@ class ElfFacts(msgspec.Struct, frozen=True):
 
 
 class PeFacts(msgspec.Struct, frozen=True):
-    """What is of use about a DLL or program of Windows."""
+    """The relevant facts of a Windows DLL or program."""
 
     kind: str
-    """``DLL``, ``program`` or ``object file``.
+    """``DLL``, ``program``, or ``object file``.
 
-    ``32-bit`` for the first two, of which nothing else is said: no ROCm program loads them.
+    A 32-bit DLL or program is just ``32-bit``, without other facts, because no ROCm program loads it.
     """
     machine: str = ""
     name: str | None = None
-    """What it was called when it was linked, by its export table."""
+    """The name from when the file was linked, in its export table."""
     imports: tuple[str, ...] = ()
-    """DLLs that are loaded with it."""
+    """The DLLs that are loaded together with the file."""
     delay_imports: tuple[str, ...] = ()
-    """DLLs that are loaded when one of their functions is first called."""
+    """The DLLs that are loaded at the first call of one of their functions."""
     exports: int = 0
-    """How many names it exports."""
+    """The number of exported names."""
     version: str | None = None
-    """That of the file, by its resources: four numbers with dots."""
+    """The file version from its resources: four numbers with dots."""
     is_signed: bool = False
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """One binary: its path (``wheel!member`` in a wheel), size in bytes, and what it is; or the error that it gave."""
+    """One binary: its path (``wheel!member`` in a wheel), its size in bytes, and its facts or its error."""
 
     path: str
     size: int
-    """In bytes; 0 of a file that is not there or can't be asked."""
+    """In bytes; 0 for a file that doesn't exist or can't be read."""
     elf: ElfFacts | None = None
     pe: PeFacts | None = None
     device: DeviceFacts | None = None
@@ -203,7 +206,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 
 def file_document(facts: FileFacts) -> dict[str, Any]:
-    """Return the facts as JSON has them, device code with its targets summed up."""
+    """Return the facts in the form for JSON, with totals for each target."""
     device: dict[str, Any] | None = None
     if facts.device:
         targets = summarize_targets(facts.device)
@@ -232,12 +235,13 @@ def inspect_paths(
     readers: Readers | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[FileFacts]:
-    """Yield the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
+    """Yield the facts of every binary among ``paths``: files, folders with everything below them, and wheels.
 
-    No member of a wheel that unpacks to more than ``limit`` bytes is read, nor, with ``deep``, a bundle that
-    decompresses to more. A split library gets its code of the archives beside it, and of those in all that is given
-    with it, as if folders and wheels were laid over each other. A path that can't be read, is damaged or is not a
-    binary comes with its error; the rest follows. ``readers`` read, by default this thread, one file after the other.
+    Wheel members that unpack to more than ``limit`` bytes aren't read. With ``deep``, neither are bundles that
+    decompress to more. A split library gets its code from the archives next to it, and from the archives among all
+    inputs, as if folders and wheels were installed together. A path that is unreadable, damaged, or not a binary yields
+    its error, and the iteration continues. By default, this thread reads one file after another; ``readers`` can do it
+    instead.
     """
     binaries = list(find_all_binaries(paths))
     if readers is not None:
@@ -260,7 +264,7 @@ def _inspect(look: Look, archives: GivenArchives, binary: Binary) -> FileFacts:
             if is_binary(data) and not unread:
                 return _read_facts(data, binary, look, archives)
             found = unread or "not a binary"
-            expected = "an ELF or PE file, an archive, a bundle, a kpack archive, a folder or a wheel"
+            expected = "an ELF or PE file, an archive, a bundle, a kpack archive, a folder, or a wheel"
             return FileFacts(binary.name, binary.size, error=InputError(binary.name, found, expected=expected))
     except InputError as e:
         return FileFacts(binary.name, binary.size, error=e)

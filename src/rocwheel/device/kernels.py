@@ -1,4 +1,4 @@
-"""What compilers write of each kernel in a code object: its name, registers, memory and limits."""
+"""Lists what compilers record for each kernel in a code object: its name, registers, memory, and limits."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ if TYPE_CHECKING:
     from rocwheel.binary.kernel_metadata import Kernel
     from rocwheel.core.reading import Data
 
-_KINDS = "a fat binary, bundles, a code object, an archive, a wheel or a folder"
+_KINDS = "a fat binary, bundles, a code object, an archive, a wheel, or a folder"
 _VERSION_OF_YAML = 2
-_YAML = "code object version 2 describes its kernels in YAML, which is not read; their names are from its symbols"
+_YAML = (
+    "code object version 2 describes its kernels in YAML, which isn't supported; the kernel names are from its symbols"
+)
 
 
 class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel and what it takes; sizes in bytes. What its code object doesn't say is none.
+    """A kernel and its requirements; sizes are in bytes. Facts that its code object doesn't record are `None`.
 
-    The names of the fields are those of https://llvm.org/docs/AMDGPUUsage.html#code-object-metadata, shortened.
+    The field names are shortened from https://llvm.org/docs/AMDGPUUsage.html#code-object-metadata.
     """
 
     name: str
@@ -46,22 +48,22 @@ class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
     vgpr_spills: int | None = None
     sgpr_spills: int | None = None
     lds: int | None = None
-    """The group segment that it declares; what a launch adds comes on top."""
+    """The declared group segment; a launch can add more."""
     scratch: int | None = None
     """The private segment of one work-item."""
     has_dynamic_stack: bool = False
-    """Whether it may take more scratch than it declares."""
+    """Whether the kernel may use more scratch than it declares."""
     kernarg: int | None = None
     wavefront: int | None = None
     max_workgroup: int | None = None
 
 
 class CodeKernels(msgspec.Struct, frozen=True, kw_only=True):
-    """The kernels of one code object, which is in the file ``file`` (``wheel!member``, ``archive(member)``)."""
+    """The kernels of one code object in the file ``file`` (``wheel!member``, ``archive(member)``)."""
 
     file: str
     bundle: int | None
-    """The number of its bundle there; none outside of bundles."""
+    """The number of its bundle in the file, or `None` outside bundles."""
     target: str
     version: int
     """The code object version."""
@@ -69,17 +71,17 @@ class CodeKernels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KernelListing(msgspec.Struct, frozen=True):
-    """The kernels of all code objects of a file or a wheel, and what could not be read, or not trusted."""
+    """The kernels of all code objects of a file or wheel, and the unreadable or unreliable parts."""
 
     codes: tuple[CodeKernels, ...]
     problems: tuple[str, ...]
 
 
 def list_kernels(path: Path, *more: Path, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> KernelListing:
-    """List the kernels of every code object of files, and of the files in wheels and folders, in file order.
+    """List the kernels of every code object in files, wheels, and folders, in file order.
 
-    Bundles, and members of a wheel, of more than ``limit`` bytes are problems, as are damage in a code object, and
-    damaged files among others. Raises `InputError` for a single file that is damaged, and where none has device code.
+    Bundles and wheel members larger than ``limit`` bytes are reported as problems, and so are damaged code objects and
+    damaged files among others. Raises `InputError` for a single damaged file, and if no file has device code.
     """
     lister = _Lister(limit, is_single=not more)
     binaries = tracked_binaries(list(find_all_binaries((path, *more))), "reading", progress)
@@ -100,8 +102,8 @@ class _Lister:
         self.problems: list[str] = []
 
     def add_file(self, data: Data, found: Binary) -> None:
-        """Add the code objects of a file; raises `InputError` when it is damaged outside of them."""
-        # In a folder or a wheel, archives are found by themselves.
+        """Add the code objects of a file; raise `InputError` for damage outside them."""
+        # In a folder or a wheel, archives are found as separate files.
         folder = None if found.place or not self.is_single else found.folder
         with open_kpack_code(data, name=found.name, folder=folder) as kpack:
             if kpack is not None:
@@ -114,7 +116,7 @@ class _Lister:
             release_pages(data)
 
     def _add_unit(self, number: int, unit: CodeUnit) -> None:
-        """Add the code objects of a key of an archive, or of a wrapper of a split library."""
+        """Add the code objects under a key of an archive, or for a wrapper of a split library."""
         self.seen += 1
         for stored in each_once(unit.codes):
             place = CodePlace(stored.archive.name, stored.entry.offset, number)
@@ -126,7 +128,7 @@ class _Lister:
                 self.problems.append(str(e))
 
     def add(self, source: CodeSource) -> None:
-        """Add the code objects of a bundle, or of what is taken for one."""
+        """Add the code objects of a bundle, or of other code that is represented as one."""
         self.seen += 1
         try:
             require_size(source.bundle, self.limit)

@@ -1,15 +1,16 @@
-"""Code in kpack archives, as runtimes find it for the units of a split library, and contradictions between them.
+"""Finds code in kpack archives for the units of a split library, as runtimes do, and reports contradictions.
 
 A host wheel and its device wheels are installed into one folder, and so are the folders of a split tree.
 
-AMD's runtime asks for a GPU's own target, then for the generic one that covers it, each with all features of the GPU,
-with fewer, and at last without any. The placeholder of a path stands for these alone: an archive that is named for
-another target is never opened. For each of them in turn, the runtime looks into the archives that list it.
+AMD's runtime looks up a GPU's own target, and then the generic target that covers it. It looks up each with all
+features of the GPU, then with fewer, and finally with no features. The placeholder of a path represents only these
+targets: an archive that is named for another target is never opened. For each target in turn, the runtime searches the
+archives that list it.
 
-AMD's tool of mid-2026 counts units in each archive, and passes over those that lack its target; wrappers count all. So
-an archive without some unit has others under wrong indices: a GPU gets other kernels than it was asked for, or none.
-Where an archive lacks a unit of its library, the names of the kernels say which unit each code object is, if other
-archives, which lack none, have all of them.
+AMD's tool of mid-2026 counts units in each archive and skips units without its target, but wrappers count all units. So
+in an archive without some unit, other units have wrong indices: a GPU gets the wrong kernels, or no kernels. If an
+archive lacks a unit of its library, the kernel names show the unit of each code object, as long as other, complete
+archives have all of these kernels.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ _SUFFIX = ".kpack"
 
 
 class _Wanted(NamedTuple):
-    """Where archives have to be: in a place below what is laid over each other, or, if that is unknown, at its end."""
+    """The required place of archives: a path below the combined root, or only its end if the start is unknown."""
 
     place: str
     is_whole: bool
 
     def target_of(self, binary: Binary) -> str | None:
-        """Return the target for which ``binary`` is looked for, as `target_at` does; none for another file."""
+        """Return the target for which ``binary`` is searched, as `target_at` does, or `None` for another file."""
         if not binary.place:
             return target_at(posixpath.basename(self.place), Path(binary.name).name)
         place = _place(binary)
@@ -68,13 +69,13 @@ class _Wanted(NamedTuple):
 
 
 class GivenArchives:
-    """The archives among ``found``, by their names; damaged ones are reported by whoever is given them."""
+    """The archives among ``found``, by name; the caller reports damaged archives."""
 
     def __init__(self, found: Iterable[Binary | InputError]) -> None:
         self._binaries = [b for b in found if not isinstance(b, InputError) and is_named_archive(b)]
 
     def holds(self, name: str) -> bool:
-        """Return whether the archive ``name``, or that at a resolved path, is one of those that are given."""
+        """Return whether the archive ``name``, or the archive at a resolved path, is one of the given archives."""
         return any(
             binary.name == name or (binary.member is None and str(Path(binary.name).resolve()) == name)
             for binary in self._binaries
@@ -92,9 +93,9 @@ class ArchiveLookup(NamedTuple):
     library: Binary
 
     def find(self, search_path: str, known: Collection[Path]) -> Iterator[tuple[Binary, str]]:
-        """Yield the archives that a search path of the library leads to, each with the target for which it does.
+        """Yield the archives that a search path of the library leads to, each with its target.
 
-        Those that are ``known`` files are left out. The target is as `target_at` gives it.
+        Files in ``known`` are omitted. The target has the form from `target_at`.
         """
         folder = posixpath.dirname(_place(self.library))
         place = posixpath.normpath(posixpath.join(folder, search_path))
@@ -109,7 +110,7 @@ class ArchiveLookup(NamedTuple):
 
 
 def is_named_archive(binary: Binary) -> bool:
-    """Return whether a file is called as archives are."""
+    """Return whether a file has the name suffix of archives."""
     return binary.name.endswith(_SUFFIX)
 
 
@@ -118,7 +119,7 @@ def _place(binary: Binary) -> str:
 
 
 class SearchedArchive(NamedTuple):
-    """An archive that a marker leads to: by which of its paths, and with which target in the placeholder, if any."""
+    """An archive that a marker leads to, with its search path number and the target in the placeholder, if any."""
 
     archive: KpackArchive
     path: int
@@ -126,31 +127,31 @@ class SearchedArchive(NamedTuple):
 
 
 class LookupResult(NamedTuple):
-    """What a GPU gets: code for ``target``; or an archive that lists ``target`` and lacks the unit; or neither.
+    """The result for a GPU: code for ``target``, an archive that lists ``target`` but lacks the unit, or neither.
 
-    A runtime that gets nothing passes the GPU over. At an archive that lacks the unit, it gives up on all GPUs.
+    A runtime that finds nothing skips the GPU. If an archive lacks the unit, the runtime rejects all GPUs.
     """
 
     target: TargetId | None = None
     lacking: KpackArchive | None = None
     stored: tuple[str, int] | None = None
-    """The name of the archive with the code, and its ordinal there."""
+    """The name of the archive with the code, and the ordinal of the code in it."""
 
     @property
     def code(self) -> TargetId | None:
-        """The target of the code, if there is any."""
+        """The target of the code, or `None` if there is no code."""
         return self.target if self.lacking is None else None
 
 
 class UnitLookup(NamedTuple):
-    """A wrapper, and the archives that there are of the ones that its marker names."""
+    """A wrapper, and the existing archives among those that its marker names."""
 
     wrapper: SplitUnit
     archives: tuple[SearchedArchive, ...]
 
     @property
     def key(self) -> str:
-        """What is looked up in archives."""
+        """The lookup key in archives."""
         return f"{self.wrapper.marker.kernel_name}#{self.wrapper.index}"
 
     @property
@@ -165,16 +166,16 @@ class UnitLookup(NamedTuple):
 
     @property
     def listed(self) -> tuple[TargetId, ...]:
-        """The targets that the archives list or are named for, whether they have code for this wrapper or not."""
+        """The targets that the archives list or are named for, with or without code for this wrapper."""
         return _read_targets((t, s) for s in self.archives for t in (*s.archive.targets, s.target) if t)
 
     def find(self, gpu: TargetId, *, stops: bool = False) -> LookupResult:
-        """Return what a runtime finds for ``gpu``, all of whose features are set as far as they matter.
+        """Return what a runtime finds for ``gpu``, which has a setting for every relevant feature.
 
-        With ``stops``, it ends at the first archive that lists a target.
+        With ``stops``, the search ends at the first archive that lists a target.
         """
         asked = tuple(_asked(gpu))
-        # The archives that a runtime opens, in its order: by their paths, then by the targets asked for.
+        # The archives that a runtime opens, in its order: by search path, and then by target.
         order = {str(target): number for number, target in enumerate(asked)} | {"": 0}
         named = [searched for searched in self.archives if searched.target in order]
         named.sort(key=lambda searched: (searched.path, order[searched.target]))
@@ -197,21 +198,21 @@ class UnitLookup(NamedTuple):
 
 
 def _asked(gpu: TargetId) -> Iterator[TargetId]:
-    """Yield the targets that a runtime asks for on ``gpu``, in its order."""
+    """Yield the targets that a runtime looks up for ``gpu``, in its order."""
     for name in (gpu.processor, *load_catalog().generics_of(gpu.processor)):
         settings = [(gpu.sramecc, gpu.xnack), (gpu.sramecc, None), (None, gpu.xnack), (None, None)]
         yield from dict.fromkeys(TargetId(name, sramecc, xnack) for sramecc, xnack in settings)
 
 
 def _read_targets(spellings: Iterable[tuple[str, SearchedArchive]]) -> tuple[TargetId, ...]:
-    """Return targets that archives spell, each once; raises `InputError` for what is none."""
+    """Return the targets that archives spell, each once; raise `InputError` for an invalid target."""
     first = {spelling: searched.archive.name for spelling, searched in reversed(list(spellings))}
     targets = [parse_target_id(spelling, source=name) for spelling, name in reversed(first.items())]
     return tuple(target for target in targets if target.processor.startswith("gfx"))
 
 
 class StoredCode(NamedTuple):
-    """A code object of an archive, under one of its keys; ``data`` are the archive's bytes."""
+    """A code object of an archive, under one of its keys; ``data`` are the bytes of the archive."""
 
     data: Data
     archive: KpackArchive
@@ -219,27 +220,27 @@ class StoredCode(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int]:
-        """What is the same for all keys of one code object."""
+        """The identity that all keys of one code object share."""
         return self.archive.name, self.entry.ordinal
 
     def pieces(self) -> Iterator[Data]:
-        """Yield the code in pieces; raises `KpackError` for damage."""
+        """Yield the code in pieces; raise `KpackError` for damage."""
         return iter_kernel(self.data, self.archive, self.entry)
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of the code; raises `KpackError` for damage."""
+        """Return the first bytes of the code; raise `KpackError` for damage."""
         return read_kernel_head(self.data, self.archive, self.entry, size)
 
     def read(self, limit: int = KERNEL_LIMIT) -> memoryview:
-        """Return the code; raises `KpackError` for damage, and for more than ``limit`` bytes."""
+        """Return the code; raise `KpackError` for damage, and for more than ``limit`` bytes."""
         return read_kernel(self.data, self.archive, self.entry, limit=min(limit, KERNEL_LIMIT))
 
 
 class CodeUnit(NamedTuple):
-    """What is looked up by one key: the code for each target, the most specific targets first.
+    """The code under one key for each target, most specific targets first.
 
-    For a library, ``wrapper`` is the first wrapper that asks for it. ``archives`` are those archives that its marker
-    names and that exist, and ``searched`` say how the marker leads to each.
+    For a library, ``wrapper`` is the first wrapper with this key. ``archives`` are the existing archives that its
+    marker names, and ``searched`` shows how the marker leads to each.
     """
 
     key: str
@@ -250,7 +251,7 @@ class CodeUnit(NamedTuple):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets that there is code for, as they are spelled."""
+        """The targets with code, as spelled."""
         return tuple(dict.fromkeys(code.entry.target for code in self.codes))
 
 
@@ -262,7 +263,7 @@ class KpackCode(msgspec.Struct, frozen=True):
     wrappers: tuple[SplitUnit, ...] = ()
     problems: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    """Of a library, the archives that can't be read, each for one of the problems."""
+    """For a library, the unreadable archives; each has one entry in ``problems``."""
 
     @property
     def is_library(self) -> bool:
@@ -274,10 +275,10 @@ class KpackCode(msgspec.Struct, frozen=True):
 def open_kpack_code(
     data: Data, *, name: str, folder: Path | None, beside: ArchiveLookup | None = None
 ) -> Iterator[KpackCode | None]:
-    """Yield the code of the file ``name`` if that is an archive or a split library; none otherwise.
+    """Yield the code of the file ``name`` if it is an archive or a split library, or `None` otherwise.
 
-    Archives are looked for from ``folder``, in which the library is, and among those that are given ``beside`` it. An
-    archive that can't be read is among the problems of a library. Raises `InputError` for a damaged archive or library.
+    Archives are searched from the library's ``folder``, and among the archives ``beside`` it. For a library, an
+    unreadable archive is reported as a problem. Raises `InputError` for a damaged archive or library.
     """
     if is_kpack(data):
         archive = read_archive(data, name=name)
@@ -307,7 +308,7 @@ def _follow(wrappers: Sequence[SplitUnit], opener: _Opener) -> KpackCode:
 
 
 class _Opener:
-    """Opens each archive once, and keeps it open as long as ``stack`` is."""
+    """Opens each archive once, and keeps it open until ``stack`` closes."""
 
     def __init__(self, folder: Path | None, beside: ArchiveLookup | None, stack: ExitStack) -> None:
         self.folder, self.beside, self.stack = folder, beside, stack
@@ -316,7 +317,7 @@ class _Opener:
         self._found: dict[str, tuple[tuple[Binary, str], ...]] = {}
 
     def unit(self, wrapper: SplitUnit) -> CodeUnit:
-        """Return the code that there is for a wrapper."""
+        """Return the available code for a wrapper."""
         marker = wrapper.marker
         found = [(number, file) for number, path in enumerate(marker.search_paths) for file in self._find(path)]
         files = {file.name: file for _, (file, _) in found}
@@ -337,7 +338,7 @@ class _Opener:
         return CodeUnit(key, _in_order(codes), names, wrapper, tuple(searched))
 
     def _find(self, search_path: str) -> tuple[tuple[Binary, str], ...]:
-        """Return the archives that a search path leads to, each with its target: those installed, then those given."""
+        """Return the archives for a search path, each with its target: first installed archives, then given ones."""
         if search_path not in self._found:
             installed = find_archives(self.folder, search_path) if self.folder is not None else ()
             known = [file.path for file in installed]
@@ -357,9 +358,9 @@ class _Opener:
 
 
 def each_once(codes: Iterable[StoredCode]) -> tuple[StoredCode, ...]:
-    """Return each code object once, under its least specific target; the most specific ones come first.
+    """Return each code object once, under its least specific target, with the most specific targets first.
 
-    Of several for one target, the first is the one that runtimes take.
+    If a target has several code objects, the first is the one that runtimes use.
     """
     by_target: dict[str, StoredCode] = {}
     for stored in codes:
@@ -368,12 +369,12 @@ def each_once(codes: Iterable[StoredCode]) -> tuple[StoredCode, ...]:
 
 
 def _in_order(codes: Sequence[StoredCode]) -> tuple[StoredCode, ...]:
-    """Sort code by how many features its target names, the most first, as runtimes look for it."""
+    """Sort code by the number of features in its target, most features first, as runtimes search for it."""
     return tuple(sorted(codes, key=lambda code: -code.entry.target.count(":")))
 
 
 class NamedArchive(NamedTuple):
-    """An archive that markers of a library name, its bytes, and the keys that wrappers look for there."""
+    """An archive that markers of a library name, its bytes, and the keys that wrappers look up in it."""
 
     data: Data
     archive: KpackArchive
@@ -381,21 +382,21 @@ class NamedArchive(NamedTuple):
 
 
 class UnitFault(msgspec.Struct, frozen=True):
-    """What is wrong with one archive of a library."""
+    """The faults of one archive of a library."""
 
     archive: str
     lacking: tuple[str, ...]
-    """The keys that wrappers look for in vain, in order of their indices."""
+    """The keys that wrappers look up without success, in the order of their indices."""
     owners: dict[str, str]
-    """Of code objects under a wrong key: the key of the unit that each belongs to, by the key where it is stored."""
+    """For code objects under a wrong key: the key of the true unit, by the stored key."""
     is_clear: bool
-    """Whether kernels tell which unit each code object is of."""
+    """Whether the kernels identify the unit of each code object."""
 
 
 def find_unit_faults(archives: Sequence[NamedArchive], binaries: Iterable[str]) -> tuple[UnitFault, ...]:
-    """Return the faults of the ``archives`` of a library, whose kernel names are ``binaries``.
+    """Return the faults of the ``archives`` of a library with the kernel names ``binaries``.
 
-    Code is read only where units are missing. Raises `KpackError` and `DeviceCodeError` for what is damaged there.
+    Code is read only if units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
     """
     names = frozenset(binaries)
     stored = {named.archive.name: _by_key(named.archive, names) for named in archives}
@@ -418,7 +419,7 @@ def _fault(named: NamedArchive, stored: Mapping[str, KpackEntry], reference: Map
 
 
 def _by_key(archive: KpackArchive, binaries: frozenset[str]) -> dict[str, KpackEntry]:
-    """Return a code object of each unit of the library in an archive, by its key there."""
+    """Return one code object for each unit of the library in an archive, by its key in the archive."""
     found: dict[str, KpackEntry] = {}
     for entry in archive.entries:
         if entry.binary in binaries and entry.index is not None:
@@ -427,7 +428,7 @@ def _by_key(archive: KpackArchive, binaries: frozenset[str]) -> dict[str, KpackE
 
 
 def _kernels(named: NamedArchive, entries: Mapping[str, KpackEntry]) -> dict[str, frozenset[str]]:
-    """Return the names of the kernels in each code object; none for what has none."""
+    """Return the kernel names in each code object, without code objects that have no kernels."""
     kernels = {
         key: kernel_names(
             read_kernel(named.data, named.archive, entry), place=CodePlace(named.archive.name, entry.offset)
@@ -438,9 +439,9 @@ def _kernels(named: NamedArchive, entries: Mapping[str, KpackEntry]) -> dict[str
 
 
 def find_inconsistencies(name: str, code: KpackCode) -> tuple[str, ...]:
-    """Return what a runtime would stumble over in the archives of the library ``name``, or in one archive.
+    """Return the problems for a runtime in the archives of the library ``name``, or in one archive.
 
-    Code objects are decompressed only where some targets lack units.
+    Code objects are decompressed only if some targets lack units.
     """
     wrong = _wrong_indices(code) if code.is_library else ()
     return (*_missing_archives(name, code), *_misnamed_archives(code), *_missing_code(name, code), *wrong)
@@ -449,20 +450,20 @@ def find_inconsistencies(name: str, code: KpackCode) -> tuple[str, ...]:
 def _missing_archives(name: str, code: KpackCode) -> Iterator[str]:
     if code.is_library and not any(unit.archives for unit in code.units) and not code.problems:
         paths = dict.fromkeys(path for wrapper in code.wrappers for path in wrapper.marker.search_paths)
-        yield f"{name}: its code is in kpack archives that are not there: {', '.join(paths)}"
+        yield f"{name}: its code is in kpack archives that don't exist: {', '.join(paths)}"
 
 
 def _misnamed_archives(code: KpackCode) -> Iterator[str]:
-    """Yield the archives that runtimes open for a GPU and find nothing in for it, and open for no other."""
+    """Yield the archives that runtimes open for one GPU without finding its code, and open for no other GPU."""
     named = {(s.archive.name, s.path, s.target): s.archive for unit in code.units for s in unit.searched if s.target}
     for (name, _, target), archive in named.items():
         if processor_of(target) not in archive.processors:
             listed = ", ".join(sorted(archive.processors, key=sort_key))
-            yield f"{name}: is for {target} by its name, and lists {listed}: no runtime finds code in it"
+            yield f"{name}: is named for {target}, but lists {listed}, so no runtime finds code in it"
 
 
 def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
-    """Yield the targets that an archive lists and has not all code for: runtimes expect it there, and give up."""
+    """Yield the targets that an archive lists without all of their code: runtimes expect the code there and give up."""
     listed = {archive.name: archive.targets for archive in code.archives}
     lacking: dict[str, list[str]] = defaultdict(list)
     for unit in code.units:
@@ -473,8 +474,8 @@ def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
         keys = lacking[target]
         units = f"{keys[0]} and {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else keys[0]
         yield (
-            f"{name}: no code for {target} under {units}, though an archive lists the target: runtimes refuse the "
-            "library on such a GPU, and some on every GPU"
+            f"{name}: no code for {target} under {units}, although an archive lists the target: runtimes refuse the "
+            "library on such a GPU, and some runtimes on every GPU"
         )
 
 
@@ -494,6 +495,6 @@ def _wrong_indices(code: KpackCode) -> Iterator[str]:
         for key, owner in fault.owners.items():
             targets = dict.fromkeys(e.target for e in stored[fault.archive].archive.entries if e.key == key)
             yield (
-                f"{fault.archive}: what is stored as {key} for {', '.join(targets)} is the code of {owner}: "
-                "its indexes were counted for each target, as some releases of AMD's tool do"
+                f"{fault.archive}: the code stored as {key} for {', '.join(targets)} is the code of {owner}: its "
+                "indices were counted separately for each target, as some releases of AMD's tool do"
             )

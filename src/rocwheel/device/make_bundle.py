@@ -1,4 +1,4 @@
-"""Making a bundle of code objects, as HIP's runtime loads one from a file."""
+"""Makes a bundle of code objects in the form that HIP's runtime loads from a file."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import Storage
 
 _OLDEST_VERSION = 4
-"""Older code objects don't say whether a feature is off or left open, and so not for which target they are."""
+"""Older code objects don't record whether a feature is off or left open, so their exact target is unknown."""
 _EXPECTED = "a linked code object: a 64-bit, little-endian ELF file for AMDGPU and HSA"
-_EXTRACT = "Take code objects out with 'rocwheel device extract', and name these."
+_EXTRACT = "Extract code objects with 'rocwheel device extract', and specify those."
 
 
 class MadeBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle that was written: its targets in order, the code object version, sizes in bytes.
+    """A bundle that was written: its targets in order, its code object version, and sizes in bytes.
 
-    ``version`` is that of the compressed bundle's header, 0 for a plain one.
+    ``version`` is the header version of the compressed bundle, or 0 for a plain bundle.
     """
 
     path: str
@@ -61,17 +61,17 @@ class _Code(msgspec.Struct, frozen=True):
 
     @property
     def part(self) -> BundlePart:
-        """What goes into the bundle."""
+        """The part for the bundle."""
         return BundlePart(f"{CODE_ENTRY}{self.target}", (self.data,))
 
 
 def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBundle:
-    """Write the code objects of ``paths`` as one bundle, sorted by target behind an empty entry for the host.
+    """Write the code objects at ``paths`` as one bundle, sorted by target after an empty host entry.
 
-    The output appears when it is whole. Raises `InputError`, or `ProblemsError` with all that is wrong: an output
-    that is one of ``paths``, files that are not linked code objects, two for one target, targets that runtimes mix up
-    (one names a feature that the other leaves open), different code object versions, and what `choose_version` refuses;
-    `WorkError` when writing fails.
+    The output appears when it is complete. Raises `InputError`, or `ProblemsError` with all problems: an output that is
+    one of ``paths``, files that aren't linked code objects, two files for one target, different code object versions,
+    and whatever `choose_version` refuses. Targets are also refused if runtimes confuse them, because one sets a feature
+    that the other leaves open. Raises `WorkError` if writing fails.
     """
     with ExitStack() as stack:
         raise_all("code objects", list(_overwritten(paths, output)))
@@ -103,9 +103,9 @@ def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBu
 def _overwritten(paths: Sequence[Path], output: Path) -> Iterator[InputError]:
     for path in paths:
         if output.exists() and path.exists() and output.samefile(path):
-            expected = "a file that is none of the code objects"
+            expected = "a file that isn't one of the code objects"
             yield InputError(
-                output, f"is {path}, which goes into the bundle", expected=expected, remedy="Name another."
+                output, f"is {path}, which goes into the bundle", expected=expected, remedy="Specify another output."
             )
 
 
@@ -118,17 +118,17 @@ def _read(path: Path, stack: ExitStack) -> _Code:
     place = CodePlace(str(path))
     code = read_code_object(data, place=place)
     if code.version < _OLDEST_VERSION:
-        found = f"a code object of version {code.version}, which doesn't say what it leaves open"
-        raise InputError(path, found, expected=f"{_OLDEST_VERSION} or later", remedy="Compile it again.")
+        found = f"a code object with version {code.version}, which doesn't record the features that it leaves open"
+        raise InputError(path, found, expected=f"version {_OLDEST_VERSION} or later", remedy="Compile it again.")
     source = ElfBytes(data, str(path))
     header = read_header(source)
     if header.type != ET_DYN:
-        raise InputError(path, "device code that has yet to be linked", expected=_EXPECTED, remedy="Link it with lld.")
+        raise InputError(path, "device code that isn't linked yet", expected=_EXPECTED, remedy="Link it with lld.")
     for segment in read_segments(source, header):
         source.require(segment.offset, segment.file_size, "a segment")
     if code.target is None:
         found = f"a code object whose flags {code.flags:#x} name no processor"
-        raise InputError(path, found, expected="one for a processor that compilers know")
+        raise InputError(path, found, expected="a code object for a processor that compilers know")
     return _Code(path, data, code.target, code.version)
 
 
@@ -153,23 +153,25 @@ def _conflicts(codes: Sequence[_Code]) -> Iterator[InputError]:
     for code in codes:
         other = by_target.setdefault(code.target, code)
         if other is not code:
-            found = f"a code object for {code.target}, as {other.path} is"
-            yield InputError(code.path, found, expected="one for each target")
+            found = f"a code object for {code.target}, like {other.path}"
+            yield InputError(code.path, found, expected="one code object for each target")
         if code.version != first.version:
-            found = f"a code object of version {code.version}, while {first.path} is of version {first.version}"
-            remedy = "Compile all with one -mcode-object-version."
-            yield InputError(code.path, found, expected="one version in a bundle", remedy=remedy)
+            found = f"a code object with version {code.version}, but {first.path} has version {first.version}"
+            remedy = "Compile all code objects with the same -mcode-object-version."
+            yield InputError(code.path, found, expected="one version in the bundle", remedy=remedy)
     for one, target in ambiguous_targets(tuple(by_target)):
-        found = f"for {target}, while {by_target[one].path} is for {one}: one names features that the other leaves open"
-        yield InputError(by_target[target].path, found, expected="a feature named for a processor always, or never")
+        found = f"for {target}, but {by_target[one].path} is for {one}: one sets features that the other leaves open"
+        yield InputError(
+            by_target[target].path, found, expected="a feature to be set in all targets of a processor, or in no target"
+        )
 
 
 def _version(raw: Sequence[Data], raw_size: int, output: Path, storage: Storage) -> int:
-    """Return the header version of the compressed bundle, 0 for a plain one."""
+    """Return the header version of the compressed bundle, or 0 for a plain bundle."""
     if storage.compress:
         return choose_version(raw_size, rocm=storage.rocm, wanted=storage.version, source=str(output))
     if len(raw[0]) > RUNTIME_HEADER_LIMIT:
         found = f"needs a header of {count(len(raw[0]), 'byte')}"
-        expected = f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle"
-        raise InputError(output, found, expected=expected, remedy="Compress it (--compress).")
+        expected = f"at most {RUNTIME_HEADER_LIMIT}, the part of a plain bundle that the runtime reads"
+        raise InputError(output, found, expected=expected, remedy="Compress the bundle (--compress).")
     return 0

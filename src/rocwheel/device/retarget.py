@@ -1,7 +1,8 @@
-"""Makes code for one target pass for another that runs the same instructions, in bundles and in kernel files.
+"""Offers code for one target to another target that runs the same instructions, in bundles and kernel files.
 
-An unmodified runtime distinguishes targets by the entry id in the bundle and by ``e_flags`` in the code object; the
-metadata notes name the target for tools. Nothing else in a code object does. Tables of kernel files name it, too.
+An unmodified runtime distinguishes targets by the entry ID in the bundle and by ``e_flags`` in the code object. The
+metadata notes name the target for tools. Nothing else in a code object depends on the target. Tables of kernel files
+also name it.
 """
 
 from __future__ import annotations
@@ -53,16 +54,20 @@ _OLDEST_VERSION = 4
 
 
 def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: CodePlace) -> tuple[Data, ...]:
-    """Return a code object for ``new`` as buffers: ``data``, but for ``e_flags`` and the target in every metadata note.
+    """Return a code object for ``new`` as buffers: ``data`` with new ``e_flags`` and new targets in metadata notes.
 
-    Raises `DeviceCodeError` when the code object isn't for ``old``, is older than code object version 4, or can't hold
-    the name of ``new`` where it has that of ``old``.
+    Raises `DeviceCodeError` if the code object isn't for ``old``, is older than code object version 4, or has no room
+    for the name of ``new`` in place of ``old``.
     """
     code = read_code_object(data, place=place)
     if code.version < _OLDEST_VERSION:
-        raise DeviceCodeError(place, f"a code object of version {code.version}", expected=f"{_OLDEST_VERSION} or later")
+        raise DeviceCodeError(
+            place, f"a code object with version {code.version}", expected=f"version {_OLDEST_VERSION} or later"
+        )
     if code.target != old:
-        raise DeviceCodeError(place, f"a code object for {code.target}", expected=f"one for {old}, as its entry says")
+        raise DeviceCodeError(
+            place, f"a code object for {code.target}", expected=f"a code object for {old}, as its entry declares"
+        )
     flags = encode_flags(new, place=place).to_bytes(4, "little")
     try:
         edits = [(E_FLAGS, flags), *rename_target(data, code, old, new, place=place)]
@@ -76,7 +81,7 @@ def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: Cod
 
 
 def same_code(one: BundlePart, other: BundlePart, *, place: CodePlace) -> bool:
-    """Return whether two entries hold the same code: equal bytes once the first is relabeled for the second's target.
+    """Return whether two entries have the same code: equal bytes after relabeling the first for the second's target.
 
     Raises `DeviceCodeError` as `retarget_code_object` does.
     """
@@ -88,16 +93,16 @@ def same_code(one: BundlePart, other: BundlePart, *, place: CodePlace) -> bool:
 
 
 class Retarget(msgspec.Struct, frozen=True):
-    """Adds an entry for each pair whose code the bundle has and whose agent it lacks.
+    """Adds an entry for each pair if the bundle has its code but has no entry for its agent.
 
-    With ``verify``, a bundle that has both must have the same code for both, or `DeviceCodeError` is raised.
+    With ``verify``, a bundle that has both must have the same code for both; otherwise `DeviceCodeError` is raised.
     """
 
     pairs: tuple[TargetPair, ...]
     verify: bool = False
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
-        """Return the entries with the new ones in their places."""
+        """Return the entries, including the new ones in their places."""
         result = list(parts)
         for pair in self.pairs:
             for part in parts:
@@ -108,7 +113,9 @@ class Retarget(msgspec.Struct, frozen=True):
                 present = [other for other in result if other.target == agent]
                 if present and self.verify and not same_code(part, present[0], place=place):
                     raise DeviceCodeError(
-                        place, f"its code for {agent} differs from that for {target}", expected="the same instructions"
+                        place,
+                        f"its code for {agent} differs from its code for {target}",
+                        expected="the same instructions",
                     )
                 if not present:
                     spelling = str(BundleEntryId.parse(part.spelling).retargeted(agent))
@@ -122,16 +129,19 @@ def _joined(part: BundlePart) -> Data:
 
 
 def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[BundlePart]:
-    """Insert where a sorted bundle has it, else at the end; readers take the first entry that fits.
+    """Insert the entry in order if the bundle is sorted, or else at the end; readers use the first entry that fits.
 
-    So nothing may fit a GPU of the new target before: a feature is named in all entries of a processor, or in none.
+    Before the insertion, no entry may fit a GPU of the new target. So a feature is set in all entries of a processor,
+    or in no entry.
     """
     target = new.target
     for part in parts:
         other = part.target
         if other and target and other.processor == target.processor and set(other.features) != set(target.features):
             raise DeviceCodeError(
-                place, f"has code for {other} next to which {target} is ambiguous", expected="the same features named"
+                place,
+                f"has code for {other}, which makes {target} ambiguous",
+                expected="targets that set the same features",
             )
     device = [part.spelling for part in parts if part.target]
     if device != sorted(device):
@@ -141,10 +151,10 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[
 
 
 def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
-    """Return for which targets of ``pairs`` some bundles of the file will have no code, and for how many bundles.
+    """Return the targets of ``pairs`` that will have no code in some bundles of the file, with the number of bundles.
 
-    Of a wheel, each file with code that a pair is about is judged. Raises `InputError` when the file has device code,
-    but none that a pair is about, and as `iter_code_sources` does.
+    In a wheel, the function checks each file with code for a pair. Raises `InputError` if the file has device code, but
+    no code for any pair, and as `iter_code_sources` does.
     """
     files = dict(_list_files(path))
     bundles = tuple(targets for listed in files.values() for targets in listed)
@@ -164,7 +174,7 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
 
 
 def why_unchanged(path: Path, pairs: Sequence[TargetPair]) -> str:
-    """Return why a file, a wheel or a folder that is retargeted stays as it is: which targets its code is for."""
+    """Return why retargeting leaves a file, wheel, or folder unchanged, with the targets of its code."""
     bundles = [targets for _, listed in _list_files(path) for targets in listed]
     carried = ", ".join(map(str, sorted({target for bundle in bundles for target in bundle}, key=id_sort_key)))
     asked = ", ".join(f"{pair.code}={pair.agent}" for pair in pairs)
@@ -174,7 +184,7 @@ def why_unchanged(path: Path, pairs: Sequence[TargetPair]) -> str:
 
 
 def _list_files(path: Path) -> Iterator[tuple[str, tuple[Sequence[TargetId], ...]]]:
-    """Yield each file with the targets of its bundles; the files of a wheel that are damaged are left to its edit."""
+    """Yield each file with the targets of its bundles; damaged files of a wheel are left to its edit."""
     for name, listed in read_binaries(path, _list_bundles):
         if not isinstance(listed, InputError):
             yield name, listed
@@ -186,7 +196,7 @@ def _list_bundles(data: Data, found: Binary) -> tuple[Sequence[TargetId], ...]:
 
 def _expected(targets: Sequence[TargetId], pairs: Sequence[TargetPair]) -> str:
     needed = {
-        f"code without {name}, which is off on {pair.agent.processor}": None
+        f"code that doesn't set {name}, which is off on {pair.agent.processor}": None
         for pair in pairs
         for name in pair.unnamed
         if any(target.processor == pair.code.processor and target.features.get(name) for target in targets)
@@ -200,7 +210,7 @@ def _offers(targets: Sequence[TargetId], pair: TargetPair) -> bool:
 
 
 def bundles_without(bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> str:
-    """Return how many of a file's bundles, given by their targets, will lack code for ``pair.agent``; empty if none."""
+    """Return how many bundles of a file, given by their targets, will lack code for ``pair.agent``; empty if zero."""
     processor = pair.agent.processor
     lacking = sum(
         not _offers(targets, pair) and all(target.processor != processor for target in targets) for targets in bundles
@@ -208,65 +218,65 @@ def bundles_without(bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> 
     if not lacking:
         return ""
     found = f"{lacking} of {count(len(bundles), 'bundle')} {'has' if lacking == 1 else 'have'} no code for {pair.code}"
-    return f"{found}, and so none for {pair.agent}"
+    return f"{found}, so no code for {pair.agent}"
 
 
 class NotRelabeledError(InputError):
-    """A file whose code can't be offered to another GPU, though nothing is wrong with it."""
+    """A valid file whose code can't be offered to another GPU."""
 
 
 class RelabeledFile(msgspec.Struct, frozen=True):
-    """A new file for a target: relabeled code, or what names it."""
+    """A new file for a target: relabeled code, or a file that names the code."""
 
     path: str
     origin: str
-    """The path of the file that it was made of."""
+    """The path of the original file."""
     processor: str
-    """Whose file the origin is."""
+    """The processor of the original file."""
     agent: str
-    """The processor that it is for."""
+    """The processor of the new file."""
     content: FileRange
 
 
 class RetargetedTree(msgspec.Struct, frozen=True):
-    """What was made: new contents by path, new files, and why code in other files isn't offered."""
+    """The results: new contents by path, new files, and why code in other files isn't offered."""
 
     edited: dict[str, FileRange]
     added: tuple[RelabeledFile, ...]
     refused: tuple[InputError, ...]
     lacking: dict[str, tuple[str, ...]] = {}
-    """By processor, the files that leave it without code: theirs could not be offered to it."""
+    """By processor, the files that leave it without code, because their code can't be offered to it."""
     warnings: tuple[str, ...] = ()
-    """Which libraries could not be trimmed, and why."""
+    """The libraries that couldn't be trimmed, with the reasons."""
 
 
 def renamed(path: str, processor: str, agent: str) -> str:
-    """Return a path with ``agent`` wherever it names ``processor``; the same path if it names others."""
+    """Return a path with ``agent`` in place of ``processor``, or the same path if it doesn't name ``processor``."""
     return re.sub(rf"(?<![0-9a-zA-Z]){re.escape(processor)}(?![0-9a-zA-Z])", agent, path)
 
 
 def unknown_file(path: str, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, InputError]]:
-    """Yield for which processors a kernel file that is named for a target gets no copy, and why."""
+    """Yield the processors that get no copy of a kernel file named for a target, each with the reason."""
     named = processors_of_name(path)
     for pair in pairs:
         agent = pair.agent.processor
         if pair.code.processor in named and agent not in named:
-            yield agent, InputError(path, f"not offered to {agent}: no rule says how its library looks for it")
+            yield agent, InputError(path, f"not offered to {agent}: no rule describes how the library finds the file")
 
 
 def shared_file(path: str, data: Data, row: Shared, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, InputError]]:
-    """Yield which processors a file for all GPUs does not name, though it names those whose code they run.
+    """Yield the processors that a file for all GPUs doesn't name, although it names the processor whose code they run.
 
-    Lists of files are not looked up, and so they may lack some.
+    Lists of files may omit processors, because nothing looks them up.
     """
     for pair in () if row.differs is Difference.LINES else pairs:
         code, agent = pair.code.processor, pair.agent.processor
         if _contains(data, code) and not _contains(data, agent):
-            yield agent, InputError(path, f"names {code} and not {agent}: {row.reason}")
+            yield agent, InputError(path, f"names {code} but not {agent}: {row.reason}")
 
 
 def _contains(data: Data, text: str) -> bool:
-    """Return whether a text stands in a file as a word; memory holds a few megabytes of it."""
+    """Return whether a file contains a text as a word; memory holds a few megabytes of the file."""
     word = re.compile(rb"(?<![0-9a-zA-Z])" + text.encode() + rb"(?![0-9a-zA-Z])")
     end = b""
     for piece in iter_pieces(data):
@@ -278,10 +288,10 @@ def _contains(data: Data, text: str) -> bool:
 
 
 def find_named_members(wheel: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
-    """Return a line for each folder of archives or kernel files that a retargeted wheel has for its old targets alone.
+    """Return a line for each folder of a retargeted wheel with archives or kernel files only for the old targets.
 
-    Another target's files belong to a device wheel of its own, which an edit of one wheel can't make.
-    Raises `InputError` for a file that is no wheel.
+    Files for another target belong in a separate device wheel, which an edit of one wheel can't make. Raises
+    `InputError` for a file that isn't a wheel.
     """
     processors = {pair.code.processor for pair in pairs}
     found: Counter[tuple[str, str]] = Counter()
@@ -289,26 +299,27 @@ def find_named_members(wheel: Path, pairs: Sequence[TargetPair]) -> tuple[str, .
         for target in processors_of_name(member.name) & processors:
             found[posixpath.dirname(member.name), target] += 1
     return tuple(
-        f"{wheel}: {folder}: {count(number, 'file')} for {target} {'is' if number == 1 else 'are'} offered to no other "
-        "GPU: libraries look them up by name. Retarget the folder that the wheel is built from."
+        f"{wheel}: {folder}: {count(number, 'file')} for {target} {'is' if number == 1 else 'are'} not offered to "
+        "any other "
+        "GPU, because libraries look up such files by name. Retarget the folder that the wheel is built from."
         for (folder, target), number in sorted(found.items())
     )
 
 
 _TABLE, _PACKED = ".dat", ".dat.zlib"
 _TABLE_LIMIT = 1 << 30
-"""The largest table that is decompressed, in bytes."""
+"""The largest table to decompress, in bytes."""
 
 
 class KernelNames(msgspec.Struct, frozen=True):
-    """Which names change in the tables of a library: the target's, and those of its files without their suffixes."""
+    """The names that change in the tables of a library: the target, and the library's file names without suffixes."""
 
     pair: TargetPair
     files: tuple[str, ...]
 
     @property
     def changes(self) -> dict[str, str]:
-        """New names by old ones."""
+        """The new names by old name."""
         processor, agent = self.pair.code.processor, self.pair.agent.processor
         return {name: renamed(name, processor, agent) for name in (processor, *self.files)}
 
@@ -316,7 +327,7 @@ class KernelNames(msgspec.Struct, frozen=True):
 def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: str) -> None:
     """Write the file ``name`` of a library for the GPUs of ``names.pair.agent``.
 
-    Raises `NotRelabeledError` for content of which nothing says how it names its target, and `DeviceCodeError` as
+    Raises `NotRelabeledError` for content with an unknown way to name its target, and `DeviceCodeError` as
     `retarget_code_object` and `FileRewrite` do.
     """
     if is_code_object(data):
@@ -330,7 +341,7 @@ def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: 
     elif name.endswith(_TABLE):
         file.write(_rename(bytes(load(data)), names, name))
     else:
-        raise NotRelabeledError(name, "is no code object, bundle or table", expected="a file that Tensile writes")
+        raise NotRelabeledError(name, "isn't a code object, bundle, or table", expected="a file that Tensile writes")
 
 
 def relabel_code_object(
@@ -338,8 +349,8 @@ def relabel_code_object(
 ) -> tuple[Data, ...]:
     """Return a code object for the agent of ``pair`` as buffers.
 
-    Messages call what it is in ``name``, or by its place; ``listed`` is the target under which that lists it. Raises
-    `NotRelabeledError` for code that the pair is not about, and `DeviceCodeError` as `retarget_code_object` does.
+    In messages, ``name`` (or the place) identifies the code; ``listed`` is the target that a table lists for it. Raises
+    `NotRelabeledError` for code that doesn't match the pair, and `DeviceCodeError` as `retarget_code_object` does.
     """
     old = read_code_object(data, place=place).target
     new = pair.agent_of(old) if old else None
@@ -349,12 +360,12 @@ def relabel_code_object(
 
 
 def not_relabeled(name: str, target: str, pair: TargetPair) -> NotRelabeledError:
-    """Return the error for code that a pair is not about."""
+    """Return the error for code that doesn't match a pair."""
     return NotRelabeledError(name, f"has code for {target}", expected=f"code that {pair.agent} runs as {pair.code}")
 
 
 class _Relabel(msgspec.Struct, frozen=True):
-    """Puts relabeled entries in the place of those that the pair is about."""
+    """Replaces the entries that match the pair with relabeled entries."""
 
     pair: TargetPair
 
@@ -379,15 +390,15 @@ def _unpacked(data: Data, name: str) -> bytes:
         raise NotRelabeledError(name, f"can't be decompressed ({e})", expected="a zlib stream") from e
     if not stream.eof:
         found = f"decompresses to more than {_TABLE_LIMIT} bytes, or is truncated"
-        raise NotRelabeledError(name, found, expected="a whole table")
+        raise NotRelabeledError(name, found, expected="a complete table")
     return table
 
 
 def _rename(table: bytes, names: KernelNames, name: str) -> bytes:
-    """Return a table of Tensile with other names; each is a whole text in it, so that its length may change."""
+    """Return a Tensile table with other names. A name is a complete string in the table, so its length may change."""
     _require_table(table, name)
     for old, new in names.changes.items():
-        # Tensile's writer encodes a text in MessagePack's shortest form, as this one does.
+        # Tensile's writer encodes strings in MessagePack's shortest form, and so does this encoder.
         table = table.replace(msgspec.msgpack.encode(old), msgspec.msgpack.encode(new))
     _require_table(table, name)
     return table

@@ -1,4 +1,4 @@
-"""Offers everything in a tree that carries code to more GPUs, as far as the libraries look it up."""
+"""Offers all code in a tree to more GPUs, as far as the libraries can look it up."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ if TYPE_CHECKING:
 
 
 def retarget_archive(data: Data, file: ArchiveSink, pair: TargetPair, *, name: str) -> None:
-    """Write the archive ``data`` for the GPUs of ``pair.agent``; one code object is in memory at a time.
+    """Write the archive ``data`` for the GPUs of ``pair.agent``, with one code object in memory at a time.
 
-    All or nothing: a runtime gives up on every GPU when an archive for one lacks a unit.
-    Raises `NotRelabeledError` when some code can't be offered, and `DeviceCodeError` as `retarget_code_object` does
-    and for damaged archives.
+    The result is complete or isn't written: a runtime rejects every GPU if an archive for one of them lacks a unit.
+    Raises `NotRelabeledError` if some code can't be offered, and `DeviceCodeError` for damaged archives and as
+    `retarget_code_object` does.
     """
     archive = read_archive(data, name=name)
     family = archive.family.replace(pair.code.processor, pair.agent.processor)
@@ -94,8 +94,8 @@ def _keys(entries: list[KpackEntry], pair: TargetPair, name: str) -> list[Kernel
     for entry in entries:
         agent = pair.agent_of(parse_target_id(entry.target, source=name))
         if entry.index is None:
-            found = f"the key {entry.key!r}, which is not ROCm's"
-            raise NotRelabeledError(name, found, expected="keys of libraries' units")
+            found = f"the key {entry.key!r}, which isn't a ROCm key"
+            raise NotRelabeledError(name, found, expected="keys of library units")
         if agent is not None:
             keys[KernelKey(entry.binary, entry.index, str(agent))] = None
     if not keys:
@@ -104,14 +104,14 @@ def _keys(entries: list[KpackEntry], pair: TargetPair, name: str) -> list[Kernel
 
 
 class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """To which GPUs code is offered, and how edited bundles are stored."""
+    """The GPUs to offer code to, and how edited bundles are stored."""
 
     pairs: tuple[TargetPair, ...]
     storage: Storage = Storage()
     verify: bool = False
-    """Whether bundles that have code for both targets must have the same."""
+    """Whether bundles with code for both targets must have the same code for both."""
     trim: bool = False
-    """Whether freed space is taken out of the libraries whose code is offered, as far as they can be trimmed."""
+    """Whether to remove freed space from the libraries whose code is offered, if possible."""
     jobs: int = 1
     progress: Progress = SILENT
 
@@ -119,12 +119,12 @@ class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
 def retarget_files(
     files: Mapping[str, FileRange], order: RetargetOrder, folder: Path, *, taken: Iterable[str] = ()
 ) -> RetargetedTree:
-    """Offer the code in ``files``, by their paths from one root, to more GPUs; what is made lies below ``folder``.
+    """Offer the code in ``files``, by paths from one root, to more GPUs; new files are below ``folder``.
 
-    Libraries get further entries in their bundles; archives and the files of Tensile's libraries, which are found by
-    their names, get copies. A copy has all code of its origin or is not made. ``taken`` are paths that can't be those
-    of copies, besides those of ``files``. What can't be offered is listed with the reason, files of one kind together.
-    Raises `InputError` for damaged files, for all together, and `WorkError` when writing fails.
+    Libraries get more entries in their bundles. Archives and files of Tensile libraries, which are found by name, get
+    copies. A copy has all code of its original or isn't made. ``taken`` are further paths that copies can't have. Code
+    that can't be offered is listed with the reason, with similar files together. Raises `InputError` for damaged files,
+    for all of them together, and `WorkError` if writing fails.
     """
     run = _Run(files, order, folder, frozenset((*files, *taken)))
     map_collecting("files", run.file, sorted(files))
@@ -147,18 +147,18 @@ class _Run:
         self._kernels: dict[tuple[str, KernelFile], list[str]] = defaultdict(list)
 
     def result(self) -> RetargetedTree:
-        """Return what was made so far."""
+        """Return the results so far."""
         lacking = {agent: tuple(paths) for agent, paths in self._lacking.items()}
         return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused), lacking, tuple(self._warnings))
 
     def _refuse(self, error: InputError, agents: Iterable[str]) -> None:
-        """Note why code is not offered to ``agents``; without any, they have code of their own."""
+        """Record why code isn't offered to ``agents``; an empty list means that they have their own code."""
         self._refused.append(error)
         for agent in agents:
             self._lacking[agent].append(str(error.source))
 
     def file(self, path: str) -> None:
-        """Do what a file is about, or keep it for `kernel_folders`."""
+        """Process a file, or keep it for `kernel_folders`."""
         kernels = classify_path(path)
         if kernels and kernels.rule != "kpack":
             if self._pairs_of(kernels.target):
@@ -190,7 +190,7 @@ class _Run:
             return
         agents = [pair.agent.processor for pair in pairs]
         if is_code_object(data):
-            self._refuse(InputError(path, f"is a code object for {pairs[0].code} by itself"), agents)
+            self._refuse(InputError(path, f"is a standalone code object for {pairs[0].code}"), agents)
             return
         try:
             self._relabel(path, data, pairs)
@@ -203,7 +203,7 @@ class _Run:
                 self._refuse(InputError(path, found), [pair.agent.processor])
 
     def _relabel(self, path: str, data: Data, pairs: tuple[TargetPair, ...]) -> None:
-        """Write a library whose bundles have further entries, if it needs any."""
+        """Write a library with more entries in its bundles, if it needs any."""
         order = RewriteOrder(
             edit=Retarget(pairs, self._order.verify),
             storage=self._order.storage,
@@ -228,19 +228,19 @@ class _Run:
             processor, agent = pair.code.processor, pair.agent.processor
             new = posixpath.join(posixpath.dirname(path), _renamed_archive(path, processor, agent))
             if kernels is None or kernels.target != processor or new == path:
-                found = f"is an archive with code for {processor}, which its name does not say"
+                found = f"is an archive with code for {processor}, but isn't named for it"
                 self._refuse(InputError(path, found), [agent])
             elif new in self._taken:
-                self._refuse(InputError(path, f"{agent} has code of its own, {new}"), ())
+                self._refuse(InputError(path, f"{agent} has its own code, {new}"), ())
             else:
                 self._add(path, new, pair, data)
 
     def kernel_folders(self) -> None:
-        """Copy the kernel files of each library for the new targets, unless they have some."""
+        """Copy the kernel files of each library for the new targets, unless these have some."""
         for (folder, kernels), paths in sorted(self._kernels.items(), key=lambda item: (item[0][0], item[1][0])):
             for pair in self._pairs_of(kernels.target):
                 taken, fixed = {_new_path(path, pair) for path in paths} & self._taken, fixed_reason(kernels)
-                own = f"there are files for it, such as {min(taken)}" if taken else ""
+                own = f"it has its own files, such as {min(taken)}" if taken else ""
                 if own or fixed:
                     subject = paths[0] if len(paths) == 1 else f"{folder}: {count(len(paths), 'file')}"
                     refusal = InputError(subject, f"not offered to {pair.agent}: {own or fixed}")
@@ -249,7 +249,7 @@ class _Run:
                     self._copy_kernels(paths, pair)
 
     def _copy_kernels(self, paths: list[str], pair: TargetPair) -> None:
-        """Copy all files or, when one can't be, none: its table would name what is missing."""
+        """Copy all files, or no file if any can't be copied: the table would name missing files."""
         added, refused = len(self._added), len(self._refused)
         names = [posixpath.basename(path) for path in paths]
         stems = {name.removesuffix(".zlib").rpartition(".")[0] for name in names}
@@ -269,7 +269,7 @@ class _Run:
                 else:
                     write_kernel_file(data, file.file, names, name=path)
         except KpackError:
-            raise  # damage is no reason to leave an archive alone
+            raise  # damage is no reason to skip an archive
         except (DeviceCodeError, NotRelabeledError) as e:
             self._refuse(_refusal(path, e), [pair.agent.processor])
         else:
@@ -278,7 +278,7 @@ class _Run:
 
 
 def _renamed_archive(path: str, processor: str, agent: str) -> str:
-    """Return the name of an archive for ``agent``: its target stands at the end."""
+    """Return the name of an archive for ``agent``; the target is at the end of the name."""
     name = posixpath.basename(path)
     end = f"_{processor}.kpack"
     return f"{name.removesuffix(end)}_{agent}.kpack" if name.endswith(end) else name
@@ -289,7 +289,7 @@ def _new_path(path: str, pair: TargetPair) -> str:
 
 
 def _library_folder(path: str, kernels: KernelFile) -> str:
-    """Return the folder of all files of a library, above one that is named for the target."""
+    """Return the folder of all files of a library, above any folder that is named for the target."""
     folder = posixpath.dirname(path)
     parts = folder.split("/")
     named = [number for number, part in enumerate(parts) if kernels.target in part]
@@ -307,7 +307,7 @@ def _refusal(path: str, error: InputError) -> InputError:
 
 
 class NewFile(msgspec.Struct, frozen=True):
-    """A file for a target that had none: its path, the path of the file it was made from, and the target."""
+    """A file for a target that had no such file: its path, the path of its original, and the target."""
 
     path: str
     origin: str
@@ -315,9 +315,9 @@ class NewFile(msgspec.Struct, frozen=True):
 
 
 class TreeRetargeting(msgspec.Struct, frozen=True):
-    """What became of a folder: edited and new files, why other code is not offered, and how many files are the same.
+    """The results for a folder: edited and new files, why other code isn't offered, and the number of unchanged files.
 
-    ``warnings`` say which libraries could not be trimmed, and why.
+    ``warnings`` are the libraries that couldn't be trimmed, with the reasons.
     """
 
     edited: tuple[str, ...]
@@ -328,11 +328,10 @@ class TreeRetargeting(msgspec.Struct, frozen=True):
 
 
 def copy_tree(source: Path, output: Path, order: RetargetOrder) -> TreeRetargeting:
-    """Copy the folder ``source`` to ``output``, with its code offered to more GPUs as `retarget_files` does it.
+    """Copy the folder ``source`` to ``output``, with its code offered to more GPUs as in `retarget_files`.
 
-    Wheels in it stay as they are. ``output`` must be new or empty, and not in ``source``; it appears when it
-    is whole.
-    Raises `InputError` for what can't be read and as `retarget_files` does, and `WorkError` when writing fails.
+    Wheels in the folder stay unchanged. ``output`` must be new or empty, and not in ``source``; it appears when it is
+    complete. Raises `InputError` for unreadable paths and as `retarget_files` does, and `WorkError` if writing fails.
     """
     with new_folder(output, source) as made:
         paths = list_tree(source)
@@ -370,28 +369,30 @@ def _move(result: RetargetedTree, source: Path, made: Path) -> None:
 
 
 def _report(result: RetargetedTree, wheels: Sequence[str], files: int) -> TreeRetargeting:
-    refused = [*map(str, result.refused), *(f"{path}: is a wheel, to be retargeted by itself" for path in wheels)]
+    refused = [*map(str, result.refused), *(f"{path}: is a wheel; retarget it separately" for path in wheels)]
     added = tuple(NewFile(file.path, file.origin, file.agent) for file in result.added)
     copied = files - len(result.edited) + len(wheels)
     return TreeRetargeting(tuple(result.edited), added, tuple(refused), copied, result.warnings)
 
 
 def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> None:
-    """Write the kpack archive ``source`` for another GPU to ``output``, which takes its name when it is whole.
+    """Write the kpack archive ``source`` for another GPU to ``output``, which gets its name when it is complete.
 
-    Raises `InputError` unless there is one pair, whose code is in the archive, for an ``output`` that is named for
-    other GPUs, and as `retarget_archive` does.
+    Raises `InputError` unless there is exactly one pair and the archive has its code. Also raises it for an ``output``
+    that is named for other GPUs, and as `retarget_archive` does.
     """
     if len(pairs) != 1:
         agents = ", ".join(str(pair.agent) for pair in pairs)
-        remedy = "Name one target, or the folder that the archive is in."
-        raise InputError(source, f"can't be for {agents} at once", expected="an archive for each target", remedy=remedy)
+        remedy = "Specify one target, or the folder that contains the archive."
+        raise InputError(
+            source, f"can't be for {agents} at once", expected="one archive for each target", remedy=remedy
+        )
     [pair] = pairs
-    # Runtimes open an archive for the GPU in its name, and look for that in it.
+    # Runtimes open an archive for the GPU in its name, and look up that GPU in it.
     named = [target.processor for target in targets_in_path(output.name)]
     if named and pair.agent.processor not in named:
         found = f"is named for {', '.join(named)}, so no runtime would find the code for {pair.agent.processor} in it"
-        remedy = f"Call it {without_targets(output.name).replace('*', pair.agent.processor)}."
+        remedy = f"Name it {without_targets(output.name).replace('*', pair.agent.processor)}."
         raise InputError(output, found, expected=f"a name with {pair.agent.processor}", remedy=remedy)
     with FileRange.whole(source).view() as data:
         targets = read_archive(data, name=str(source)).targets

@@ -1,4 +1,4 @@
-"""Which code objects of a binary a GPU would use, and why."""
+"""Decides which code objects of a binary a GPU would use, and why."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ if TYPE_CHECKING:
     from rocwheel.targets.kernel_files import Opener
 
 
-# Later than every release.
+# Later than any release.
 _ANY_RELEASE = "9999"
 
 
 class FolderLack(msgspec.Struct, frozen=True):
-    """What a folder of kernels lacks for a GPU; ``found`` follows the folder's place and "which"."""
+    """The kernels that a folder lacks for a GPU; ``found`` follows the folder's place and "which"."""
 
     folder: str
     found: str
     compiles: bool
-    """Whether the library compiles the kernels when they are first used."""
+    """Whether the library compiles the kernels at first use."""
     is_given: bool = True
-    """Whether the folder's kernels would be among what is given; else it is not judged."""
+    """Whether the kernels would be among the given files; if not, the folder isn't judged."""
 
 
 class FileVerdict(msgspec.Struct, frozen=True):
@@ -83,36 +83,36 @@ class FileVerdict(msgspec.Struct, frozen=True):
 
     path: str
     place: str
-    """Its path below the folder or in the wheel that it was found in; empty for a file that was itself named."""
+    """The path in the folder or wheel that contained the file; empty for a file that was specified directly."""
     gpu: TargetId
-    """The GPU, with a setting of each feature that the file's code for it depends on."""
+    """The GPU, with a setting for each feature that the file's code for it depends on."""
     runtime: Runtime
     uses: tuple[SelectedCode, ...]
     kpacked: bool = False
-    """Whether the code was moved to kpack archives of which none is there."""
+    """Whether the code is in kpack archives that are all missing."""
     up_to: str = ""
-    """The last ROCm release that this holds for; empty if it holds for later ones, too, reasons included."""
+    """The last ROCm release with this verdict and its reasons; empty if later releases have it too."""
     since: str = ""
-    """The first ROCm release that this holds for; empty if it holds for earlier ones, too, reasons included."""
+    """The first ROCm release with this verdict and its reasons; empty if earlier releases have it too."""
     faults: tuple[str, ...] = ()
-    """What packages of these releases do wrong with the file, though it is sound."""
+    """The faults of packages of these releases with the file, even though it is valid."""
     lack: FolderLack | None = None
-    """What the folder of kernels lacks that the library opens."""
+    """What the library's folder of kernels lacks."""
 
     @property
     def runs(self) -> bool:
-        """Whether every bundle has code that runs, and the folder of kernels what the library can't do without."""
+        """Whether every bundle has code that runs, and the folder of kernels has everything that the library needs."""
         lost = self.lack is not None and self.lack.is_given and not self.lack.compiles
         return all(use.code is not None for use in self.uses) and not lost
 
 
 def judge_file(path: Path, agent: TargetId, *, rocm: str = "") -> tuple[FileVerdict, ...]:
-    """Return what a GPU would use of the file, by each runtime's rules; nothing for a file without device code.
+    """Return what a GPU would use of the file under each runtime's rules, or an empty tuple without device code.
 
-    The code of a split library is in the kpack archives that its markers name, which are looked for from where it is.
+    The code of a split library is in the kpack archives that its markers name, searched from the library's location.
 
-    There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets: the GPU has one
-    of these settings. Raises `InputError` for a file that can't be read or is damaged.
+    If code sets a feature that ``agent`` leaves open, there are verdicts for each setting, because the GPU has one of
+    them. Raises `InputError` for an unreadable or damaged file.
     """
     return judge_files([path], [agent], rocm=rocm)
 
@@ -126,23 +126,23 @@ def judge_files(
     unread: list[RocwheelError] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[FileVerdict, ...]:
-    """Judge every binary at ``paths``, which are files, folders and packages, for each GPU, as `judge_file` does.
+    """Judge every binary at ``paths`` (files, folders, and packages) for each GPU, as `judge_file` does.
 
-    Packages are wheels and those of Debian.
+    Packages are wheels and Debian packages.
 
-    A split library gets its code from the archives that are installed beside it, and from those in everything that is
-    given, as if folders and wheels were laid over each other. With ``is_machine``, all GPUs are in one machine: there,
-    an archive that lists one of them and lacks its code keeps the code from all.
+    A split library gets its code from the archives that are installed next to it, and from those among all inputs, as
+    if folders and wheels were installed together. With ``is_machine``, all GPUs are in one machine. Then an archive
+    that lists one of them without its code blocks the code for all of them.
 
-    With ``rocm``, a ROCm release, there is the verdict of that release. Without it there is one for each span of
-    releases that differ in code or reasons, of those that a library needs by the name of its runtime, or of all; but
-    none for releases that are too old for some of a file's code and find less, or that are older than the first one
-    that knows the GPU.
+    With ``rocm``, a ROCm release, there is one verdict for that release. Without it, there is one verdict for each
+    range of releases with the same code and reasons. The ranges cover the releases of the runtime that a library needs
+    by name, or all releases. They omit releases that are too old for some of a file's code and find less, and releases
+    that are older than the first one with support for the GPU.
 
-    A feature that a GPU leaves open is set in the verdicts on every file once the code or the name of one file sets it.
+    If the code or the name of one file sets a feature that a GPU leaves open, the verdicts on every file set it.
 
-    Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several. With a list ``unread``, they
-    are appended to that, and raised where no other file is there.
+    Raises `InputError` for damaged or unreadable files, and `ProblemsError` for several. With a list ``unread``, the
+    errors are appended to it instead, and raised only if there is no other file.
     """
     gpus, paths = tuple(dict.fromkeys(agents)), list(paths)
     if rocm:
@@ -185,8 +185,8 @@ def _read(found: Binary | InputError, archives: GivenArchives) -> _Read:
 def _together(read: Sequence[_Read]) -> Iterator[tuple[Binary, _Code | None]]:
     """Yield files with all the code that a runtime finds for them.
 
-    Archives that the given libraries open are judged with these alone. Any other has the code of all that are called
-    as it is but for the target, as the library's marker would name them together.
+    Archives that the given libraries open are judged only with those libraries. Any other archive has the code of all
+    archives with the same name except for the target, because a library's marker would name them together.
     """
     lookups = [lookup for _, code, _ in read if code is not None for lookup in code.lookups]
     opened = {searched.archive.name for lookup in lookups for searched in lookup.archives}
@@ -210,14 +210,14 @@ def _archived(entries: Iterable[EntryCode]) -> BundleCode:
 
 
 class _Opened(NamedTuple):
-    """The folder of kernels that a library opens, and whether its kernels would be among what is given."""
+    """The folder of kernels that a library opens, and whether its kernels would be among the given files."""
 
     folder: KernelFolder
     is_given: bool = True
 
 
 def _opened(found: Binary, opener: Opener | None, folders: KernelFolders, debs: Sequence[GivenDeb]) -> _Opened | None:
-    """Return the folder that a library opens, among all that is given or beside it on disk."""
+    """Return the folder that a library opens, among all inputs or next to it on disk."""
     place = installed_place(found.place)
     folder = folders.opened_by(place, opener)
     if folder is None or opener is None or not folder.is_bare:
@@ -252,7 +252,7 @@ def _judge_with_folder(
     is_machine: bool,
     rocm: str,
 ) -> Iterator[FileVerdict]:
-    """Yield the verdicts on a file; on a library without code of its own, only those whose folder lacks kernels."""
+    """Yield the verdicts on a file; for a library without code, only the verdicts on a folder that lacks kernels."""
     for verdict in _judge(found, code or _Code(), settings, is_machine, rocm):
         lacking = opened.folder.find_lack(verdict.gpu, verdict.runtime) if opened else ""
         if opened and lacking and (opened.is_given or code is not None):
@@ -279,16 +279,16 @@ def _judge(
 
 
 class _Code(NamedTuple):
-    """The code of a file: its own, that of an archive, or that which a split library finds in archives."""
+    """The code of a file: its own, the code of an archive, or the code that a split library finds in archives."""
 
     loaded: tuple[BundleCode, ...] = ()
-    """What runtimes take into account of each bundle, or of what an archive has under each key."""
+    """The relevant facts for runtimes of each bundle, or of the content of an archive under each key."""
     keys: tuple[str, ...] = ()
-    """Of an archive: what the code of each bundle is looked up by."""
+    """For an archive: the lookup key for the code of each bundle."""
     lookups: tuple[UnitLookup, ...] = ()
-    """Of a split library: the archives of each bundle."""
+    """For a split library: the archives of each bundle."""
     headers: Mapping[tuple[str, int], LoadedHeader] = MappingProxyType({})
-    """Of a split library: those of the code objects, by the name of their archive and their ordinal."""
+    """For a split library: the headers of the code objects, by the name of the archive and the ordinal."""
     hip: HipRuntime | None = None
     """The HIP runtime that a library needs."""
 
@@ -306,7 +306,7 @@ class _Code(NamedTuple):
         return (SelectedCode(None, Fit.NONE, reason, bundles),) if bundles else ()
 
     def is_read_by(self, release: HipRelease) -> bool:
-        """Return whether a release reads all of the code, whichever GPU asks."""
+        """Return whether a release can read all of the code, for any GPU."""
         if self.lookups and release.archives is Archives.NONE:
             return False
         versions = {header.version for header in self.headers.values()}
@@ -314,7 +314,7 @@ class _Code(NamedTuple):
 
     @property
     def listed(self) -> Sequence[Sequence[TargetId]]:
-        """The targets of each bundle, those that its archives only list, and those by the flags of code objects."""
+        """The targets of each bundle, targets that its archives only list, and targets in the flags of code objects."""
         own = [[entry.target for entry in bundle.entries] for bundle in self.loaded]
         headers = [*(entry.header for bundle in self.loaded for entry in bundle.entries), *self.headers.values()]
         flags = tuple({header.target for header in headers if header is not None and header.target is not None})
@@ -323,7 +323,7 @@ class _Code(NamedTuple):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it is in archives of which none is there."""
+        """Whether the code is in archives that are all missing."""
         return bool(self.lookups) and not any(lookup.archives for lookup in self.lookups)
 
 
@@ -344,7 +344,7 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
 
 
 def _stored_headers(kpack: KpackCode, given: GivenArchives | None = None) -> dict[tuple[str, int], LoadedHeader]:
-    """Return the headers of the code objects in archives; those that are ``given`` report their damage themselves."""
+    """Return the headers of the code objects in archives; ``given`` archives report their own damage."""
     found: dict[tuple[str, int], LoadedHeader | None] = {}
     for stored in (stored for unit in kpack.units for stored in unit.codes):
         if stored.identity not in found:
@@ -364,13 +364,13 @@ def _unit_entries(unit: CodeUnit, headers: Mapping[tuple[str, int], LoadedHeader
 
 
 def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
-    """Return the verdicts on the files that are opened: a kernel library opens none that is named for other targets.
+    """Return the verdicts on the files that are opened; a kernel library opens no file named for other targets.
 
-    Names above a folder or a wheel with the library's files say nothing. With an
-    extended runtime, a library opens a file for a similar GPU, unless there is the same for the GPU itself.
-    A library for one target alone takes the place of the one for all GPUs (`rocwheel.targets.serving`).
+    Names of folders above a folder or wheel with the library's files don't matter. With an extended runtime, a library
+    opens a file for a similar GPU, unless the same file exists for the GPU itself. A library for only one target
+    replaces the one for all GPUs (`rocwheel.targets.serving`).
     """
-    # Leave out verdicts on libraries for other targets, and on libraries that those for the GPU stand in for.
+    # Omit verdicts on libraries for other targets, and on libraries that are replaced by those for the GPU.
     overlays = {v.place: split for v in verdicts if (split := split_overlay_path(v.place))}
     taken = {(v.gpu, overlays[v.place][0]) for v in verdicts if v.place in overlays and _is_for(v, overlays)}
     verdicts = [v for v in verdicts if (_is_for(v, overlays) if v.place in overlays else (v.gpu, v.place) not in taken)]
@@ -399,13 +399,13 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
 def _verdicts_by_release(
     verdict: FileVerdict, code: _Code, beside: Sequence[TargetId], rocm: str
 ) -> Iterator[FileVerdict]:
-    """Yield the verdict of a release, or of each span of releases that use the same for the same reasons.
+    """Yield the verdict of a release, or of each range of releases that use the same code for the same reasons.
 
-    Where the release does not know the GPU, or none does that a library needs by name, nothing runs.
+    If the release, or any runtime that a library needs by name, doesn't know the GPU, nothing runs.
     """
     processor = verdict.gpu.processor
     newest = rocm or (code.hip.last if code.hip else "") or known_release(_ANY_RELEASE)
-    # A release that does not exist, 7.3, is judged as the one before it.
+    # A release that doesn't exist, such as 7.3, is judged like the one before it.
     unknown = why_unknown(processor, newest) or why_unknown(processor, known_release(newest) or newest)
     if unknown:
         yield msgspec.structs.replace(verdict, uses=code.unused(unknown))
@@ -422,7 +422,7 @@ def _verdicts_by_release(
         begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number
         spans.append((uses, begin, number))
     floor, last = next((number for number, row in enumerate(rows) if code.is_read_by(row)), 0), len(rows) - 1
-    # What packages of releases that load compressed code for the GPU do wrong with it.
+    # The faults of packages of releases that load compressed code for the GPU.
     own = find_faults(code.hip.first, code.hip.last) if code.hip else find_faults()
     loading = [
         (rocm or row.since, rocm or row.last)
@@ -437,10 +437,11 @@ def _verdicts_by_release(
 
 
 def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequence[HipRelease]:
-    """Return the rows from the first release on that knows a GPU, the row of that release cut there.
+    """Return the rows from the first release that knows a GPU on, with the row of that release cut there.
 
-    Where no such release was seen, all rows, the one cut in two that has the last release which does not know the GPU:
-    the next one counts as known, which may be wrong. ``oldest`` is the first release that is asked about.
+    If no such release was observed, return all rows, with the row of the last release that doesn't know the GPU cut in
+    two. Then the next release counts as one that knows the GPU, which may be wrong. ``oldest`` is the first relevant
+    release.
     """
     without, first = first_knowing(processor)
     since = first or (next_release(without) if without else "")
@@ -453,7 +454,7 @@ def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequen
         if not row.last or series_of(row.last) >= begin
     ]
     if first:
-        # A runtime that ends before the first release that was seen to know the GPU counts as one that knows it.
+        # A runtime that ends before the first release observed to know the GPU counts as one that knows it.
         return later or rows
     earlier = [
         msgspec.structs.replace(row, last=without) if not row.last or series_of(row.last) >= begin else row
@@ -464,13 +465,13 @@ def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequen
 
 
 def _loads_compressed(verdict: FileVerdict, code: _Code, row: HipRelease) -> bool:
-    """Return whether packages of a release load code from a compressed bundle; some read more than AMD's."""
+    """Return whether packages of a release load code from a compressed bundle; some read more than AMD's packages."""
     read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
     return any(select_loaded(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
 
 
 def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
-    """Yield what runtimes take into account of each bundle, of a code object by itself, of what is to be linked."""
+    """Yield the relevant facts for runtimes of each bundle, a standalone code object, or unlinked code."""
     if is_code_object(data):
         header = read_loaded_header(bytes(data[:HEADER_SIZE]))
         target = read_code_object(data, place=CodePlace(name)).target
@@ -479,9 +480,9 @@ def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
     for source in iter_code_sources(data, name=name):
         bundle = source.bundle
         entries = [entry for entry in bundle.plain.device_entries if entry.size]
-        # The headers of code objects by their offset in the bundle. A compressed bundle is decompressed to
-        # its first one; if that has a version in which ids of entries say all, no further. Compilers write
-        # all code of a bundle in one version.
+        # The headers of code objects by their offset in the bundle. A compressed bundle is decompressed up to its first
+        # code object, and no further if the entry IDs are sufficient for its version. Compilers write all code of a
+        # bundle in one version.
         heads: dict[int, bytes] = {}
         ordered = sorted(entries, key=lambda entry: entry.offset)
         for entry, piece in iter_entries(source.view, bundle, ordered):
@@ -498,7 +499,7 @@ def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
 
 
 def _features_that_matter(files: Iterable[tuple[Binary, _Code]], agent: TargetId) -> set[str]:
-    """Return the features that code for the GPU sets in some file, or that a kernel file for it has in its name."""
+    """Return the features that code for the GPU sets in some file, or that a kernel file name for it has."""
     bundles = (targets for found, code in files for targets in (*code.listed, _named_targets(found.place)))
     codes = {code for targets in bundles for code in targets if code.features}
     suiting = [code for code in codes if fit(TargetId(code.processor), agent, Runtime.EXTENDED) is not Fit.NONE]

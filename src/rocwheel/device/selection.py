@@ -1,4 +1,4 @@
-"""Which code object is taken from a bundle, or from the archives of a split library, and why."""
+"""Selects the code object from a bundle, or from the archives of a split library, with the reason."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 def needed_runtime(data: Data, *, name: str) -> HipRuntime | None:
-    """Return the HIP runtime that the file ``name`` needs by its name; none for what needs none, or is no host file."""
+    """Return the HIP runtime that the file ``name`` needs by name, or `None` if it needs none or isn't a host file."""
     if is_pe64(data):
         return find_runtime(read_pe(data, name=name).wanted)
     return find_runtime(read_elf(data, name=name).needed) if is_elf(data) and not is_code_object(data) else None
 
 
 class SelectedCode(msgspec.Struct, frozen=True):
-    """Bundles of one file from which the same code is taken; ``code`` is ``None`` where nothing runs."""
+    """Bundles of one file that provide the same code; ``code`` is ``None`` if nothing runs."""
 
     code: TargetId | None
     fit: Fit
@@ -50,23 +50,24 @@ class SelectedCode(msgspec.Struct, frozen=True):
 
 
 class EntryCode(NamedTuple):
-    """The code in an entry of a bundle: the target and the kind in its id, and what the code object itself says."""
+    """The code in a bundle entry: the target and kind from its ID, and the header of the code object."""
 
     target: TargetId
     kind: str
     header: LoadedHeader | None
-    """None for what is no code object, and where the version of the others in the bundle says that it needs no look."""
+    """`None` for other kinds of code, and if the version of the bundle's other code makes the header unnecessary."""
 
     def loads_with(self, release: HipRelease) -> bool:
-        """Return whether the release loads code objects of this version, and generic code where this is such."""
+        """Return whether the release loads code objects of this version, and also generic code if this is generic."""
         is_known = self.header is None or self.header.version in release.code_objects
         return is_known and not (self.target.is_generic and release.generics is Generics.NONE)
 
 
 class BundleCode(NamedTuple):
-    """The entries with code of a bundle, in order, and the header version of a compressed one.
+    """The entries of a bundle with code, in order, and the header version of a compressed bundle.
 
-    A code object by itself is one entry that is found without a lookup. What an archive has under one key is one, too.
+    A standalone code object is one entry that is found without a lookup. The content of an archive under one key has
+    the same form.
     """
 
     entries: tuple[EntryCode, ...]
@@ -75,7 +76,7 @@ class BundleCode(NamedTuple):
     is_archived: bool = False
 
     def is_read_by(self, release: HipRelease) -> bool:
-        """Return whether the release reads all of it, whichever GPU asks."""
+        """Return whether the release can read all of it, for any GPU."""
         is_opened = self.compressed is None or self.compressed in release.compressed
         if self.is_archived and release.archives is Archives.NONE:
             return False
@@ -83,12 +84,16 @@ class BundleCode(NamedTuple):
 
 
 def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: HipRelease) -> SelectedCode:
-    """Return what a release of HIP loads from a bundle: the entry that it finds, if it loads the code object there."""
+    """Return what a HIP release loads from a bundle: the entry that it finds, if it loads the code object there."""
     if bundle.compressed is not None and bundle.compressed not in release.compressed:
         since = first_reader(bundle.compressed)
         others = f", as does {other_readers(bundle.compressed)}" if other_readers(bundle.compressed) else ""
-        who = f"ROCm {since} and later read{others}" if since else "no ROCm reads: they take its raw size for its size"
-        return _nothing(f"a bundle compressed in version {bundle.compressed}, which {who}")
+        who = (
+            f"ROCm {since} and later read{others}"
+            if since
+            else "no ROCm reads, because they use its raw size as its size"
+        )
+        return _nothing(f"a bundle with compression version {bundle.compressed}, which {who}")
     if bundle.is_archived and release.archives is Archives.NONE:
         return _nothing(_unread_archives())
     runtime = Runtime.STOCK if bundle.is_archived else runtime
@@ -106,23 +111,26 @@ def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release
 def _why_refused(
     code: TargetId, header: LoadedHeader | None, agent: TargetId, runtime: Runtime, release: HipRelease
 ) -> str:
-    """Return why a release doesn't load the code object that it found for a target; empty if it does."""
+    """Return why a release doesn't load the code object that it found for a target, or an empty string if it does."""
     if header is None:
         return ""
     if header.version not in release.code_objects:
         return f"{code}: {_unread_code_object(header.version)}"
     if header.target is not None and fit(header.target, agent, runtime) is Fit.NONE:
         reason = explain(header.target, agent, runtime)
-        return f"{code}: by its flags the code object is for {header.target}: {reason}"
+        return f"{code}: the flags of the code object are for {header.target}: {reason}"
     return ""
 
 
 def _why_passed(entry: EntryCode, agent: TargetId, release: HipRelease, *, is_looked_up: bool) -> str:
-    """Return why a release does not find an entry that suits the GPU; empty if it does, and for others."""
+    """Return why a release doesn't find an entry that fits the GPU.
+
+    Empty if it does, and for entries that don't fit.
+    """
     if fit(entry.target, agent, Runtime.EXTENDED) is Fit.NONE:
         return ""
     if entry.kind not in release.kinds:
-        return f"an entry of the kind {entry.kind}, which HIP passes over"
+        return f"an entry of the kind {entry.kind}, which HIP ignores"
     if not entry.target.is_generic or entry.target.processor == agent.processor:
         return ""
     if release.generics is Generics.NONE:
@@ -131,7 +139,7 @@ def _why_passed(entry: EntryCode, agent: TargetId, release: HipRelease, *, is_lo
     if release.generics is Generics.ANY or not is_looked_up:
         return ""
     lacking = sorted(_features(agent) - _features(entry.target))
-    asked = f"HIP asks for it with {' and '.join(lacking)}, which the GPU has and it has not"
+    asked = f"HIP looks for {' and '.join(lacking)}, which the GPU has but the code doesn't"
     return f"generic code that covers the GPU, but {asked}" if lacking else ""
 
 
@@ -143,10 +151,10 @@ def _features(target: TargetId) -> set[str]:
 def _unread_code_object(version: int) -> str:
     rows = [row for row in releases() if version in row.code_objects]
     if not rows:
-        return f"a code object of version {version}, which no ROCm loads"
+        return f"a code object with version {version}, which no ROCm loads"
     since, last = rows[0].since, rows[-1].last
     who = f"only ROCm {since} to {last} loads" if last else f"ROCm {since} and later load"
-    return f"a code object of version {version}, which {who}"
+    return f"a code object with version {version}, which {who}"
 
 
 def select_stored(
@@ -156,20 +164,20 @@ def select_stored(
     headers: Mapping[tuple[str, int], LoadedHeader],
     beside: Sequence[TargetId] = (),
 ) -> SelectedCode:
-    """Return what ``gpu`` gets of the archives of a split library, in a machine with the GPUs ``beside`` it.
+    """Return what ``gpu`` gets from the archives of a split library, in a machine with the GPUs ``beside`` it.
 
-    An archive that lists one of these and lacks the unit keeps it from all of them. ``headers`` are those of code
-    objects, by the name of their archive and their ordinal there.
+    An archive that lists one of these GPUs but lacks the unit blocks the unit for all of them. ``headers`` are the
+    headers of code objects, by the name of the archive and the ordinal.
     """
     if release.archives is Archives.NONE:
         return _nothing(_unread_archives())
     found = lookup.find(gpu)
     if found.lacking:
-        return _nothing(f"{_lack(lookup, found)}: runtimes then give up on every GPU")
+        return _nothing(f"{_lack(lookup, found)}, so runtimes reject every GPU")
     for other in beside:
         theirs = lookup.find(other)
         if theirs.lacking:
-            return _nothing(f"beside {other}: {_lack(lookup, theirs)}, and runtimes then give up on every GPU")
+            return _nothing(f"next to {other}: {_lack(lookup, theirs)}, so runtimes reject every GPU")
     if found.code is None:
         return _nothing(_why_nothing(lookup, gpu))
     reason = _why_stopped(lookup, gpu, beside) if release.archives is Archives.FIRST else ""
@@ -183,23 +191,23 @@ def _unread_archives() -> str:
 
 
 def _why_stopped(lookup: UnitLookup, gpu: TargetId, beside: Sequence[TargetId]) -> str:
-    """Return why runtimes don't load code that later ones find in archives; empty if they do."""
+    """Return why runtimes don't load code that later runtimes find in archives, or an empty string if they do."""
     others = sorted({str(other) for other in beside if other != gpu}, key=text_sort_key)
     if others:
-        return f"beside {', '.join(others)}: they hand the code for one GPU of a machine to all"
+        return f"next to {', '.join(others)}: runtimes use the code for one GPU of a machine for all of them"
     found = lookup.find(gpu, stops=True)
-    return f"{_lack(lookup, found)}, and no further archive is looked into" if found.lacking else ""
+    return f"{_lack(lookup, found)}, and runtimes search no further archive" if found.lacking else ""
 
 
 def _lack(lookup: UnitLookup, found: LookupResult) -> str:
     assert found.lacking is not None
-    return f"{found.lacking.name} lists {found.target} and lacks {lookup.key}"
+    return f"{found.lacking.name} lists {found.target} but lacks {lookup.key}"
 
 
 def _why_nothing(lookup: UnitLookup, gpu: TargetId) -> str:
     if not lookup.archives:
         return f"no archive at {', '.join(lookup.wrapper.marker.search_paths)}"
-    lead = "its archives have none for this GPU"
+    lead = "its archives have no code for this GPU"
     elsewhere = "in an archive that is named for another GPU"
     reasons = (
         f"{target}: {explain(target, gpu) if fit(target, gpu) is Fit.NONE else elsewhere}" for target in lookup.targets

@@ -1,4 +1,4 @@
-"""What surrounds files that are given to be judged: their package or installation, and its ROCm release."""
+"""Finds the surroundings of judged files: their package or installation, and its ROCm release."""
 
 from __future__ import annotations
 
@@ -44,39 +44,39 @@ _SITES = ("", "lib*/python3*/site-packages", "Lib/site-packages")
 _VERSION = re.compile(r"([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 _LOCAL_VERSION = re.compile(r"[^+]*\+rocm([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 _CODED_VERSION = re.compile(r".*\.([0-9]{1,2})([0-9]{2})([0-9]{2})(?:[-~]|\Z)")
-"""AMD ends the versions of its Debian packages with the release: 4.4.1.60404-129 is of ROCm 6.4.4."""
+"""AMD ends the versions of its Debian packages with the release: 4.4.1.60404-129 is from ROCm 6.4.4."""
 
 
 def _find_installation(path: Path) -> Path | None:
-    """Return the site-packages folder or the prefix that a file or folder lies in; none for what lies elsewhere."""
+    """Return the site-packages folder or the prefix that contains a file or folder, or `None` if there isn't one."""
     whole = path.resolve()
     parents = (whole, *whole.parents) if whole.is_dir() else whole.parents
     return next((folder for folder in parents if _is_installation(folder)), None)
 
 
 def _is_installation(folder: Path) -> bool:
-    # Unlike the methods of paths, these take what may not be looked into for absent.
+    # Unlike methods of `Path`, these functions treat an inaccessible path as absent.
     return os.path.isfile(folder / _PREFIX_FILE) or bool(glob.glob(f"{glob.escape(str(folder))}/*.dist-info"))  # noqa: PTH113, PTH207
 
 
 class NamedRelease(NamedTuple):
-    """A ROCm release, and what names it."""
+    """A ROCm release, and its source."""
 
     release: str
     source: str
 
     @property
     def is_known(self) -> bool:
-        """Whether it is not older than the first release whose rules are known."""
+        """Whether the release is at least the first release with known rules."""
         return parse_rocm(self.release) >= parse_rocm(releases()[0].since)
 
 
 def find_release(paths: Iterable[Path]) -> NamedRelease | None:
-    """Return the newest ROCm release that something at ``paths`` names, however old it is; none if nothing does.
+    """Return the newest ROCm release that something at ``paths`` names, however old, or `None`.
 
-    Packages of a ROCm SDK have its version, packages for one have it in their local version (``+rocm7.0``), as wheels
-    or installed in a folder that is given or that has what is given. Debian's packages of ROCm have it, too, and the
-    dependencies of others. A prefix has it in a file of its own.
+    Packages of a ROCm SDK have the release as their version, and packages for it have it as their local version
+    (``+rocm7.0``). They may be wheels, or installed in a folder that is given or contains a given path. Debian's ROCm
+    packages and the dependencies of other packages also have the release. A prefix has it in a separate file.
     """
     found = [named for path in paths for named in _named_at(path)]
     return max(found, key=lambda named: parse_rocm(named.release), default=None)
@@ -107,7 +107,7 @@ def _signs(folder: Path) -> Sequence[Sign]:
 
 
 def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
-    """Yield the release that a package is of, and the one whose runtime it was built with."""
+    """Yield the release of a package, and the release of the runtime that it was built with."""
     try:
         with open_deb(path) as deb:
             control = deb.control
@@ -128,18 +128,18 @@ def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
 
 
 class Completeness(NamedTuple):
-    """How far what is given of a library's package is all that there is of it."""
+    """How complete the given files of a library's package are."""
 
     is_divided: bool
-    """Whether other packages bring its kernels, each for some GPUs."""
+    """Whether other packages provide its kernels, each for some GPUs."""
     is_closed: bool
     """Whether nothing else will be installed with it."""
     is_alone: bool = False
-    """Whether the library was given without what it is installed with."""
+    """Whether the library was given without the files that are installed with it."""
 
 
 class GivenDeb(NamedTuple):
-    """A Debian package: its control fields, its binaries, and the places of all its files."""
+    """A Debian package: its control fields, its binaries, and the paths of all its files."""
 
     path: Path
     control: DebControl
@@ -156,7 +156,7 @@ def find_debs(paths: Iterable[Path]) -> list[Path]:
 def unpack_deb(path: Path, folder: str) -> GivenDeb:
     """Unpack the binaries of a package into new files in ``folder``.
 
-    Raises `DebError` for a damaged package, and `WorkError` where there is no room.
+    Raises `DebError` for a damaged package, and `WorkError` if there is no room.
     """
     binaries, places = list[Binary](), list[str]()
     with open_deb(path) as deb:
@@ -184,7 +184,7 @@ def _unpack(name: str, head: bytes, content: DebContent, folder: str) -> Path:
 
 
 def completeness_of(library: Binary, debs: Iterable[GivenDeb] = ()) -> Completeness:
-    """Return it for a file that is given, by its package, its environment, its prefix or the artifact that it is of."""
+    """Return the completeness for a given file, from its package, environment, prefix, or artifact."""
     if library.file is not None:
         controls = {f"{deb.path}!{one.place}": deb.control for deb in debs for one in deb.binaries}
         is_unfinished = controls[library.name].package in unfinished_packages([deb.control for deb in debs])
@@ -194,7 +194,7 @@ def completeness_of(library: Binary, debs: Iterable[GivenDeb] = ()) -> Completen
     path = Path(library.name).resolve()
     site = _find_installation(path)
     if site is not None:
-        # The top folders of packages in an environment whose kernels come with others.
+        # The top-level folders of the packages in an environment whose kernels are in other packages.
         found: set[str] = set()
         for info in site.glob("*.dist-info"):
             metadata, record = info / "METADATA", info / "RECORD"

@@ -1,18 +1,18 @@
-"""Makes libraries, DLLs and programs smaller by taking out the space that device code left.
+"""Makes libraries, DLLs, and programs smaller by removing the free space of device code.
 
-Bundles move together at the section's start, what lies behind them leaves the file, and no other address changes. In
-ELF files,
+Bundles move together at the start of the section, the space after them is removed from the file, and no other address
+changes. In ELF files:
 
-* the section and the segment that holds it end with the bundles, and what the latter held behind the section is loaded
-  from closer to them in the file (`rocwheel.device.trim_space`);
-* relocations give the wrappers, and whatever else points at bundles, the new addresses; so do symbols;
-* what comes later in the file moves up by whole pages.
+* the section and its segment end with the bundles, and the data after the section in the segment move closer to them
+  in the file (`rocwheel.device.trim_space`);
+* relocations and symbols give the wrappers, and other pointers to bundles, the new addresses;
+* later data in the file move up by whole pages.
 
-So all that is loaded lies in sections, and program headers behind the ELF header: strip and objcopy, of binutils, LLVM
-and elfutils, and patchelf work on the result as on the original.
+So all loaded data are in sections, and the program headers follow the ELF header. Therefore strip and objcopy from
+binutils, LLVM, and elfutils, and patchelf work on the result as on the original.
 
-In DLLs and programs of Windows, what lies behind the bundles leaves the file, not memory: the loader fills the section
-up with zeros to the size that it had.
+In Windows DLLs and programs, the space after the bundles is removed from the file, but not from memory: the loader
+fills the section with zeros to its old size.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 
 class FatLibrary(msgspec.Struct, frozen=True):
-    """A shared library or a program with device code, as it is."""
+    """A shared library or a program with device code, before the change."""
 
     fat: FatBinary
     header: Header
@@ -84,31 +84,31 @@ class FatLibrary(msgspec.Struct, frozen=True):
     section: ElfSection
     """``.hip_fatbin``."""
     holder: Segment
-    """The segment that holds it."""
+    """The segment with the section."""
     addresses: tuple[Pointer, ...]
-    """The addresses in that section that symbols and relocations hold."""
+    """The addresses in that section that symbols and relocations store."""
 
     @property
     def start(self) -> int:
-        """File offset of the section."""
+        """The file offset of the section."""
         return self.section.offset
 
     @property
     def stop(self) -> int:
-        """File offset after the section."""
+        """The file offset after the section."""
         return self.start + self.section.size
 
     @property
     def unit(self) -> int:
-        """What file offsets may change by a multiple of, so that pages of memory remain pages of the file."""
+        """The unit for changes of file offsets, so that pages of memory remain pages of the file."""
         return max([PAGE, *(segment.alignment for segment in load_segments(self.segments))])
 
 
 def require_trimmable(data: Data, *, name: str) -> None:
-    """Check, before any work on its bundles, that nothing about the file itself keeps it from being trimmed.
+    """Check, before any work on the bundles, that the file itself can be trimmed.
 
-    Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` when no program header is left for what
-    follows the device code; for object files and static libraries, as `plan_object_trim` does.
+    Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` if no program header is available for the
+    data after the device code. For object files and static libraries, raises as `plan_object_trim` does.
     """
     fat = read_fat_binary(data, name=name)
     if is_pe64(data) and fat is not None and not fat.is_kpacked:
@@ -127,12 +127,15 @@ def require_trimmable(data: Data, *, name: str) -> None:
 def read_fat_library(data: Data, *, name: str) -> FatLibrary:
     """Read the shared library ``data``.
 
-    Raises `NotTrimmableError` for programs, static ones included, for object files, and when the device code shares its
-    place in the file; another `InputError` for a file that is not a library with device code, and for damaged files.
+    Raises `NotTrimmableError` for programs (also static ones), for object files, and if the device code shares its
+    place in the file. Raises another `InputError` for a file that isn't a library with device code, and for damaged
+    files.
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or fat.is_kpacked:
-        expected = "a library, an object file or a static library with bundles to trim, or a folder or wheel of them"
+        expected = (
+            "a library, an object file, or a static library with bundles to trim, or a folder or wheel of such files"
+        )
         raise InputError(name, _kind(data), expected=expected)
     if is_coff_object(data):
         raise NotTrimmableError(CodePlace(name), "an object file", expected="a linked file")
@@ -144,9 +147,9 @@ def read_fat_library(data: Data, *, name: str) -> FatLibrary:
 
 
 def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
-    """Read what surrounds the device code ``fat`` of the shared library or program ``data``.
+    """Read the surroundings of the device code ``fat`` in the shared library or program ``data``.
 
-    Raises `NotTrimmableError` when the device code shares its place in the file, and `ElfError` for damaged files.
+    Raises `NotTrimmableError` if the device code shares its place in the file, and `ElfError` for damaged files.
     """
     name = fat.name
     source = ElfBytes(data, name)
@@ -159,14 +162,14 @@ def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
     holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
     if holder is None:
         raise NotTrimmableError(
-            CodePlace(name), ".hip_fatbin outside of every loaded segment", expected="it inside one"
+            CodePlace(name), ".hip_fatbin outside every loaded segment", expected="the section inside a segment"
         )
     sections = read_section_table(source, header)
     section = elf_code_section(sections)
     assert section is not None, "that is where the code was found"
     addresses = tuple(iter_addresses(source, header, segments, sections, section))
     library = FatLibrary(fat, header, segments, sections, section, holder, addresses)
-    # What else lies in ``.hip_fatbin`` would be lost.
+    # Other data in ``.hip_fatbin`` would be lost.
     places = [
         (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
         (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
@@ -188,7 +191,7 @@ def _kind(data: Data) -> str:
 
 
 def is_program(source: ElfBytes, header: Header) -> bool:
-    """Return whether a file is a program; static ones may be position independent and have no interpreter."""
+    """Return whether a file is a program; static programs may be position-independent without an interpreter."""
     segments = read_segments(source, header)
     dynamic = read_dynamic(source, segments)
     is_pie = dynamic is not None and dynamic.is_pie
@@ -197,13 +200,13 @@ def is_program(source: ElfBytes, header: Header) -> bool:
 
 _ADDRESS = struct.Struct("<Q")
 _TABLES = struct.Struct("<QQ")
-"""The offsets of program headers and sections, which are next to each other in the ELF header."""
+"""The offsets of program headers and sections, which are adjacent in the ELF header."""
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """The library as it becomes: where the bundles go, and how the rest moves.
+    """The new layout of the library: the places of the bundles, and the moves of the rest.
 
-    ``moved`` says what else moves, ``segments`` are the program headers, still with offsets of the old file.
+    ``moved`` are the other moves, and ``segments`` are the program headers, still with old offsets.
     """
 
     moves: tuple[BundleMove, ...]
@@ -212,18 +215,18 @@ class _Layout(msgspec.Struct, frozen=True):
     segments: tuple[Segment, ...]
 
     def offset(self, old: int) -> int:
-        """Return the file offset of what was at ``old``."""
+        """Return the new file offset of the data at ``old``."""
         return self.moved.offset(old)
 
 
 def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
     """Return the patch that makes ``changes`` to the bundles of the shared library ``data`` and trims it.
 
-    Where no page would be gained, the patch makes the changes only; without changes, it changes nothing.
+    If no page would be gained, the patch makes only the changes; without changes, it changes nothing.
 
-    Raises `NotTrimmableError` for ELF programs, for object files as `plan_object_trim` does, when a symbol, not an
-    address, gives the place of a wrapper's bundle, when a symbol or a relocation holds an address inside of a bundle,
-    and when no program header is left for what follows the bundles; another `InputError` for damaged files.
+    Raises `NotTrimmableError` for ELF programs, and for object files as `plan_object_trim` does. Also raises it if a
+    symbol gives the place of a wrapper's bundle, if a symbol or relocation stores an address inside a bundle, and if no
+    program header is available for the data after the bundles. Raises another `InputError` for damaged files.
     """
     if is_pe64(data):
         return plan_image_trim(data, name=name, changes=changes)
@@ -242,9 +245,9 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
 
 
 def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | None:
-    """Decide where everything goes; none when there is no page to gain.
+    """Choose the place of everything, or return `None` if there is no page to gain.
 
-    The section still fills its last page: the runtime reads 4096 bytes of a plain bundle.
+    The section still fills its last page, because the runtime reads 4096 bytes of a plain bundle.
     """
     used = page_end(moves[-1].content[-1].stop - library.start)
     section_stop = min(library.start + used, library.stop)
@@ -259,7 +262,7 @@ def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | No
 
 
 def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
-    """Yield the new addresses of bundles, wherever wrappers, relocations or symbols hold them."""
+    """Yield the new addresses of bundles, wherever wrappers, relocations, or symbols store them."""
     by = library.section.address - library.start
     moves = {move.old + by: move.new + by for move in layout.moves}
     moves.setdefault(library.stop + by, layout.section_stop + by)
@@ -278,9 +281,9 @@ def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
 
 
 class _Addresses(msgspec.Struct, frozen=True):
-    """Where bundles are loaded, before and after, and from which address on nothing else stays.
+    """The old and new addresses of bundles, and the address from which on nothing else stays.
 
-    The section's end is among them: linkers let ``_end`` and ``_edata`` stand there where nothing is loaded behind it.
+    The section's end is included: linkers put ``_end`` and ``_edata`` there if nothing loaded follows.
     """
 
     name: str
@@ -289,23 +292,23 @@ class _Addresses(msgspec.Struct, frozen=True):
     to_offset: int
 
     def new(self, old: int) -> int:
-        """Return the address of what was at ``old``; raises `NotTrimmableError` where that is gone."""
+        """Return the new address for ``old``; raise `NotTrimmableError` if there isn't one."""
         if old not in self.moves and old >= self.stays:
             raise NotTrimmableError(
                 CodePlace(self.name, old + self.to_offset),
-                "a symbol or a relocation holds an address inside the device code",
+                "a symbol or relocation with an address inside the device code",
                 expected="only addresses of bundles",
             )
         return self.moves.get(old, old)
 
 
 def _stored_at(name: str, wrapper: Wrapper) -> int:
-    """Return the file offset of what decides a wrapper's pointer."""
+    """Return the file offset of the value that decides a wrapper's pointer."""
     if wrapper.pointer.stored_at is None:
         raise NotTrimmableError(
             CodePlace(name, wrapper.offset),
             "a wrapper whose relocation names its bundle by a symbol",
-            expected="one by an address, as linkers make for shared libraries",
+            expected="a relocation by address, as linkers make for shared libraries",
         )
     return wrapper.pointer.stored_at
 
@@ -326,31 +329,31 @@ def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
 
 
 class FatImage(msgspec.Struct, frozen=True):
-    """A DLL or program with device code, as it is."""
+    """A DLL or program with device code, before the change."""
 
     fat: FatBinary
     image: Image
     section: PeSection
     """``.hip_fat``."""
     pointers: tuple[tuple[int, int], ...]
-    """File offsets of pointers into that section that the loader corrects, and the addresses that they hold."""
+    """The file offsets of pointers into that section that the loader corrects, with their addresses."""
 
     @property
     def start(self) -> int:
-        """File offset of the section."""
+        """The file offset of the section."""
         return self.section.offset
 
     @property
     def name(self) -> str:
-        """What errors call the file."""
+        """The file's name in errors."""
         return self.fat.name
 
 
 def read_fat_image(data: Data, fat: FatBinary) -> FatImage:
-    """Read what surrounds the device code ``fat`` of the DLL or program ``data``.
+    """Read the surroundings of the device code ``fat`` in the DLL or program ``data``.
 
-    Raises `NotTrimmableError` when parts of the file can't be moved, when the device code shares its place, and when
-    something is exported from there; `SignedFileError` for a signed file, another `PeError` for damaged ones.
+    Raises `NotTrimmableError` if parts of the file can't be moved, the device code shares its place, or something there
+    is exported. Raises `SignedFileError` for a signed file, and another `PeError` for damaged files.
     """
     image = open_image(PeBytes(data, fat.name))
     try:
@@ -376,7 +379,7 @@ def _obstacles(image: Image, section: PeSection) -> Iterator[tuple[str, str]]:
         if entry and is_loaded and entry.address < stop and entry.address + entry.size > start:
             yield f"the table of {which.name.lower().replace('_', ' ')} in {name}", "only device code"
     if any(start <= address < stop for address in read_export_addresses(image)):
-        yield f"an exported address in {name}", "addresses of bundles in wrappers only"
+        yield f"an exported address in {name}", "addresses of bundles only in wrappers"
 
 
 def _pointers_into(image: Image, section: PeSection) -> Iterator[tuple[int, int]]:
@@ -391,14 +394,14 @@ def _pointers_into(image: Image, section: PeSection) -> Iterator[tuple[int, int]
 def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -> FilePatch:
     """Return the patch that makes ``changes`` to the bundles of the DLL or program ``data`` and trims it.
 
-    Where nothing would be gained, the patch makes the changes only. Raises as `read_fat_image` does, and
-    `NotTrimmableError` for a pointer into a bundle; another `InputError` for damaged files.
+    If nothing would be gained, the patch makes only the changes. Raises as `read_fat_image` does, `NotTrimmableError`
+    for a pointer into a bundle, and another `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     assert isinstance(fat, FatBinary), "require_trimmable has seen its code"
     library = read_fat_image(data, fat)
     moves = pack_bundles(library.start, tuple(fat.iter_bundles(data)), changes)
-    # The bytes of the file that the section needs: up to the last bundle, and the file alignment.
+    # The bytes of the file that the section needs: up to the last bundle, rounded up to the file alignment.
     used = moves[-1].content[-1].stop - library.start if moves else library.section.file_size
     alignment = max(library.image.header.file_alignment, 1)
     size = -(-used // alignment) * alignment
@@ -418,7 +421,7 @@ def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -
 
 
 def _image_pointers(library: FatImage, moves: Sequence[BundleMove]) -> Iterator[Replacement]:
-    """Yield the new addresses of bundles, wherever wrappers and other pointers hold them."""
+    """Yield the new addresses of bundles, wherever wrappers and other pointers store them."""
     by = library.section.address - library.start
     places = {move.old + by: move.new + by for move in moves}
     holders = dict(library.pointers)

@@ -1,14 +1,14 @@
-"""Takes free space out of a segment: the new places of bundles, and the bytes that leave the middle of it.
+"""Removes free space from a segment: moves bundles, and removes bytes from the middle of the segment.
 
-What lies behind them, the rest, needs a program header of its own, as it stays where it is in memory:
+The data after these bytes, the rest, stay in place in memory and so need a separate program header:
 
-* that of ``PT_PHDR``, which only programs need; lld writes one into shared libraries, too;
-* else, as after GNU ld, the rest is loaded with the segment that follows, if that begins with what is made read-only
-  after relocation (``PT_GNU_RELRO``): then so is the rest;
-* else, as in programs by lld, that of the second of two segments of data, which become one.
+* the header of ``PT_PHDR``, which only programs need, but lld also writes it into shared libraries;
+* otherwise, as after GNU ld, the rest is loaded with the next segment, if that begins with data that become read-only
+  after relocation (``PT_GNU_RELRO``); then the rest also becomes read-only;
+* otherwise, as in programs from lld, the header of the second of two data segments, which become one.
 
-The table of program headers keeps its place and length, because strip and objcopy of binutils always write it behind
-the ELF header, over what would come after a shorter one.
+The table of program headers keeps its place and length. In binutils, strip and objcopy always write it after the ELF
+header, over any data that would follow a shorter table.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 
 PAGE: Final = 4096
-"""What bundles are aligned to, and the smallest page of memory, in bytes."""
+"""The alignment of bundles, and the smallest page of memory, in bytes."""
 
 
 class BundleMove(msgspec.Struct, frozen=True):
-    """File offsets of a bundle before and after, and the bundle as it is written there, in rising order."""
+    """The old and new file offsets of a bundle, and its new content, in ascending order."""
 
     old: int
     new: int
@@ -58,9 +58,9 @@ class BundleMove(msgspec.Struct, frozen=True):
 
 
 def pack_bundles(start: int, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[BundleMove, ...]:
-    """Put each bundle onto the next page of a section that begins at the file offset ``start``.
+    """Put each bundle on the next page of a section that begins at the file offset ``start``.
 
-    Pages count from there. A bundle stays where it is where that would be behind it.
+    Pages count from there. A bundle stays in place if the new place would be after it.
     """
     changed = {change.bundle.start: change for change in changes}
     moves = []
@@ -75,14 +75,14 @@ def pack_bundles(start: int, bundles: Sequence[Bundle], changes: Sequence[Bundle
 
 
 def page_end(size: int) -> int:
-    """Return a size with its last page filled."""
+    """Return a size rounded up to whole pages."""
     return -(-size // PAGE) * PAGE
 
 
 def spool_changes(changes: Iterable[BundleChange], folder: Path | None) -> tuple[BundleChange, ...]:
-    """Return all ``changes``, with the compressed bundles among them in a file in ``folder`` that has no name.
+    """Return all ``changes``, with the compressed bundles among them in an unnamed file in ``folder``.
 
-    Plain bundles stay where they are, mostly in the file that is edited. Raises `OSError` when writing fails.
+    Plain bundles stay in place, usually in the edited file. Raises `OSError` if writing fails.
     """
     kept: list[tuple[BundleChange, int | None]] = []
     with open_temporary(folder, buffering=-1) as file:
@@ -102,22 +102,22 @@ def spool_changes(changes: Iterable[BundleChange], folder: Path | None) -> tuple
 
 
 def _with_data(change: BundleChange, data: bytes | Data) -> BundleChange:
-    """Return the change with other content of the bundle; what becomes zeros behind it stays."""
+    """Return the change with other content for the bundle; the zeros after it stay."""
     bundle, *rest = change.replacements
     return msgspec.structs.replace(change, replacements=(msgspec.structs.replace(bundle, data=data), *rest))
 
 
 SPARES_OF_LIBRARY = frozenset({PT_PHDR, PT_NULL})
-"""Program headers that a shared library does without."""
+"""Program headers that a shared library doesn't need."""
 SPARES_OF_PROGRAM = frozenset({PT_NULL})
 _MOST_PADDING = 1 << 16
-"""How many bytes of the file two segments may cost that become one."""
+"""The most file space, in bytes, that merging two segments may cost."""
 
 
 class SegmentCut(msgspec.Struct, frozen=True):
     """Program headers after the cut, with file offsets from before it.
 
-    ``padding`` is how many bytes must come before what was at the file offset ``padded_at``.
+    ``padding`` is the number of bytes to insert before the data at the file offset ``padded_at``.
     """
 
     segments: tuple[Segment, ...]
@@ -133,11 +133,11 @@ def cut_segment(
     name: str,
     spares: Collection[int] = SPARES_OF_LIBRARY,
 ) -> SegmentCut:
-    """Take the bytes of ``cut``, a range of file offsets of at least a page, out of ``holder``, one of the segments.
+    """Remove the bytes of ``cut``, a range of file offsets of at least a page, from the segment ``holder``.
 
-    ``layout`` are the program headers and sections of the file, which ``name`` is what errors call. ``spares`` are the
-    kinds of program headers that the file does without. Raises `NotTrimmableError` when nothing can load what lies
-    behind the cut.
+    ``layout`` are the program headers and sections of the file, and ``name`` is its name in errors. ``spares`` are the
+    kinds of program headers that the file doesn't need. Raises `NotTrimmableError` if nothing can load the data after
+    the cut.
     """
     (segments, sections), (start, stop) = layout, cut
     size = start - holder.offset
@@ -146,7 +146,7 @@ def cut_segment(
         ended = msgspec.structs.replace(holder, file_size=size, memory_size=holder.memory_size if has_bss else size)
         return SegmentCut(_replaced(segments, {holder: ended}))
     ended = msgspec.structs.replace(holder, file_size=size, memory_size=size)
-    # The bytes before the first section behind the cut are padding.
+    # The bytes before the first section after the cut are padding.
     offsets = (section.offset for section in sections if section.flags & SHF_ALLOC)
     rest = holder.behind(min((offset for offset in offsets if stop <= offset < holder.end), default=stop))
     spare = next((segment for segment in segments if segment.type in spares), None)
@@ -156,8 +156,8 @@ def cut_segment(
     if found is None:
         raise NotTrimmableError(
             CodePlace(name),
-            "no program header to spare for what follows its device code",
-            expected="PT_PHDR, as lld makes it, PT_GNU_RELRO next, or two segments of data",
+            "no spare program header for the data after its device code",
+            expected="PT_PHDR, as lld makes it, PT_GNU_RELRO next, or two data segments",
         )
     return msgspec.structs.replace(found, segments=_replaced(found.segments, {holder: ended}))
 
@@ -174,7 +174,7 @@ def _replaced(segments: Sequence[Segment], new: dict[Segment, Segment]) -> tuple
 def _join(
     segments: Sequence[Segment], sections: Sequence[ElfSection], holder: Segment, rest: Segment
 ) -> SegmentCut | None:
-    """Load ``rest`` with the segment that follows ``holder``."""
+    """Load ``rest`` with the segment after ``holder``."""
     follower = next((segment for segment in load_segments(segments) if segment.address > holder.address), None)
     relro = next((segment for segment in segments if segment.type == PT_GNU_RELRO), None)
     if follower is None or relro is None or not _may_join(sections, rest, follower, relro):
@@ -185,7 +185,7 @@ def _join(
 
 
 def _merge(segments: Sequence[Segment], holder: Segment, parts: tuple[Segment, Segment]) -> SegmentCut | None:
-    """Make one of two segments of data, as lld parts what is read-only after relocation from what is not."""
+    """Merge two data segments, which lld separates by whether they are read-only after relocation."""
     for first, second in pairwise(load_segments(segments)):
         distance = second.address - first.address
         padding = distance - (second.offset - first.offset)
@@ -213,7 +213,7 @@ def _may_join(sections: Sequence[ElfSection], rest: Segment, follower: Segment, 
 
 
 def _grown(segment: Segment, rest: Segment, size: int) -> Segment:
-    """Return ``segment`` with ``size`` bytes more at its front, the first of which are ``rest``."""
+    """Return ``segment`` with ``size`` more bytes at its front, beginning with ``rest``."""
     return msgspec.structs.replace(
         segment,
         offset=rest.offset,

@@ -1,8 +1,8 @@
-"""Taking the free space behind the device code out of object files, and out of static libraries of them.
+"""Removes the free space after the device code from object files, and from static libraries of them.
 
 Nothing in an object file has an address yet: relocations name ``.hip_fatbin``, or a symbol in it, and the linker finds
-the rest by section headers. So the section ends with its last bundle, what lies behind it moves up, and no bundle
-moves. In a static library (``ar``), members move together, and its symbol index gets their new places.
+the rest by section headers. So the section ends with its last bundle, the data after it move up, and no bundle moves.
+In a static library (``ar``), members move together, and its symbol index gets their new places.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _RELA = struct.Struct("<QQq")
 _OFFSET = struct.Struct("<Q")
 _MOST_SECTIONS = 0xFF00
-"""From this number on, symbols have the numbers of their sections elsewhere."""
+"""From this number of sections on, symbols store the numbers of their sections elsewhere."""
 _BSD_INDEX = "__.SYMDEF"
 _SIZE_START, _SIZE_STOP = 48, 58
 
@@ -66,7 +66,7 @@ class _ObjectFile(msgspec.Struct, frozen=True):
 
     @property
     def stop(self) -> int:
-        """File offset after that section."""
+        """The file offset after that section."""
         return self.section.offset + self.section.size
 
 
@@ -76,16 +76,14 @@ def is_object_file(data: Data, *, name: str) -> bool:
 
 
 def require_trimmable_archive(data: Data, *, name: str) -> None:
-    """Check, before any work on its bundles, that free space can be taken out of the static library ``data``.
+    """Check, before any work on the bundles, that free space can be removed from the static library ``data``.
 
-    Raises `NotTrimmableError` when a member with device code is no ELF object file, and for indices as BSD has them;
-    `DeviceCodeError` for an index of members that are not there.
+    Raises `NotTrimmableError` if a member with device code isn't an ELF object file, and for BSD symbol indices. Raises
+    `DeviceCodeError` for an index of members that don't exist.
     """
     for member in iter_ar_members(data, name=name):
         if member.name.startswith(_BSD_INDEX):
-            raise NotTrimmableError(
-                CodePlace(name), "a symbol index as BSD has them", expected="one as GNU and LLVM do"
-            )
+            raise NotTrimmableError(CodePlace(name), "a BSD symbol index", expected="a GNU or LLVM symbol index")
         _require_trimmable_member(data[member.offset :][: member.size], f"{name}({member.name})")
     parts = tuple(iter_ar_parts(data, name=name))
     places = {0, *(part.start for part in parts)}
@@ -94,7 +92,7 @@ def require_trimmable_archive(data: Data, *, name: str) -> None:
             if place not in places:
                 found = f"a symbol index with offset {place:#x}, where no member begins"
                 at = CodePlace(name, part.offset)
-                raise DeviceCodeError(at, found, expected="a sound index", remedy="Make it anew with ranlib.")
+                raise DeviceCodeError(at, found, expected="a valid index", remedy="Rebuild the index with ranlib.")
 
 
 def _require_trimmable_member(data: Data, name: str) -> None:
@@ -103,7 +101,7 @@ def _require_trimmable_member(data: Data, name: str) -> None:
         return
     if not is_object_file(data, name=name):
         raise NotTrimmableError(
-            CodePlace(name), "device code in another file than an ELF object", expected="ELF objects"
+            CodePlace(name), "device code in a file that isn't an ELF object", expected="ELF objects"
         )
     read_trimmable_object(data, fat)
 
@@ -111,8 +109,8 @@ def _require_trimmable_member(data: Data, name: str) -> None:
 def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -> FilePatch:
     """Return the patch that makes ``changes`` to the bundles of the object file ``data`` and trims it.
 
-    Raises `NotTrimmableError` when a symbol or a relocation is for a place behind the last bundle, when something else
-    lies in the section, and for 65280 sections and more; another `InputError` for damaged files.
+    Raises `NotTrimmableError` if a symbol or relocation refers to a place after the last bundle, if other data are in
+    the section, and for 65280 sections or more. Raises another `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     assert fat is not None, "changes are of its bundles"
@@ -138,7 +136,7 @@ def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) 
 
 
 def read_trimmable_object(data: Data, fat: FatBinary) -> _ObjectFile:
-    """Read the object file ``data``; raise as `plan_object_trim` does where free space can't be taken out of it."""
+    """Read the object file ``data``; raise as `plan_object_trim` does if free space can't be removed."""
     source = ElfBytes(data, fat.name)
     header = read_header(source)
     sections = read_section_table(source, header)
@@ -200,13 +198,17 @@ def _check_relocations(file: _ObjectFile, table: ElfSection, inside: Mapping[int
 def _require_kept(file: _ObjectFile, value: int, size: int) -> None:
     if value > size:
         place = CodePlace(file.fat.name, file.section.offset + value)
-        raise NotTrimmableError(place, "a symbol or a relocation for a place behind the code", expected="none")
+        raise NotTrimmableError(
+            place,
+            "a symbol or relocation for a place after the code",
+            expected="symbols and relocations inside the code",
+        )
 
 
 def plan_archive_trim(data: Data, patches: Mapping[int, FilePatch], *, name: str) -> FilePatch:
-    """Return the patch of the static library ``data`` whose members at the offsets of ``patches`` change by these.
+    """Return the patch for the static library ``data`` whose members at the offsets of ``patches`` change.
 
-    Members keep their order, their names and whatever else is in their headers.
+    Members keep their order, their names, and all other fields of their headers.
     """
     parts = tuple(iter_ar_parts(data, name=name))
     pieces: list[Replacement] = []
@@ -230,14 +232,14 @@ def plan_archive_trim(data: Data, patches: Mapping[int, FilePatch], *, name: str
 
 
 def _header(data: Data, part: ArPart, size: int) -> bytes:
-    """Return the header of a part of ``size`` bytes, and the name behind it where that counts among its bytes."""
+    """Return the header of a part of ``size`` bytes, with the name after it if the name counts as part of it."""
     old = bytes(data[part.start : part.offset])
     total = size + len(old) - AR_HEADER_SIZE
     return old if size == part.size else b"%b%-10d%b" % (old[:_SIZE_START], total, old[_SIZE_STOP:])
 
 
 def _indexed(data: Data, part: ArPart) -> tuple[int, ...]:
-    """Return the offset of a member's header for each symbol in an index; none for what is not an index."""
+    """Return the offset of a member's header for each symbol in an index, or an empty tuple for other parts."""
     width = part.index_width
     if width is None or part.size < width:
         return ()

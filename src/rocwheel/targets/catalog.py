@@ -302,7 +302,7 @@ def _parse(version: str, source: str) -> Version:
         # A release candidate has the targets of its release.
         return Version(Version(version).base_version)
     except ValueError as e:
-        raise InputError(source, f"{version!r} is not a version", expected="one such as 6.4 or 7.1.1") from e
+        raise InputError(source, f"{version!r} is not a version", expected="a version such as 6.4 or 7.1.1") from e
 
 
 def _rows_until(wanted: Version, table: Sequence[_ReleaseRow]) -> list[_ReleaseRow]:

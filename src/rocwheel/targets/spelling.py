@@ -49,7 +49,7 @@ def spell_offload_arch(targets: TargetSet) -> list[str]:
 def spell_lines(targets: TargetSet) -> str:
     """Return the content of a file for ``ROCM_TARGET_LST``: a processor a line, ``gfx000`` (no GPU) for none.
 
-    Raises `NoFlagError` for SPIR-V, which is not a processor: readers of the file would ignore it.
+    Raises `NoFlagError` for SPIR-V, which isn't a processor: readers of the file would ignore it.
     """
     if SPIRV in targets.processors:
         raise NoFlagError([SPIRV], what="line of ROCM_TARGET_LST", expected="processors, such as gfx1100")

@@ -106,7 +106,7 @@ def test_a_large_frame_is_not_read_into_memory(tmp_path: Path) -> None:
 
 
 PLACE = CodePlace("libx.so", 0, 0)
-TRUNCATED = "where the data end. The file may be truncated."
+TRUNCATED = "where the data ends. The file may be truncated."
 WHERE = "libx.so: bundle 0 at offset 0x0: "
 
 
@@ -170,7 +170,7 @@ def test_targets_are_read_from_the_first_bytes_of_the_payload_alone(method: Meth
 
 
 def test_bundle_larger_than_the_limit_is_refused(fixture: Fixture) -> None:
-    message = f"{WHERE}holds a bundle of 4613738496 bytes; expected at most 4294967296, the limit set here"
+    message = f"{WHERE}holds a bundle of 4613738496 bytes; expected at most 4294967296, the current limit"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         decompress(fixture("edge/big.22.ccob"), limit=1 << 32)
 
@@ -279,8 +279,8 @@ def test_compressed_bytes_of_every_frame_are_attributed() -> None:
 def test_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
     _, wrong_hash = decompress(fixture("edge/zlib.v3.badhash.ccob"))
     assert str(wrong_hash) == (
-        f"{WHERE}its hash is 0000000000000000, that of its content ceddc72cae1760d9. "
-        "The device code may be damaged: get the file again, or use --force to take it as it is."
+        f"{WHERE}its header has the hash 0000000000000000, but its content has ceddc72cae1760d9. "
+        "The device code may be damaged. Get the file again, or use --force to accept it as it is."
     )
 
 
@@ -288,7 +288,7 @@ def test_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
     ("name", "message"),
     [
         ("edge/v4.ccob", "a compressed bundle of version 4; expected version 1, 2 or 3"),
-        ("edge/zlib.v3.badmethod.ccob", "a payload of compression method 2; expected 0 (zlib) or 1 (zstd)"),
+        ("edge/zlib.v3.badmethod.ccob", "a payload with compression method 2; expected 0 (zlib) or 1 (zstd)"),
         ("edge/zlib.v3.usizebig.ccob", "decompresses to 37432 bytes; expected 37433, as its header declares"),
         ("edge/zlib.v3.usizesmall.ccob", "decompresses to more than the 37431 bytes that its header declares"),
     ],
@@ -302,7 +302,7 @@ def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, mess
     ("data", "message"),
     [
         (b"CCOB\x02", "5 bytes, too few for a compressed bundle"),
-        (b"CCOB\x02\x00\x01\x00", "8 bytes, too few for a header of version 2"),
+        (b"CCOB\x02\x00\x01\x00", "8 bytes, too few for a version 2 header"),
         (
             ccob(2, zstd.compress(b"x"), 1, extra=1),
             f"its header declares a total size of 35 bytes; expected more than 24 and at most 34, {TRUNCATED}",
@@ -310,7 +310,7 @@ def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, mess
         (ccob(3, b"", 1), "its header declares a total size of 32 bytes; expected more than 32"),
         (
             ccob(3, zstd.compress(b"x") + b"\0", 1),
-            "its payload ends 1 byte before the declared total size of 43. Readers of LLVM 22 and earlier refuse",
+            "its payload ends 1 byte before the declared total size of 43. LLVM 22 and earlier refuse",
         ),
         (ccob(3, zstd.compress(b"x" * 99)[:-1], 99), "its payload can't be decompressed (the compressed data end"),
         (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 PLACE = CodePlace("libx.so", 0x1000, 3)
-TRUNCATED = "where the data end. The file may be truncated."
+TRUNCATED = "where the data ends. The file may be truncated."
 HOST = "host-x86_64-unknown-linux--"
 GFX906 = "hipv4-amdgcn-amd-amdhsa--gfx906"
 
@@ -94,7 +94,7 @@ def test_sound_bundle_that_readers_dispute_is_reported(fixture: Fixture, name: s
 def test_header_beyond_what_the_runtime_reads_is_reported() -> None:
     parts = [BundlePart(f"hip-amdgcn-amd-amdhsa--gfx{number}", (memoryview(b"x"),)) for number in range(1000, 1090)]
     bundle = read(join_data(write_offload_bundle(parts)))
-    assert bundle.find_problems() == ("its header takes 4892 bytes; the runtime reads 4096 of a plain bundle",)
+    assert bundle.find_problems() == ("its header takes 4892 bytes, but the runtime reads only 4096 of a plain bundle",)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,11 @@ def test_header_beyond_what_the_runtime_reads_is_reported() -> None:
     [
         (b"__CLANG", "7 bytes, too few for a bundle; expected at least 32"),
         (b"\x7fELF" + bytes(28), "starts with b'\\x7fELF"),
-        (BUNDLE_MAGIC + struct.pack("<Q", 1 << 60), "1152921504606846976 entries declared in a header of 32 bytes"),
-        (header((64, 0, HOST))[:-1], "the id of entry 0 of 1 is 27 bytes long"),
+        (
+            BUNDLE_MAGIC + struct.pack("<Q", 1 << 60),
+            "1152921504606846976 entries declared in a header of at most 32 bytes",
+        ),
+        (header((64, 0, HOST))[:-1], "the ID of entry 0 of 1 is 27 bytes long"),
         (
             header((100, 8, GFX906)),
             f"the entry {GFX906!r} ends at byte 108 of the bundle; expected at most 87, {TRUNCATED}",
@@ -117,7 +120,7 @@ def test_header_beyond_what_the_runtime_reads_is_reported() -> None:
             header((1 << 63, 1 << 63, GFX906)),
             "the entry 'hipv4-amdgcn-amd-amdhsa--gfx906' ends at byte 18446744073709551616 of the bundle",
         ),
-        (header((0, 0, "hip-gfx906")) + bytes(32), "'hip-gfx906' is not a bundle entry id"),
+        (header((0, 0, "hip-gfx906")) + bytes(32), "'hip-gfx906' isn't a bundle entry ID"),
         (header(*[(0, 0, HOST)] * 1025), "1025 entries; expected at most 1024"),
     ],
     ids=["short", "magic", "count", "id", "past the end", "in the header", "overlap", "wrap", "spelling", "many"],
@@ -133,7 +136,7 @@ def test_targets_of_which_one_leaves_open_what_another_names_are_reported() -> N
         for target in ("gfx90a", "gfx90a:xnack+", "gfx906")
     ]
     data = memoryview(join_data(write_offload_bundle(parts)))
-    problem = "the targets gfx90a and gfx90a:xnack+ are ambiguous: one names features that the other leaves open"
+    problem = "the targets gfx90a and gfx90a:xnack+ are ambiguous: one sets features that the other leaves open"
     assert read_offload_bundle(data, place=CodePlace("x")).find_problems() == (problem,)
 
 

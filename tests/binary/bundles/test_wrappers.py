@@ -82,7 +82,7 @@ def test_a_library_of_windows_without_device_code_has_none() -> None:
 
 def test_a_wrapper_of_an_unknown_kind_is_refused() -> None:
     message = (
-        "a.dll: offset 0x818: a fat binary wrapper of magic 0x1 and version 1; expected 0x48495046 (HIPF) or "
+        "a.dll: offset 0x818: a fat binary wrapper with magic 0x1 and version 1; expected 0x48495046 (HIPF) or "
         "0x4b504948 (HIPK) and version 1"
     )
     with pytest.raises(DeviceCodeError, match=f"^{re.escape(message)}$"):
@@ -91,17 +91,19 @@ def test_a_wrapper_of_an_unknown_kind_is_refused() -> None:
 
 def test_a_wrapper_that_points_elsewhere_is_told_by_its_address() -> None:
     data = changed(TWO, 0x820, "<Q", 0x180001000)
-    assert facts_of(data).problems == ("a.dll: wrapper at 0x818 does not point at a bundle (but at address 0x1000)",)
-    message = "a wrapper that points to address 0x1000; expected one in .hip_fat, 37320 bytes from 0x4000"
+    assert facts_of(data).problems == ("a.dll: the wrapper at 0x818 points to address 0x1000, not to a bundle",)
+    message = "a wrapper that points to address 0x1000; expected an address in .hip_fat, 37320 bytes from 0x4000"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         _ = read(data).starts
 
 
 def test_a_wrapper_that_points_below_the_image_is_told_in_words() -> None:
     data = changed(TWO, 0x820, "<Q", 0x1000)
-    found = "a.dll: wrapper at 0x818 does not point at a bundle (but at another section or nowhere)"
+    found = "a.dll: the wrapper at 0x818 points to another section or nowhere, not to a bundle"
     assert facts_of(data).problems == (found,)
-    with pytest.raises(DeviceCodeError, match="a wrapper that points to another section or nowhere; expected one in"):
+    with pytest.raises(
+        DeviceCodeError, match="a wrapper that points to another section or nowhere; expected an address in"
+    ):
         _ = read(data).starts
 
 
@@ -189,7 +191,7 @@ def test_wrappers_of_a_section_without_bytes_point_at_no_bundle(fixture: Fixture
     assert facts is not None
     assert facts.container == "fat binary"
     assert facts.problems == tuple(
-        f"x: wrapper at {wrapper.offset:#x} does not point at a bundle (but at address {wrapper.pointer.target:#x})"
+        f"x: the wrapper at {wrapper.offset:#x} points to address {wrapper.pointer.target:#x}, not to a bundle"
         for wrapper in fat.wrappers
     )
     with pytest.raises(DeviceCodeError, match="a wrapper points here; expected the start of a bundle"):
@@ -210,7 +212,7 @@ def test_wrapper_of_an_unknown_kind_is_refused(fixture: Fixture) -> None:
     offset = fat_of(memoryview(data)).wrappers[1].offset
     data[offset : offset + 4] = b"ABCD"
     message = (
-        f"libx.so: offset {offset:#x}: a fat binary wrapper of magic 0x44434241 and version 1; expected 0x48495046 "
+        f"libx.so: offset {offset:#x}: a fat binary wrapper with magic 0x44434241 and version 1; expected 0x48495046 "
         "(HIPF) or 0x4b504948 (HIPK) and version 1"
     )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
@@ -234,7 +236,8 @@ def test_wrapper_that_points_out_of_the_section_is_refused(fixture: Fixture) -> 
     assert wrapper.pointer.stored_at is not None
     data[wrapper.pointer.stored_at : wrapper.pointer.stored_at + 8] = (0x77777).to_bytes(8, "little")
     message = (
-        f"libx.so: offset {wrapper.offset:#x}: a wrapper that points to address 0x77777; expected one in .hip_fatbin"
+        f"libx.so: offset {wrapper.offset:#x}: a wrapper that points to address 0x77777; expected an address "
+        "in .hip_fatbin"
     )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         list(fat_of(memoryview(data)).iter_bundles(memoryview(data)))

@@ -161,25 +161,25 @@ def changed(offset: int, data: bytes) -> bytes:
         pytest.param(
             changed(4, b"\1"),
             "lib.so: a 32-bit ELF file; expected a 64-bit little-endian ELF file. "
-            "Leave it out: no ROCm program loads it.",
+            "Leave the file out: no ROCm program loads it.",
             id="32-bit",
         ),
         pytest.param(
             changed(5, b"\2"),
             "lib.so: a big-endian ELF file; expected a 64-bit little-endian ELF file. "
-            "Leave it out: no ROCm program loads it.",
+            "Leave the file out: no ROCm program loads it.",
             id="big-endian",
         ),
         pytest.param(
             ANSWER[:40],
-            "lib.so: the ELF header would lie at 0x0 to 0x40, but the file ends at 0x28; expected a whole ELF file. "
-            "It is truncated or damaged: copy or build it again.",
+            "lib.so: the ELF header would span 0x0 to 0x40, but the file ends at 0x28; expected a whole ELF file. "
+            "The file is truncated or damaged. Copy it or build it again.",
             id="cut in the header",
         ),
         pytest.param(
             ANSWER[:-100],
-            "lib.so: the section header table would lie at 0x3260 to 0x37a0, but the file ends at 0x373c; "
-            "expected a whole ELF file. It is truncated or damaged: copy or build it again.",
+            "lib.so: the section header table would span 0x3260 to 0x37a0, but the file ends at 0x373c; "
+            "expected a whole ELF file. The file is truncated or damaged. Copy it or build it again.",
             id="cut at the end",
         ),
         pytest.param(

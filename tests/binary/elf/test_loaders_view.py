@@ -87,8 +87,8 @@ def _mapped_over() -> bytes:
 @pytest.mark.parametrize(
     ("make", "found"),
     [
-        (_elsewhere_in_the_file, "a dynamic section said to be at both"),
-        (_a_second_one, "2 dynamic sections; expected one, as in every file that is linked"),
+        (_elsewhere_in_the_file, "a dynamic section that claims to be at both"),
+        (_a_second_one, "2 dynamic sections; expected one, as in every linked file"),
         (_mapped_over, "that is loaded over the one at"),
     ],
 )

@@ -69,7 +69,7 @@ def test_the_page_of_a_segment_also_holds_its_neighbors() -> None:
     ],
 )
 def test_an_address_that_nothing_is_loaded_to_is_reported(segments: list[Segment]) -> None:
-    message = r"^lib\.so: a table is said to be at address 0x\w+, where no segment of the file is loaded$"
+    message = r"^lib\.so: a table claims to be at address 0x\w+, where no segment of the file is loaded$"
     with pytest.raises(ElfError, match=message):
         find_offset(FILE, segments, 0x10880 if segments and segments[0].offset == 0x6000 else 0x10680, "a table")
 
@@ -163,11 +163,11 @@ def _align_to_16(rows: list[list[int]]) -> None:
     ("change", "name", "found"),
     [
         (_shift_last, "libplain.so", "a segment at 0x2f10 in the file and at 0x2ef0 in memory"),
-        (_swap, "libplain.so", "segments from 0x2ef0 to 0x2c8, with others outside of that"),
+        (_swap, "libplain.so", "segments from 0x2ef0 to 0x2c8, and others outside this range"),
         (
             _lead_headers_away,
             "liblld.so",
-            f"the table of program headers (PT_PHDR) is said to be at address 0x1000040, {_NOWHERE}",
+            f"the program header table (PT_PHDR) claims to be at address 0x1000040, {_NOWHERE}",
         ),
     ],
     ids=["another place of the page", "out of order", "program headers that are not loaded"],

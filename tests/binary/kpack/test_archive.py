@@ -135,7 +135,7 @@ def test_code_beyond_4_gigabytes_is_read_and_that_some_readers_refuse_it_is_said
         archive = read_archive(data, name="x.kpack")
         [entry] = archive.entries
         assert (entry.offset, bytes(read_kernel(data, archive, entry))) == (far, CODE)
-    assert archive.problems == (f"x.kpack: {path.stat().st_size} bytes; some readers take at most 2147483647",)
+    assert archive.problems == (f"x.kpack: {path.stat().st_size} bytes, but some readers accept at most 2147483647",)
 
 
 def test_table_without_code_is_read() -> None:
@@ -185,23 +185,26 @@ def test_name_with_a_mark_is_split_at_the_last() -> None:
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (b"", "offset 0x0: a file that begins with b''; expected a kpack archive, with 'KPAK'"),
-        (b"ELF!" + bytes(60), "offset 0x0: a file that begins with b'ELF!'; expected a kpack archive, with 'KPAK'"),
+        (b"", "offset 0x0: a file that begins with b''; expected a kpack archive, which begins with 'KPAK'"),
+        (
+            b"ELF!" + bytes(60),
+            "offset 0x0: a file that begins with b'ELF!'; expected a kpack archive, which begins with 'KPAK'",
+        ),
         (b"KPAK\1\0\0\0", "offset 0x0: a kpack archive of 8 bytes; expected at least 16"),
         (
             by_hand(toc(), version=2),
-            "offset 0x4: a kpack archive of version 2; expected version 1. Ask for a newer rocwheel.",
+            "offset 0x4: a kpack archive with version 2; expected version 1. Use a newer rocwheel.",
         ),
         (
             by_hand(toc(), toc_offset=1 << 63),
-            "offset 0x8: a table of contents at 0x8000000000000000 of a file that ends at ",
+            "offset 0x8: a table of contents at 0x8000000000000000 in a file that ends at ",
         ),
-        (by_hand(b""), "offset 0x8: a table of contents at 0x18 of a file that ends at 0x18; expected one inside"),
-        (by_hand(toc(), toc_offset=15), "offset 0x8: a table of contents at 0xf of a file that ends at "),
+        (by_hand(b""), "offset 0x8: a table of contents at 0x18 in a file that ends at 0x18; expected a table inside"),
+        (by_hand(toc(), toc_offset=15), "offset 0x8: a table of contents at 0xf in a file that ends at "),
         (by_hand(msgspec.msgpack.encode(toc())[:-9]), "offset 0x18: MessagePack that ends early, after 1"),
         (by_hand([]), "offset 0x18: the table of contents that can't be read (Expected `object`, got `array`)"),
         (by_hand({1: 2}), "offset 0x18: the table of contents that can't be read (Expected `str`, got `int` - at `k"),
-        (by_hand(b"\x82\xa1a\xc0\xa1a\xc0"), "offset 0x18: the table of contents with 2 keys, of which 1 differ"),
+        (by_hand(b"\x82\xa1a\xc0\xa1a\xc0"), "offset 0x18: the table of contents with 2 keys, only 1 of them distinct"),
         (by_hand(toc(gfx_arches=None)), "offset 0x18: a table of contents without gfx_arches"),
         (by_hand(toc(gfx_arches="gfx906")), "offset 0x18: gfx_arches that can't be read (Expected `array`, got `str`)"),
         (by_hand(toc(toc=None)), "offset 0x18: a table of contents without toc"),
@@ -233,15 +236,22 @@ def test_name_with_a_mark_is_split_at_the_last() -> None:
         ),
         (
             by_hand(toc(blobs=[{"offset": 15, "size": 8}])),
-            "offset 0xf: code object 0, of 8 bytes; expected it between the header and the table of contents at 0x18",
+            (
+                "offset 0xf: code object 0, of 8 bytes; expected a place between the header and the table of "
+                "contents at "
+                "0x18"
+            ),
         ),
         (
             by_hand(toc(blobs=[{"offset": 16, "size": 9}])),
-            "offset 0x10: code object 0, of 9 bytes; expected it between the header and the table of contents at 0x18",
+            (
+                "offset 0x10: code object 0, of 9 bytes; expected a place between the header and the table of contents "
+                "at 0x18"
+            ),
         ),
         (
             by_hand(toc(blobs=[{"offset": 20, "size": 4}, {"offset": 16, "size": 5}])),
-            "offset 0x14: code object 0 begins inside of code object 1, which ends at 0x15",
+            "offset 0x14: code object 0 begins inside code object 1, which ends at 0x15",
         ),
     ],
 )
@@ -259,13 +269,21 @@ FRAME = frames(zstd.compress(CODE))
     [
         (FRAME, {"zstd_offset": None}, "a table of contents without zstd_offset"),
         (FRAME, {"zstd_offset": 15}, "zstd frames from 0xf to "),
-        (FRAME, {"zstd_size": len(FRAME) + 1}, "zstd frames from 0x10 to 0x2a; expected them between the header and"),
-        (FRAME, {"zstd_size": 3}, "zstd frames from 0x10 to 0x13; expected them between"),
-        (FRAME, {"zstd_size": len(FRAME) - 1}, "offset 0x18: zstd frame 0 of 1, which goes on behind the last of them"),
-        (FRAME + b"x", {}, "offset 0x29: 1 byte after the last zstd frame; expected its end at 0x2a"),
+        (FRAME, {"zstd_size": len(FRAME) + 1}, "zstd frames from 0x10 to 0x2a; expected frames between the header and"),
+        (FRAME, {"zstd_size": 3}, "zstd frames from 0x10 to 0x13; expected frames between"),
+        (
+            FRAME,
+            {"zstd_size": len(FRAME) - 1},
+            "offset 0x18: zstd frame 0 of 1, which extends past the end of all frames",
+        ),
+        (FRAME + b"x", {}, "offset 0x29: 1 byte after the last zstd frame; expected an end at 0x2a"),
         (struct.pack("<I", (1 << 20) + 1), {}, "offset 0x10: 1048577 zstd frames; expected at most 1048576"),
-        (struct.pack("<I", 2) + FRAME[4:], {}, "zstd frame 1 of 2, which goes on behind the last of them"),
-        (FRAME[:4] + b"\xff\xff\xff\xff" + FRAME[8:], {}, "zstd frame 0 of 1, which goes on behind the last of them"),
+        (struct.pack("<I", 2) + FRAME[4:], {}, "zstd frame 1 of 2, which extends past the end of all frames"),
+        (
+            FRAME[:4] + b"\xff\xff\xff\xff" + FRAME[8:],
+            {},
+            "zstd frame 0 of 1, which extends past the end of all frames",
+        ),
     ],
 )
 def test_damaged_frames_are_refused_with_their_place(blob: bytes, changes: dict[str, Any], found: str) -> None:
@@ -285,7 +303,7 @@ def test_what_some_readers_refuse_or_never_find_is_a_problem() -> None:
     entries = {"gfx908": ENTRY, "gfx906": {**ENTRY, "original_size": 0}}
     assert read(by_hand(toc(toc={KEY: entries}), tail=b"\n\n")).problems == (
         "x.kpack: offset 0x18: 2 bytes after the table of contents, which some readers refuse",
-        "x.kpack: offset 0x18: lib/libx.so#0 for gfx908 is never found: gfx_arches does not list the target",
+        "x.kpack: offset 0x18: lib/libx.so#0 for gfx908 is never found, because gfx_arches doesn't list the target",
         "x.kpack: offset 0x18: lib/libx.so#0 for gfx906 is empty, which some readers refuse",
     )
 
@@ -338,7 +356,7 @@ READ_KERNEL_FRAME = zstd.compress(b"x" * 100_000)
     [
         (
             archive_of(READ_KERNEL_FRAME, 99_999),
-            "offset 0x18: a zstd frame of more than 99999 bytes; expected as many as declared",
+            "offset 0x18: a zstd frame of more than 99999 bytes; expected the declared size",
         ),
         (
             archive_of(READ_KERNEL_FRAME, 100_001),
@@ -346,13 +364,13 @@ READ_KERNEL_FRAME = zstd.compress(b"x" * 100_000)
         ),
         (
             archive_of(READ_KERNEL_FRAME, 0),
-            "offset 0x18: a zstd frame of more than 0 bytes; expected as many as declared",
+            "offset 0x18: a zstd frame of more than 0 bytes; expected the declared size",
         ),
         (archive_of(READ_KERNEL_FRAME[:-1], 100_000), "offset 0x18: a zstd frame that ends early, after "),
         (archive_of(b"", 100_000), "offset 0x18: a zstd frame that ends early, after 0 bytes of 100000"),
         (
             archive_of(READ_KERNEL_FRAME + b"x", 100_000),
-            "offset 0x18: 1 byte after the end of a zstd frame; expected none",
+            "offset 0x18: 1 byte after the end of a zstd frame; expected no bytes after it",
         ),
         (
             archive_of(READ_KERNEL_FRAME + READ_KERNEL_FRAME, 200_000),
@@ -391,7 +409,9 @@ def test_pieces_never_come_to_more_than_the_declared_size() -> None:
 
 
 def test_code_object_beyond_the_limit_is_not_read() -> None:
-    message = "x.kpack: offset 0x18: lib/libx.so#0 for gfx906 is said to have 100000 bytes; expected at most 4096"
+    message = (
+        "x.kpack: offset 0x18: lib/libx.so#0 for gfx906 has a declared size of 100000 bytes; expected at most 4096"
+    )
     with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
         read_of_read_kernel(archive_of(READ_KERNEL_FRAME, 100_000), limit=4096)
 

@@ -64,7 +64,7 @@ def test_several_markers_are_one_value_that_begins_with_the_first() -> None:
         (Marker("", ("a",)), ": offset 0x0: a kernel name of 0 bytes; expected 1 to 1013"),
         (
             Marker("a\udcff", ("a",)),
-            "the kernel name 'a\\udcff'; expected UTF-8: a marker is text. Rename the library.",
+            "the kernel name 'a\\udcff'; expected UTF-8, because a marker is text. Rename the library.",
         ),
         (Marker("é" * 507, ("a",)), "a kernel name of 1014 bytes; expected 1 to 1013"),
     ],
@@ -76,7 +76,9 @@ def test_marker_that_some_reader_refuses_is_not_written(marker: Marker, found: s
 
 def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
     markers = [Marker("x", (f"{number:04000}",)) for number in range(17)]
-    with pytest.raises(KpackError, match=r"17 markers of .* bytes; expected at most 65536: readers look no further"):
+    with pytest.raises(
+        KpackError, match=r"17 markers of .* bytes in total; expected at most 65536, because readers look no further"
+    ):
         encode_markers(markers)
 
 
@@ -85,7 +87,7 @@ def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
     [
         (b"", "MessagePack that ends early, after 0 bytes"),
         (b"\x82\xabkernel_name", "MessagePack that ends early, after 13 bytes"),
-        (b"\xc1", "the byte 0xc1 0 bytes on, which begins no MessagePack value"),
+        (b"\xc1", "the byte 0xc1 after 0 bytes, which doesn't begin a MessagePack value"),
         (b"\x90", "a marker that can't be read (Expected `object`, got `array`)"),
         (b"\x80", "a marker without kernel_name and kpack_search_paths"),
         (msgspec.msgpack.encode({"kernel_name": "x"}), "a marker without kpack_search_paths"),
@@ -101,7 +103,7 @@ def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
             msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": "x"}),
             "a marker's kpack_search_paths that can't be read (Expected `array`, got `str`)",
         ),
-        (b"\x82\xa1a\x01\xa1a\x02", "a marker with 2 keys, of which 1 differ; expected each key once"),
+        (b"\x82\xa1a\x01\xa1a\x02", "a marker with 2 keys, only 1 of them distinct; expected each key once"),
         (b"\xdd\xff\xff\xff\xff", "MessagePack that ends early, after 5 bytes"),
     ],
 )

@@ -67,14 +67,14 @@ def test_wrappers_of_both_kinds_are_refused(library: Path) -> None:
     data = bytearray(library.read_bytes())
     offset = section_offset(data, ".hipFatBinSegment")
     data[offset : offset + 4] = b"FPIH"
-    message = f"libx.so: offset {offset:#x}: 1 wrapper of a bundle beside 2 of a kpack archive; expected wrappers"
+    message = f"libx.so: offset {offset:#x}: 1 wrapper for bundles next to 2 for kpack archives; expected wrappers"
     with pytest.raises(KpackError, match=f"^{re.escape(message)}"):
         read(bytes(data))
 
 
 def test_library_without_markers_is_refused(library: Path) -> None:
     data = library.read_bytes().replace(b".rocm_kpack_ref", b".rocm_kpack_raf")
-    with pytest.raises(KpackError, match=r"^libx.so: offset 0x0: wrappers of a kpack archive, but no .rocm_kpack_ref"):
+    with pytest.raises(KpackError, match=r"^libx.so: offset 0x0: wrappers for a kpack archive, but no .rocm_kpack_ref"):
         read(data)
 
 
@@ -89,7 +89,7 @@ def test_wrapper_that_points_elsewhere_is_refused(library: Path) -> None:
     offset = split.units[0].offset
     message = (
         f"libx.so: offset {offset:#x}: a wrapper that points to address {marker.address + marker.size:#x}; expected "
-        f"one in .rocm_kpack_ref, {marker.size} bytes from {marker.address:#x}"
+        f"an address in .rocm_kpack_ref, {marker.size} bytes from {marker.address:#x}"
     )
     with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
         read(bytes(data))

@@ -110,14 +110,14 @@ def test_key_that_comes_twice_is_refused() -> None:
     target = writer()
     key = KernelKey("lib/a.so", 0, "gfx906")
     target.add([key], memoryview(b"x"), 1)
-    message = "x.kpack: offset 0x0: lib/a.so#0 for gfx906 comes twice; expected one code object for each key"
+    message = "x.kpack: offset 0x0: lib/a.so#0 for gfx906 occurs twice; expected one code object for each key"
     for keys in ([key], [KernelKey("b", 0, "gfx906"), KernelKey("lib\\a.so", 0, "gfx906")]):
         with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
             target.add(keys, memoryview(b"x"), 1)
 
 
 def test_code_object_without_bytes_is_refused() -> None:
-    with pytest.raises(KpackError, match="a#0 for gfx906 is empty; expected code: some readers refuse"):
+    with pytest.raises(KpackError, match="a#0 for gfx906 is empty; expected code, because some readers refuse"):
         writer().add([KernelKey("a", 0, "gfx906")], memoryview(b""), 0)
 
 
@@ -138,7 +138,9 @@ def test_archive_that_some_reader_refuses_is_not_written(monkeypatch: pytest.Mon
     monkeypatch.setattr(write, "ARCHIVE_LIMIT", 10_000)
     target = writer(scheme)
     target.add([KernelKey("a", 0, "gfx906")], compress_kernel(memoryview(bytes(9_000)), Scheme.NONE), 9_000)
-    message = "an archive of more than 10000 bytes, which some readers refuse; expected its host files in more archives"
+    message = (
+        "an archive of more than 10000 bytes, which some readers refuse; expected host files split across more archives"
+    )
     with pytest.raises(KpackError, match=re.escape(message)):
         target.add([KernelKey("a", 1, "gfx906")], memoryview(bytes(1_000)), 1_000)
     for number in range(2, 9):
@@ -153,7 +155,7 @@ def test_more_code_objects_than_readers_take_are_refused(monkeypatch: pytest.Mon
     target = writer()
     for index in range(2):
         target.add([KernelKey("a", index, "gfx906")], memoryview(b"x"), 1)
-    with pytest.raises(KpackError, match="more than 2 code objects; expected more archives"):
+    with pytest.raises(KpackError, match="more than 2 code objects; expected code objects split across more archives"):
         target.add([KernelKey("a", 2, "gfx906")], memoryview(b"x"), 1)
 
 
@@ -352,7 +354,7 @@ def test_archives_of_the_default_limit_stay_below_two_gigabytes() -> None:
 
 
 def test_unit_that_fits_nowhere_is_refused() -> None:
-    message = "unit 1: offset 0x0: 101 bytes of code for gfx908; expected at most 100, which fit into an archive"
+    message = "unit 1: offset 0x0: 101 bytes of code for gfx908; expected at most 100, the limit for an archive"
     with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
         assign_shards([{"gfx906": 1}, {"gfx908": 101}], limit=100)
 

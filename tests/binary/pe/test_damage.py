@@ -37,41 +37,43 @@ def changed(at: int, layout: str, *values: int) -> bytes:
     [
         pytest.param(b"", "a.dll: empty; expected a PE file, which begins with b'MZ'", id="empty"),
         pytest.param(
-            b"\x7fELF", "a.dll: not a DLL or program of Windows (it begins with b'\\x7fE'); expected a PE file, "
+            b"\x7fELF", "a.dll: not a Windows DLL or program (it begins with b'\\x7fE'); expected a PE file, "
             "which begins with b'MZ'", id="ELF",
         ),
         pytest.param(
             b"MZ" + bytes(58) + b"\x40\0\0\0" + b"NE\0\0" + bytes(200),
-            "a.dll: a program of DOS, or damaged: b'NE\\x00\\x00' stands at 0x40; expected the signature "
+            "a.dll: a DOS program or a damaged file, with b'NE\\x00\\x00' at 0x40; expected the signature "
             "b'PE\\x00\\x00' there", id="16 bits",
         ),
         pytest.param(
             (LAUNCHERS / "t32.exe").read_bytes(), "a.dll: a 32-bit PE file for x86 (32 bits); expected a 64-bit "
-            "PE file. Leave it out: no ROCm program loads it.", id="32 bits",
+            "PE file. Leave the file out: no ROCm program loads it.", id="32 bits",
         ),
         pytest.param(
-            changed(0x3C, "<I", 1 << 31), "a.dll: the PE signature would lie at 0x80000000 to 0x80000004, but the file "
-            f"ends at {len(PROGRAM):#x}; expected a whole PE file. It is truncated or damaged: copy or build it again.",
+            changed(0x3C, "<I", 1 << 31), "a.dll: the PE signature would span 0x80000000 to 0x80000004, but the file "
+            f"ends at {len(PROGRAM):#x}; expected a whole PE file. The file is truncated or damaged. Copy it or "
+                "build it again.",
             id="header outside",
         ),
         pytest.param(
             changed(AT + 24, "<H", 0x107),
-            "a.dll: an optional header of the unknown kind 0x107; expected a 64-bit PE file",
+            "a.dll: an optional header with the unknown magic number 0x107; expected a 64-bit PE file",
             id="image of a ROM",
         ),
         pytest.param(
-            changed(AT + 20, "<H", 100), "a.dll: an optional header of 100 bytes; expected 112 bytes or more",
+            changed(AT + 20, "<H", 100), "a.dll: an optional header of 100 bytes; expected at least 112 bytes",
             id="short optional header",
         ),
         pytest.param(
-            changed(IMPORTS, "<II", 0x7FFFF000, 40), "a.dll: an import descriptor would lie at the address 0x7ffff000, "
-            "where no section has bytes of the file; expected a whole PE file. It is truncated or damaged: copy or "
+            changed(IMPORTS, "<II", 0x7FFFF000, 40), "a.dll: an import descriptor would be at the address 0x7ffff000, "
+            "where no section has bytes in the file; expected a whole PE file. The file is truncated or damaged. "
+                "Copy it or "
             "build it again.", id="imports outside",
         ),
         pytest.param(
-            changed(CERTIFICATES, "<II", len(PROGRAM) - 8, 16), f"a.dll: the certificates would lie at "
+            changed(CERTIFICATES, "<II", len(PROGRAM) - 8, 16), f"a.dll: the certificates would span "
             f"{len(PROGRAM) - 8:#x} to {len(PROGRAM) + 8:#x}, but the file ends at {len(PROGRAM):#x}; expected a whole "
-            "PE file. It is truncated or damaged: copy or build it again.", id="certificates outside",
+            "PE file. The file is truncated or damaged. Copy it or build it again.", id="certificates outside",
         ),
     ],
 )  # fmt: skip
@@ -82,7 +84,7 @@ def test_what_is_no_64_bit_pe_file_is_named_with_what_it_is(data: bytes, message
 
 def test_a_section_outside_of_the_file_is_named() -> None:
     data = changed(SECTIONS + 16, "<I", 1 << 30)
-    with pytest.raises(PeError, match=r"^a\.dll: the section \.text would lie at 0x400 to 0x40000400, but"):
+    with pytest.raises(PeError, match=r"^a\.dll: the section \.text would span 0x400 to 0x40000400, but"):
         read_pe(data, name="a.dll")
 
 
@@ -173,7 +175,7 @@ def test_a_dll_of_the_most_sections_is_read_in_bounded_time() -> None:
         print(len(pe.exports.names), *[fault.found for fault in faults])
     """
     done = subprocess.run([sys.executable, "-c", script], input=data, capture_output=True, check=False)
-    expected = b"60000 has 65000 sections, and Windows loads a file with 96 at most\n"
+    expected = b"60000 has 65000 sections, but Windows loads files with at most 96\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, expected, b"")
 
 
@@ -195,5 +197,5 @@ def test_the_first_section_of_the_table_counts_where_some_overlap(sections: list
             place = (first.offset + address - first.address, first.end)
             assert image.offset_of(address, "a table") == place
         else:
-            with pytest.raises(PeError, match="where no section has bytes of the file"):
+            with pytest.raises(PeError, match="where no section has bytes in the file"):
                 image.offset_of(address, "a table")

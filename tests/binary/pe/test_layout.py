@@ -68,7 +68,7 @@ def test_a_wrong_checksum_is_found_and_a_right_one_is_none(dep: bytes) -> None:
     assert faults_of(patched(dep, at, "<I", 0x1234)) == [
         (
             FaultKind.CHECKSUM,
-            f"has the checksum 0x00001234, but its bytes come to {right:#010x}: it was edited afterwards",
+            f"has the checksum 0x00001234, but its bytes give {right:#010x}: the file was edited later",
         )
     ]
 
@@ -78,7 +78,7 @@ def test_a_size_of_the_image_that_is_not_that_of_its_sections_is_found(dep: byte
     assert faults_of(patched(dep, optional(dep) + 56, "<I", size + 0x1000)) == [
         (
             FaultKind.LAYOUT,
-            f"says that its image has {size + 0x1000:#x} bytes (SizeOfImage), but its sections end at {size:#x}",
+            f"declares an image of {size + 0x1000:#x} bytes (SizeOfImage), but its sections end at {size:#x}",
         )
     ]
 
@@ -90,7 +90,7 @@ def test_sections_out_of_order_are_found(dep: bytes) -> None:
     swapped[second : second + SECTION_HEADER] = dep[first : first + SECTION_HEADER]
     texts = [found for _, found in faults_of(bytes(swapped))]
     assert any(found.endswith("so it leaves a gap before it") for found in texts)
-    assert any(found.endswith("so it overlaps what is before it") for found in texts)
+    assert any(found.endswith("so it overlaps the data before it") for found in texts)
 
 
 def test_a_section_that_is_not_aligned_in_the_file_is_found(dep: bytes) -> None:
@@ -112,14 +112,14 @@ def test_a_table_outside_of_all_sections_is_found(dep: bytes) -> None:
     assert faults_of(patched(dep, entry, "<II", 0x7000000, 28)) == [
         (
             FaultKind.LAYOUT,
-            "has its table of debug at the addresses 0x7000000 to 0x700001c, which no section has whole",
+            "has its table of debug at the addresses 0x7000000 to 0x700001c, a range that isn't inside one section",
         )
     ]
 
 
 def test_a_section_table_that_reaches_beyond_the_headers_is_found(dep: bytes) -> None:
     texts = [found for _, found in faults_of(patched(dep, optional(dep) + 60, "<I", 0x40))]
-    assert any("but headers of 0x40 bytes" in found for found in texts)
+    assert any("but headers of only 0x40 bytes" in found for found in texts)
 
 
 def test_an_image_of_2_gib_is_found(dep: bytes) -> None:
@@ -128,7 +128,7 @@ def test_an_image_of_2_gib_is_found(dep: bytes) -> None:
     (address,) = struct.unpack_from("<I", dep, last + 12)
     size = 0x80000000 - address
     large = patched(patched(dep, last + 8, "<I", size), optional(dep) + 56, "<I", 0x80000000)
-    assert faults_of(large) == [(FaultKind.SIZE, "takes 2.0 GiB, and Windows loads less than 2 GiB")]
+    assert faults_of(large) == [(FaultKind.SIZE, "takes 2.0 GiB, but Windows loads only files of less than 2 GiB")]
 
 
 def test_the_signed_bytes_are_those_that_lief_hashes(dep: bytes) -> None:
@@ -145,7 +145,7 @@ def test_a_signature_of_the_bytes_is_no_fault_and_one_of_others_is(dep: bytes) -
     assert faults_of(signed) == []
     edited = patched(signed, section_header(dep, 0), "<Q", 0x31327478652E)
     assert faults_of(edited) == [
-        (FaultKind.SIGNATURE, "has a signature of other bytes than it has: it was edited after it was signed")
+        (FaultKind.SIGNATURE, "has a signature for other bytes: it was edited after it was signed")
     ]
 
 
@@ -153,14 +153,14 @@ def test_certificates_that_do_not_come_last_are_found(dep: bytes) -> None:
     signed = with_certificate(dep, b"\0" * 40) + b"more"
     (fault,) = faults_of(signed)
     assert fault[0] is FaultKind.SIGNATURE
-    assert fault[1].endswith("they have to come last")
+    assert fault[1].endswith("certificates must be last")
 
 
 def test_what_is_no_certificate_is_found(dep: bytes) -> None:
     signed = bytearray(with_certificate(dep, b"\0" * 40))
     signed[-48:] = b"\1" * 48
     (fault,) = faults_of(bytes(signed))
-    assert fault[1].endswith("but what is there are none")
+    assert fault[1].endswith("but has none there")
 
 
 def with_certificates(data: bytes, number: int) -> bytes:
@@ -180,13 +180,13 @@ def test_the_digests_of_a_file_are_made_once_for_all_of_its_certificates(
         return signed_digest(source, header, offset, algorithm)
 
     monkeypatch.setattr(facts, "signed_digest", counted)
-    found = (FaultKind.SIGNATURE, "has a signature of other bytes than it has: it was edited after it was signed")
+    found = (FaultKind.SIGNATURE, "has a signature for other bytes: it was edited after it was signed")
     assert faults_of(with_certificates(dep, 64)) == [found]
     assert made == ["sha256", "sha1", "sha384", "sha512"]
 
 
 def test_more_certificates_than_anybody_appends_are_found(dep: bytes) -> None:
-    found = (FaultKind.SIGNATURE, "has more than 64 certificates: its table of them is damaged")
+    found = (FaultKind.SIGNATURE, "has more than 64 certificates: the certificate table is damaged")
     assert faults_of(with_certificates(dep, 65)) == [found]
 
 
@@ -195,7 +195,7 @@ def test_debug_information_is_where_its_directory_says_in_the_file_and_in_memory
     found = pefile.PE(data=data).DIRECTORY_ENTRY_DEBUG[0].struct
     texts = [text for _, text in faults_of(patched(data, found.get_field_absolute_offset("PointerToRawData"), "<I", 5))]
     size, right = found.SizeOfData, found.PointerToRawData
-    assert f"has {size} bytes of debug information at 0x5 by its directory, but at {right:#x} by address" in texts
+    assert f"has {size} bytes of debug information at 0x5 by its directory, but at {right:#x} by its address" in texts
 
 
 def test_debug_directories_have_one_bound_for_those_who_read_and_write_them(dep: bytes) -> None:
@@ -204,8 +204,8 @@ def test_debug_directories_have_one_bound_for_those_who_read_and_write_them(dep:
     entry = optional(dep) + 112 + 6 * 8
     many = patched(dep, entry, "<II", section.address, 28 * 1025)
     message = "a debug directory of 1025 entries"
-    assert f"has {message}, which is damaged: 1024 are the most that are read" in [text for _, text in faults_of(many)]
-    with pytest.raises(PeError, match=f"^x\\.dll: {message}; expected 1024 at most$"):
+    assert f"has {message}, which is damaged: the limit is 1024" in [text for _, text in faults_of(many)]
+    with pytest.raises(PeError, match=f"^x\\.dll: {message}; expected at most 1024$"):
         list(iter_debug_entries(open_image(PeBytes(memoryview(many), "x.dll"))))
 
 
@@ -216,14 +216,14 @@ def test_the_65th_entry_of_a_debug_directory_is_judged() -> None:
     cleared = grown[: section.offset] + bytes(size) + grown[section.offset + size :]
     last = section.offset + size - 28
     wrong = patched(cleared, last + 16, "<III", 9, section.address, 5)
-    found = f"has 9 bytes of debug information at 0x5 by its directory, but at {section.offset:#x} by address"
+    found = f"has 9 bytes of debug information at 0x5 by its directory, but at {section.offset:#x} by its address"
     assert found in [text for _, text in faults_of(wrong)]
 
 
 def test_a_program_that_begins_where_no_code_is_is_found() -> None:
     data = path_of("program.exe").read_bytes()
     assert faults_of(patched(data, optional(data) + 16, "<I", 0x2000)) == [
-        (FaultKind.LAYOUT, "begins to run at the address 0x2000, where no section has code")
+        (FaultKind.LAYOUT, "has its entry point at the address 0x2000, where no section has code")
     ]
 
 

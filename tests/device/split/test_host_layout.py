@@ -136,7 +136,7 @@ def test_libraries_for_machines_with_larger_pages_are_split(run_tool: RunTool, t
 
 def test_library_for_an_unknown_machine_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path, ["--target=riscv64-linux-gnu"]).read_bytes()
-    message = "x: offset 0x0: a file for machine 243; expected x86-64 (62), AArch64 (183) or 64-bit POWER (21)"
+    message = "x: offset 0x0: a file for machine 243; expected x86-64 (62), AArch64 (183), or 64-bit POWER (21)"
     with pytest.raises(NotSplittableError, match=f"^{re.escape(message)}"):
         plan_host_file(memoryview(library), MARKERS, LINKS, name="x")
 
@@ -150,7 +150,9 @@ def test_markers_larger_than_the_code_are_refused(run_tool: RunTool, tmp_path: P
 
 def test_pointer_of_something_else_to_the_code_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path, more=" .data\n .p2align 3\n .quad bundle_1\n").read_bytes()
-    message = ", inside the device code; expected pointers to device code in wrappers only. Leave its device code in it"
+    message = (
+        ", inside the device code; expected pointers to device code only in wrappers. Leave the device code in the file"
+    )
     with pytest.raises(NotSplittableError, match=re.escape(message)) as caught:
         plan_host_file(memoryview(library), MARKERS, LINKS, name="x")
     assert caught.value.place == CodePlace("x", caught.value.place.offset)
@@ -211,5 +213,5 @@ def test_code_ends_with_its_segment_where_only_an_empty_section_follows(
 
 def test_file_with_its_code_takes_no_other(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path).read_bytes()
-    with pytest.raises(NotJoinableError, match="x: offset 0x0: no wrappers of archives; expected a file"):
+    with pytest.raises(NotJoinableError, match="x: offset 0x0: no wrappers for archives; expected a file"):
         join(library, [b""], (0, 0))

@@ -40,7 +40,7 @@ def split(tmp_path: Path, bundles: Sequence[bytes], wrappers: Sequence[int] | No
 
 def test_a_folder_of_wheels_is_no_host_folder(tmp_path: Path) -> None:
     make_wheel(tmp_path / "split", "demo", {"demo/__init__.py": b""})
-    with pytest.raises(InputError, match=r"no library whose code is in archives\. Give the host wheel by itself\.$"):
+    with pytest.raises(InputError, match=r"no library whose code is in archives. Specify the host wheel directly.$"):
         join_tree(tmp_path / "split", [], tmp_path / "fat")
 
 
@@ -95,8 +95,8 @@ def test_code_of_another_compiler_for_the_same_kernels_is_refused(tmp_path: Path
         shutil.copy(FIXTURES / fixture, library)
         split_tree(tmp_path / name, tmp_path / f"{name}.split", SplitOrder(choice=SplitChoice()))
     message = (
-        r"lib/libtwo.so: .*libtwo.so_gfx906.kpack: code objects of other sizes than were split off from it; "
-        r"expected an archive of the same build. Take the folders that were made together with this file."
+        r"lib/libtwo.so: .*libtwo.so_gfx906.kpack: code objects with different sizes than before the split; "
+        r"expected an archive from the same build. Use the folders that were made together with this file."
     )
     with pytest.raises(InputError, match=message):
         join_tree(tmp_path / "one.split/host", [tmp_path / "two.split/gfx906"], tmp_path / "fat")
@@ -136,7 +136,7 @@ def test_an_archive_of_another_build_is_refused(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906"), make_bundle(1, "gfx906")])
     archive = output / "gfx906/.kpack/libx.so_gfx906.kpack"
     archive.write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): b"other"}))
-    with pytest.raises(InputError, match=r"libx\.so_gfx906\.kpack has no code for gfx906 of lib/libx\.so#1"):
+    with pytest.raises(InputError, match=r"libx\.so_gfx906\.kpack has no code for gfx906 in lib/libx\.so#1"):
         join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
 
 
@@ -145,7 +145,9 @@ def test_folders_with_different_files_of_one_path_are_refused(tmp_path: Path) ->
     for target in ("gfx906", "gfx90a"):
         (output / target / "note").write_text(target)
         (output / target / "more").write_text(f"{target} more")
-    with pytest.raises(ProblemsError, match=r"2 problems\n.*more: another content; expected what .*/gfx906/more is"):
+    with pytest.raises(
+        ProblemsError, match=r"2 problems\n.*more: has different content; expected what .*/gfx906/more is"
+    ):
         join_tree(output / "host", [output / "gfx906", output / "gfx90a"], tmp_path / "fat")
 
 
@@ -154,7 +156,7 @@ def test_a_further_name_of_a_file_is_refused_where_another_folder_has_other_byte
     (output / "host/note").write_text("host")
     (output / "host/other").hardlink_to(output / "host/note")
     (output / "gfx906/other").write_text("gfx906")
-    with pytest.raises(InputError, match=r"gfx906/other: another content; expected what .*/host/other is"):
+    with pytest.raises(InputError, match=r"gfx906/other: has different content; expected what .*/host/other is"):
         join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
 
 

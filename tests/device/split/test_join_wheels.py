@@ -98,8 +98,8 @@ def test_wheels_that_do_not_belong_together_are_refused(wheel: Path, tmp_path: P
         ((host, [strange]), f"{strange}: doesn't require my-torch==1.0; expected a device wheel of {host}"),
         ((host, [first, first]), "is in "),
         ((host, []), "its archives are missing"),
-        ((host, []), "Give the folders of the targets, too, or the device wheels."),
-        ((first, [host]), f"{first}: is a device wheel; expected the host wheel. Give its host wheel first, and"),
+        ((host, []), "Also specify the folders of the targets, or the device wheels."),
+        ((first, [host]), f"{first}: is a device wheel; expected the host wheel. Specify its host wheel first, and"),
         ((wheel, []), f"{wheel}: no library whose code is in archives"),
     ]
     for (given, devices), found in cases:
@@ -136,7 +136,7 @@ def test_wheels_that_the_host_wheel_does_not_ask_for_are_refused(wheel: Path, tm
     with pytest.raises(RocwheelError) as raised:
         join_wheels(Path(report.host), [foreign], tmp_path / "out", DATE)
     assert str(raised.value) == (
-        f"{foreign}: requires my-torch==1.0, which has no extra that asks for it; "
+        f"{foreign}: requires my-torch==1.0, which has no extra that requests it; "
         f"expected a device wheel of {report.host}"
     )
 
@@ -228,7 +228,7 @@ def test_joining_warns_and_puts_units_where_they_belong(shifted: list[Path], tmp
     report = join_wheels(shifted[0], shifted[1:], tmp_path / "fat again", SourceDate())
     [warning] = report.warnings
     assert "libx.so_gfx1030.kpack lacks 1 unit (1)" in warning
-    assert "others are under wrong indices (0 is 1)" in warning
+    assert "other units have wrong indices (0 is 1)" in warning
 
 
 def test_wheels_whose_code_cannot_be_told_apart_are_refused(shifted: list[Path], tmp_path: Path) -> None:

@@ -82,9 +82,9 @@ def test_a_unit_under_a_wrong_index_is_reported_and_the_library_stays(shifted: P
     report = split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice()))
     assert report.warnings == (
         (
-            f"{shifted}/lib/libx.so: {shifted}/.kpack/libx.so_gfx1030.kpack lacks 1 unit (1): where it lists a GPU, "
-            "runtimes up to 7.14 look no further, and give up on every GPU; later ones do so unless another archive "
-            "has them; others are under wrong indices (0 is 1)"
+            f"{shifted}/lib/libx.so: {shifted}/.kpack/libx.so_gfx1030.kpack lacks 1 unit (1): if it lists a GPU, "
+            "runtimes up to 7.14 search no further archive and reject every GPU; later runtimes do so unless "
+            "another archive has the units; other units have wrong indices (0 is 1)"
         ),
     )
     assert (tmp_path / "again/host/lib/libx.so").read_bytes() == (shifted / "lib/libx.so").read_bytes()

@@ -75,10 +75,10 @@ def test_archives_go_to_the_root_where_a_link_leads_to_it(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gone", "odd: is a symlink to 'gone', where nothing is, and archives would be below it"),
-        ("odd", "odd: is a symlink to 'odd', where nothing is, and archives would be below it"),
-        ("lib/libx.so", "odd: is a symlink to 'lib/libx.so', which is a file, and archives would be below it"),
-        ("../beside", "odd: is a symlink to '../beside', out of the tree, and archives would be below it"),
+        ("gone", "odd: is a symlink to 'gone', which doesn't exist, but archives would be below it"),
+        ("odd", "odd: is a symlink to 'odd', which doesn't exist, but archives would be below it"),
+        ("lib/libx.so", "odd: is a symlink to 'lib/libx.so', which is a file, but archives would be below it"),
+        ("../beside", "odd: is a symlink to '../beside', outside the tree, but archives would be below it"),
     ],
 )
 def test_a_link_that_leads_to_no_folder_of_the_tree_is_refused(
@@ -95,14 +95,14 @@ def test_a_link_that_leads_to_no_folder_of_the_tree_is_refused(
 def test_of_a_link_from_the_root_of_a_system_the_folder_in_the_tree_is_named(tree: Path) -> None:
     (tree / "usr/share/rocm").mkdir(parents=True)
     (tree / "odd").symlink_to("/usr/share/rocm")
-    with pytest.raises(InputError, match=r"out of the tree.*\. Give --archives usr/share/rocm/kpack\.$"):
+    with pytest.raises(InputError, match=r"outside the tree.*\. Specify --archives usr/share/rocm/kpack\.$"):
         split(tree, "odd/kpack")
 
 
 def test_a_link_to_a_name_that_markers_may_not_have_is_refused(tree: Path) -> None:
     (tree / "a @GFXARCH@").mkdir()
     (tree / "odd").symlink_to("a @GFXARCH@")
-    with pytest.raises(InputError, match=r"^odd/kpack: leads to 'a @GFXARCH@/kpack', and archives would be below it"):
+    with pytest.raises(InputError, match=r"^odd/kpack: leads to 'a @GFXARCH@/kpack', but archives would be below it"):
         split(tree, "odd/kpack")
 
 
@@ -111,9 +111,9 @@ def test_a_link_to_a_name_that_markers_may_not_have_is_refused(tree: Path) -> No
 def test_a_file_in_the_way_is_refused_under_each_of_its_names(tree: Path, name: str, *, dry_run: bool) -> None:
     (tree / "first").write_bytes(b"text")
     (tree / "second").hardlink_to(tree / "first")
-    with pytest.raises(InputError, match=f"^{name}: is a file, and archives would be below it"):
+    with pytest.raises(InputError, match=f"^{name}: is a file, but archives would be below it"):
         split(tree, f"{name}/kpack", dry_run=dry_run)
-    with pytest.raises(InputError, match=f"^{name}: is a file, and archives would be below it"):
+    with pytest.raises(InputError, match=f"^{name}: is a file, but archives would be below it"):
         split(tree, name, dry_run=dry_run)
 
 
@@ -126,7 +126,9 @@ def test_a_place_that_an_archive_would_take_is_refused(tree: Path, kind: str, *,
         place.symlink_to("elsewhere")
     else:
         place.mkdir()
-    with pytest.raises(InputError, match=r"^\.kpack/libx\.so_gfx906\.kpack: is in the tree, and would be made"):
+    with pytest.raises(
+        InputError, match=r"^\.kpack/libx\.so_gfx906\.kpack: is already in the tree, but the split would make it"
+    ):
         split(tree, ".kpack", dry_run=dry_run)
 
 
@@ -275,7 +277,7 @@ def test_kernel_files_go_to_their_targets_and_unknown_ones_stay_and_are_listed(t
         "host/lib/rocblas/library/README",
     ]
     assert [(file.path, file.reason) for file in report.staying] == [
-        ("lib/odd/x_gfx906.hsaco", "a kernel file that no rule knows")
+        ("lib/odd/x_gfx906.hsaco", "a kernel file that no rule covers")
     ]
 
 
@@ -343,12 +345,12 @@ def test_the_number_of_workers_does_not_show(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("targets", "reason"),
     [
-        ("gfx906 amdgcnspirv", "SPIR-V, expected code objects alone: a runtime finds no other code in archives"),
+        ("gfx906 amdgcnspirv", "SPIR-V, expected only code objects, because runtimes find no other code in archives"),
         (
             "gfx90a gfx90a:xnack+",
             (
-                "1 entry behind others for the same GPU (hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+), "
-                "expected one for each GPU"
+                "1 entry after others for the same GPU (hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+), "
+                "expected one entry for each GPU"
             ),
         ),
     ],
@@ -388,7 +390,7 @@ def test_libraries_of_one_name_get_archives_of_their_own(tmp_path: Path) -> None
 def test_a_library_named_like_a_part_of_another_is_refused(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a", "gfx906")
     library(tmp_path / "tree", "gfx906", path="lib/libx.so-part2")
-    with pytest.raises(InputError, match=r"\.kpack/libx\.so-part2_gfx906\.kpack: would be made of two libraries"):
+    with pytest.raises(InputError, match=r"\.kpack/libx\.so-part2_gfx906\.kpack: would be made from two libraries"):
         split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
     assert not (tmp_path / "out").exists()
 
@@ -434,8 +436,8 @@ def test_bundles_and_object_files_stay_and_are_listed(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "elf/gfx906.co", tmp_path / "tree/code.elf")
     report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
     assert [(file.path, file.reason) for file in report.staying] == [
-        ("code.elf", "device code that no rule knows, for gfx906"),
-        ("code.hipfb", "device code that no rule knows, for gfx906, gfx1030"),
+        ("code.elf", "device code that no rule covers, for gfx906"),
+        ("code.hipfb", "device code that no rule covers, for gfx906, gfx1030"),
     ]
 
 

@@ -110,7 +110,7 @@ def test_warnings_name_files_of_the_folder(folder: Path, tmp_path: Path) -> None
     signature = folder / "demo-1.0.dist-info/RECORD.jws"
     signature.write_bytes(b"{}")
     report = split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
-    assert report.warnings == (f"{signature}: left out, as it signs the RECORD of the old wheel",)
+    assert report.warnings == (f"{signature}: left out, because it signs the RECORD of the old wheel",)
     assert report.source == str(folder)
 
 
@@ -147,7 +147,7 @@ def test_a_text_that_its_dist_info_lacks_is_named(folder: Path, tmp_path: Path, 
     assert is_unpacked_wheel(folder)
     with pytest.raises(InputError) as caught:
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
-    remedy = "Unpack it again. To split a tree, remove its RECORD."
+    remedy = "Unpack the wheel again. To split a tree, remove its RECORD."
     assert str(caught.value) == f"{info}: has no {name}; expected the folder of an unpacked wheel. {remedy}"
     assert not (tmp_path / "out").exists()
 
@@ -162,7 +162,9 @@ def test_a_tree_whose_one_dist_info_has_no_record_is_no_unpacked_wheel(folder: P
 def test_a_text_of_its_dist_info_that_is_too_large_is_named(folder: Path, tmp_path: Path) -> None:
     [info] = folder.glob("*.dist-info")
     os.truncate(info / "METADATA", (64 << 20) + 1)
-    with pytest.raises(InputError, match=r"dist-info/METADATA: is larger than 64 MiB; expected a text of an unpacked"):
+    with pytest.raises(
+        InputError, match=r"dist-info/METADATA: is larger than 64 MiB; expected a text file of an unpacked"
+    ):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
 
 
@@ -187,7 +189,8 @@ def test_tags_and_builds_that_make_no_name_of_a_wheel_in_the_folder_are_refused(
     with pytest.raises(InputError) as caught:
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
     assert str(caught.value) == (
-        f"{info}/WHEEL: makes the file name {name}; expected a build number and tags that a wheel's name can have"
+        f"{info}/WHEEL: results in the file name {name}; expected a build number and tags that are valid in a wheel "
+        "name"
     )
     assert set(tmp_path.iterdir()) == there
 
@@ -195,14 +198,17 @@ def test_tags_and_builds_that_make_no_name_of_a_wheel_in_the_folder_are_refused(
 def test_a_folder_with_another_name_than_a_wheels_is_told_by_its_name(folder: Path, tmp_path: Path) -> None:
     [info] = folder.glob("*.dist-info")
     info.rename(folder / "demo-2004d.dist-info")
-    with pytest.raises(InputError, match="is not named as a wheel is"):
+    with pytest.raises(InputError, match="doesn't have a wheel file name"):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
 
 
 @pytest.mark.parametrize("name", [b"l\xe9.so", b"a\\b.so"], ids=["not UTF-8", "a backslash"])
 def test_a_name_that_no_wheel_can_hold_is_refused(folder: Path, tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(bytes(folder / "demo") + b"/" + name)).write_bytes(b"")
-    refusal = "has a name that no wheel can hold; expected UTF-8 without backslashes. Rename it, and its row in RECORD."
+    refusal = (
+        "has a name that no wheel can contain; expected UTF-8 without backslashes. Rename the file, and its "
+        "row in RECORD."
+    )
     with pytest.raises(RocwheelError, match=re.escape(refusal)):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
     assert not (tmp_path / "out").exists()

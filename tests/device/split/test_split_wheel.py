@@ -135,8 +135,8 @@ def test_another_wheel_of_the_name_is_not_overwritten(wheel: Path, tmp_path: Pat
         split(wheel, tmp_path / "out")
     assert str(raised.value) == (
         f"{other}: would be overwritten by the host wheel; "
-        "expected a host wheel that an earlier split of demo 1.0 made. "
-        "Name another folder, or move that wheel elsewhere."
+        "expected a host wheel from an earlier split of demo 1.0. "
+        "Specify another folder, or move that wheel elsewhere."
     )
     assert (names(tmp_path / "out"), other.read_bytes()) == ([other.name], before)
 

@@ -224,7 +224,7 @@ def test_names_and_requirements_can_be_chosen(wheel: Path, tmp_path: Path) -> No
 
 def test_a_name_that_no_distribution_can_have_is_refused(wheel: Path, tmp_path: Path) -> None:
     order = msgspec.structs.replace(ORDER, device_prefix="bad name!", dry_run=True)
-    with pytest.raises(InputError, match=r"--device-name: is 'bad name!', with which no name .* can begin"):
+    with pytest.raises(InputError, match=r"--device-name: is 'bad name!', which no distribution name can begin with"):
         split_wheel(wheel, tmp_path / "out", order, DATE)
 
 
@@ -245,7 +245,7 @@ def test_declared_targets_become_those_of_each_wheel(tmp_path: Path, library: Pa
 def test_code_elsewhere_stays_and_is_listed(tmp_path: Path, library: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"torch/libfat.so": library, "more/libfat.so": library})
     report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, overlay_root="torch"), DATE)
-    assert [(file.path, file.reason) for file in report.staying] == [("more/libfat.so", "not below the overlay root")]
+    assert [(file.path, file.reason) for file in report.staying] == [("more/libfat.so", "outside the overlay root")]
     assert members(Path(report.host))["more/libfat.so"] == library.read_bytes()
 
 
@@ -253,7 +253,7 @@ def test_kernel_files_that_no_rule_knows_stay_and_are_listed(tmp_path: Path, lib
     unknown = {"torch/new/table.dat": b"table", "torch/new/kernels_gfx906.hsaco": b"kernels"}
     wheel = make_wheel(tmp_path, "demo", {"torch/libfat.so": library, **unknown})
     report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
-    reason = "a kernel file that no rule knows"
+    reason = "a kernel file that no rule covers"
     assert [(file.path, file.reason) for file in report.staying] == [(name, reason) for name in sorted(unknown)]
     assert members(Path(report.host)).items() >= unknown.items()
 
@@ -270,22 +270,23 @@ def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, 
     kinds = "expected a wheel with a fat binary or kernel files"
     assert refused(tmp_path, {"demo/x.py": b""}) == f"WHEEL: no device code to split off; {kinds}"
     assert refused(tmp_path, {"demo/x.py": b""}, "demo") == f"WHEEL: no device code to split off below demo; {kinds}"
-    root = "WHEEL: has no folder other; expected an overlay root that is in the wheel"
+    root = "WHEEL: has no folder other; expected an overlay root in the wheel"
     assert refused(tmp_path, {"demo/libfat.so": library}, "other") == root
     assert refused(tmp_path, {"a/libfat.so": library, "b/libfat.so": library}).startswith(
-        "WHEEL: has device code in a, b; expected one folder. Name the folder that holds the package: --overlay-root"
+        "WHEEL: has device code in a, b; expected one folder. Specify the folder that contains the package: "
+        "--overlay-root"
     )
     in_the_way = refused(tmp_path, {"demo/libfat.so": library, "demo/.kpack": b"x"}, "demo")
-    assert in_the_way.startswith("WHEEL: 1 problem\n  .kpack: is a file, and archives would be below it; ")
+    assert in_the_way.startswith("WHEEL: 1 problem\n  .kpack: is a file, but archives would be below it; ")
     damaged = library.read_bytes().replace(b"__CLANG_OFFLOAD_BUNDLE__", b"__CLANG_OFFLOAD_BUNDL3__")
     assert refused(tmp_path, {"demo/libfat.so": damaged}, "demo").startswith("WHEEL!demo/libfat.so: ")
 
 
 def test_a_wheel_with_its_code_at_the_top_is_told_why_it_cannot_be_split(tmp_path: Path, library: Path) -> None:
     assert refused(tmp_path, {"libfat.so": library, "demo/x.py": b""}) == (
-        "WHEEL: can't be split: its device code is at its top, which is the folder of all packages once it is "
-        "installed; expected device code below one folder. "
-        "Build it with the code in a folder of its own, over which device wheels can be laid."
+        "WHEEL: can't be split: its device code is at the top, which is the shared folder of all packages "
+        "after installation; expected device code below one folder. "
+        "Build the wheel with the code in a separate folder for device wheels to add to."
     )
 
 

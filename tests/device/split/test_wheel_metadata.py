@@ -64,7 +64,7 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path, files: dict[str, bytes], fo
 
 def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / "demo.whl")
-    with pytest.raises(InputError, match="is not named as a wheel is"):
+    with pytest.raises(InputError, match="doesn't have a wheel file name"):
         read_finished_wheel(path)
 
 
@@ -92,7 +92,7 @@ def test_metadata_of_something_else_than_the_file_name_says_is_refused(
 )
 def test_file_names_that_no_wheel_can_have_are_refused(tmp_path: Path, name: str) -> None:
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / f"{name}.whl")
-    with pytest.raises(InputError, match="is not named as a wheel is"):
+    with pytest.raises(InputError, match="doesn't have a wheel file name"):
         read_finished_wheel(path)
 
 
@@ -242,7 +242,7 @@ def test_requirement_of_a_device_wheel_may_name_the_target() -> None:
             b"License-Expression: MIT License",
             "has License-Expression 'MIT License'; expected an SPDX expression such as 'MIT OR Apache-2.0'",
         ),
-        (b"A: b\rC: d", "has a line that ends in CR alone; expected lines that end in LF, or in CR and LF"),
+        (b"A: b\rC: d", "has a line that ends in only CR; expected lines that end in LF or CR LF"),
     ],
 )
 def test_what_device_wheels_can_not_copy_is_refused(wheel: FinishedWheel, line: bytes, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Compressed offload bundles (CCOB), versions 1 to 3, after LLVM's ``OffloadBundler.cpp``.
+"""Reads and writes compressed offload bundles (CCOB), versions 1 to 3, as LLVM's ``OffloadBundler.cpp`` does.
 
 =======  =======================================================================
 version  header, little-endian, followed by one zlib stream or zstd frame
@@ -8,8 +8,8 @@ version  header, little-endian, followed by one zlib stream or zstd frame
 3        ``CCOB``, u16 3, u16 method, u64 total size, u64 raw size, 8 bytes hash
 =======  =======================================================================
 
-The payload is a whole plain bundle. The total size counts the header. The hash is the beginning of the raw bundle's
-MD5: no reader enforces it, but AMD's comgr keys its cache by it. Version 1 doesn't state its total size.
+The payload is a complete plain bundle. The total size includes the header. The hash is the start of the MD5 of the raw
+bundle. No reader enforces the hash, but AMD's comgr uses it as a cache key. Version 1 doesn't record the total size.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ _RLE, _RESERVED = 1, 3
 
 
 def measure_frame(payload: Data) -> int:
-    """Return the size of the zstd frame at the start; raises `zstd.ZstdError`.
+    """Return the size of the zstd frame at the start; raise `zstd.ZstdError` if there isn't one.
 
-    Next to nothing of the blocks themselves is read: a frame may be gigabytes long, and so may be what comes after it.
+    This function reads almost nothing of the blocks: the frame, and the data after it, may be gigabytes long.
     """
     magic = _integer(payload, 0, 4)
     if magic & _SKIPPABLE_MASK == _SKIPPABLE:
         return _inside(payload, _SKIPPABLE_HEADER + _integer(payload, 4, 4))
     if magic != _MAGIC:
-        msg = "it does not begin with a zstd frame"
+        msg = "it doesn't begin with a zstd frame"
         raise zstd.ZstdError(msg)
     descriptor = _integer(payload, 4, 1)
     position, is_last = 5 + _header_fields_size(descriptor), False
@@ -77,7 +77,7 @@ def _header_fields_size(descriptor: int) -> int:
 def _content_size(header: int) -> int:
     kind, size = header >> 1 & 3, header >> 3
     if kind == _RESERVED:
-        msg = "a zstd block is of the reserved type"
+        msg = "a zstd block has the reserved type"
         raise zstd.ZstdError(msg)
     return 1 if kind == _RLE else size
 
@@ -94,7 +94,7 @@ def _inside(payload: Data, stop: int) -> int:
 
 
 PAYLOAD_ERRORS = (zstd.ZstdError, zlib.error, EOFError)
-"""What reading a damaged payload raises."""
+"""The errors that reading a damaged payload raises."""
 
 _INPUT = 1 << 14
 _SHARE_INPUT = 1 << 9
@@ -104,27 +104,30 @@ _READER_WINDOW_LOG = 31
 _WRITER_WINDOW_LOG = 27
 """The largest window that decoders accept when they stream with default settings: 128 MiB."""
 _LDM_HASH_RATE_LOG = 7
-"""How densely long-distance matching samples: on fat binaries, less dense is slower in size, denser in time."""
+"""The sampling density of long-distance matching.
+
+On fat binaries, a lower density costs size, a higher density costs time.
+"""
 _DECODER_OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _READER_WINDOW_LOG}
 
 
 class Method(IntEnum):
-    """How a payload is compressed: the values of ``llvm::compression::Format``."""
+    """The compression method of a payload: the values of ``llvm::compression::Format``."""
 
     ZLIB = 0
     ZSTD = 1
 
 
 def iter_payload(payload: Data, method: Method, block: int) -> Generator[bytes, None, int]:
-    """Decompress in blocks of at most ``block`` bytes; the return value says how much input was taken.
+    """Decompress in blocks of at most ``block`` bytes; the return value is the number of input bytes consumed.
 
-    Raises one of `PAYLOAD_ERRORS` for damaged data and for data that end early.
+    Raises one of `PAYLOAD_ERRORS` for data that are damaged or end early.
     """
     return _iter_zstd(payload, block) if method is Method.ZSTD else _iter_zlib(payload, block)
 
 
 def _iter_zstd(payload: Data, block: int) -> Generator[bytes, None, int]:
-    """Decompress one frame after the other; the return value says how much input they took."""
+    """Decompress all frames, one after another; the return value is the number of input bytes consumed."""
     consumed = 0
     while consumed < len(payload) and (consumed == 0 or not _is_end(payload[consumed:], Method.ZSTD)):
         decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS)
@@ -142,7 +145,7 @@ def _iter_zstd(payload: Data, block: int) -> Generator[bytes, None, int]:
 
 
 def _iter_zlib(payload: Data, block: int) -> Generator[bytes, None, int]:
-    """Decompress one stream; the return value says how much input it took."""
+    """Decompress one stream; the return value is the number of input bytes consumed."""
     decoder = zlib.decompressobj()
     position, pending = 0, b""
     while not decoder.eof:
@@ -159,7 +162,7 @@ def _iter_zlib(payload: Data, block: int) -> Generator[bytes, None, int]:
 
 
 def iter_shares(payload: Data, method: Method) -> Iterator[tuple[int, int]]:
-    """Yield the raw and the compressed size of small pieces of output, in order.
+    """Yield the raw size and the compressed size of small pieces of the output, in order.
 
     Raises one of `PAYLOAD_ERRORS` for damaged data.
     """
@@ -182,15 +185,15 @@ def _decoder(method: Method) -> zstd.ZstdDecompressor | zlib._Decompress:
 
 
 def _is_end(rest: Data, method: Method) -> bool:
-    """Return whether the payload is over where ``rest`` begins, which follows a frame or stream."""
+    """Return whether the payload ends where ``rest`` begins, right after a frame or a stream."""
     return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
 
 
 def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> Iterator[bytes]:
-    """Compress the buffers, in their order, into one stream or frame, which is yielded in pieces.
+    """Compress the buffers, in order, into one stream or frame, and yield it in pieces.
 
-    Where they have the magic of compressed bundles, a block ends within it: encoders may copy bytes as they are, and
-    some readers look for the next bundle by its magic alone.
+    If the buffers contain the magic number of compressed bundles, a block ends inside it. Encoders may copy bytes
+    unchanged, and some readers find the next bundle only by its magic number.
     """
     pieces = _cut_within_magic(piece for buffer in buffers for piece in iter_pieces(buffer))
     if method is Method.ZLIB:
@@ -206,7 +209,7 @@ def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> Ite
 
 
 def _cut_within_magic(pieces: Iterable[memoryview]) -> Iterator[tuple[memoryview, bool]]:
-    """Yield the pieces, cut within each magic of a compressed bundle, and whether a cut follows."""
+    """Yield the pieces, cut inside each magic number of a compressed bundle, and whether a cut follows."""
     before = b""
     for piece in pieces:
         both = before + bytes(piece)
@@ -236,12 +239,15 @@ def _zstd_encoder(buffers: Sequence[Data], level: int) -> zstd.ZstdCompressor:
 _COMMON = struct.Struct("<4sHH")
 _LAYOUTS = {1: struct.Struct("<I8s"), 2: struct.Struct("<II8s"), 3: struct.Struct("<QQ8s")}
 VERSION_2_LIMIT = 1 << 32
-"""The sizes of version 2 are below this, in bytes: its fields have 32 bits."""
+"""Both sizes of a version 2 bundle are below this limit, in bytes: the fields have 32 bits."""
 _BLOCK = 1 << 20
 
 
 class CompressedBundle(msgspec.Struct, frozen=True):
-    """The header of a compressed bundle; ``size`` is the total size, ``raw_size`` that of the plain bundle within."""
+    """The header of a compressed bundle.
+
+    ``size`` is the total size, and ``raw_size`` is the size of the plain bundle inside.
+    """
 
     version: int
     method: Method
@@ -251,7 +257,7 @@ class CompressedBundle(msgspec.Struct, frozen=True):
     digest: bytes
 
     def pack(self) -> bytes:
-        """Return the bytes of this header, of version 2 or 3."""
+        """Return the bytes of this header, which has version 2 or 3."""
         sizes = _LAYOUTS[self.version].pack(self.size, self.raw_size, self.digest)
         return _COMMON.pack(COMPRESSED_MAGIC, self.version, self.method) + sizes
 
@@ -262,21 +268,21 @@ def header_size(version: int) -> int:
 
 
 def header_version(data: bytes) -> int | None:
-    """Return the version of the compressed bundle at the start of ``data``; none when there is none."""
+    """Return the version of the compressed bundle at the start of ``data``, or `None` if there is no such bundle."""
     return int.from_bytes(data[4:6], "little") if is_compressed_bundle(data) else None
 
 
 def read_compressed_bundle(data: Data, *, place: CodePlace) -> CompressedBundle:
-    """Read the header at the start of ``data``, which may go on after the bundle.
+    """Read the header at the start of ``data``, which may continue after the bundle.
 
-    The size of a version 1 bundle is found from its payload. The raw size of a version 2 bundle of 4 GiB or more, which
-    its field can't hold, is taken from the zstd frame.
-    Raises `DeviceCodeError` for unknown versions and methods, truncated headers, and sizes past the end of ``data``.
+    The size of a version 1 bundle comes from its payload. The raw size of a version 2 bundle of 4 GiB or more doesn't
+    fit its field, so it comes from the zstd frame. Raises `DeviceCodeError` for unknown versions and methods, truncated
+    headers, and sizes past the end of ``data``.
     """
     version, method = _read_version(data, place)
     start = header_size(version)
     if len(data) < start:
-        raise DeviceCodeError(place, f"{count(len(data), 'byte')}, too few for a header of version {version}")
+        raise DeviceCodeError(place, f"{count(len(data), 'byte')}, too few for a version {version} header")
     fields = _LAYOUTS[version].unpack(bytes(data[_COMMON.size : start]))
     raw_size: int = fields[-2]
     size: int = fields[0] if version > 1 else start + _measure_payload(data[start:], method, raw_size, place)
@@ -284,7 +290,7 @@ def read_compressed_bundle(data: Data, *, place: CodePlace) -> CompressedBundle:
         raise DeviceCodeError(
             place,
             f"its header declares a total size of {count(size, 'byte')}",
-            expected=f"more than {start} and at most {len(data)}, where the data end",
+            expected=f"more than {start} and at most {len(data)}, where the data ends",
             remedy="The file may be truncated.",
         )
     if version == 2 and method is Method.ZSTD:
@@ -304,7 +310,7 @@ def _read_version(data: Data, place: CodePlace) -> tuple[int, Method]:
     if version not in _LAYOUTS:
         raise DeviceCodeError(place, f"a compressed bundle of version {version}", expected="version 1, 2 or 3")
     if method not in tuple(Method):
-        raise DeviceCodeError(place, f"a payload of compression method {method}", expected="0 (zlib) or 1 (zstd)")
+        raise DeviceCodeError(place, f"a payload with compression method {method}", expected="0 (zlib) or 1 (zstd)")
     return version, Method(method)
 
 
@@ -324,20 +330,20 @@ def _measure_payload(payload: Data, method: Method, raw_size: int, place: CodePl
 
 
 def bad_payload(place: CodePlace, error: Exception) -> DeviceCodeError:
-    """Return what to raise for a payload that is not zlib or zstd data, or damaged."""
+    """Return the error for a payload that is damaged or isn't zlib or zstd data."""
     return DeviceCodeError(place, f"its payload can't be decompressed ({error})")
 
 
 def too_large(place: CodePlace, raw_size: int) -> DeviceCodeError:
-    """Return what to raise for a payload that gives more than the ``raw_size`` that its header declares."""
+    """Return the error for a payload that decompresses to more than the ``raw_size`` in its header."""
     return DeviceCodeError(place, f"decompresses to more than the {count(raw_size, 'byte')} that its header declares")
 
 
 HIGHEST_LEVEL = 22
-"""The highest zstd level of bundles; archives have lower ones."""
+"""The highest zstd level for bundles; the limit for archives is lower."""
 
 RAW_SIZE_LIMIT = 1 << 32
-"""The largest raw bundle that is held in memory unless the caller says otherwise, in bytes."""
+"""The largest raw bundle that is held in memory, in bytes, unless the caller sets another limit."""
 
 _HEAD_BLOCK = 1 << 14
 _HEAD_LIMIT = 1 << 20
@@ -345,18 +351,18 @@ _DIGEST_SIZE = 8
 
 
 class WrongHashError(DeviceCodeError):
-    """A bundle whose content does not match the hash in its header."""
+    """A bundle whose content doesn't match the hash in its header."""
 
     def __init__(self, place: CodePlace, stored: bytes, actual: bytes) -> None:
         super().__init__(
             place,
-            f"its hash is {stored.hex()}, that of its content {actual.hex()}",
-            remedy="The device code may be damaged: get the file again, or use --force to take it as it is.",
+            f"its header has the hash {stored.hex()}, but its content has {actual.hex()}",
+            remedy="The device code may be damaged. Get the file again, or use --force to accept it as it is.",
         )
 
 
 def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> OffloadBundle:
-    """Read the header of the plain bundle inside, decompressing no more than that takes.
+    """Read the header of the plain bundle inside, decompressing only as much as that needs.
 
     ``data`` starts with the compressed bundle. Raises `DeviceCodeError` as `read_offload_bundle` does, and for a
     payload that isn't zlib or zstd data.
@@ -366,7 +372,7 @@ def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePla
     tried = 0
     for block in _iter_checked(data, bundle, place, block=_HEAD_BLOCK):
         head += block
-        if len(head) >= min(2 * tried, bundle.raw_size):  # so that each byte is read twice or so
+        if len(head) >= min(2 * tried, bundle.raw_size):  # so that each byte is read about twice
             tried = len(head)
             try:
                 return read_offload_bundle(memoryview(bytes(head)), place=place, available=bundle.raw_size)
@@ -378,11 +384,11 @@ def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePla
 
 
 def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> Iterator[bytes]:
-    """Yield the plain bundle inside in blocks of at most 1 MiB, whatever its size.
+    """Yield the plain bundle inside in blocks of at most 1 MiB, however large it is.
 
-    Raises `DeviceCodeError` when the payload is damaged, or doesn't end where the header says: with its input, and
-    after ``raw_size`` bytes of output (a decompression bomb is cut off there). Raises `WrongHashError` once all is
-    given: what came before is as the payload has it.
+    Raises `DeviceCodeError` if the payload is damaged or doesn't end where the header says. It has to end with its
+    input, and after ``raw_size`` bytes of output, which stops a decompression bomb. Raises `WrongHashError` after the
+    last block: the blocks before it are what the payload contains.
     """
     md5 = hashlib.md5(usedforsecurity=False)
     for block in _iter_checked(data, bundle, place, block=_BLOCK):
@@ -415,21 +421,20 @@ def _iter_checked(data: Data, bundle: CompressedBundle, place: CodePlace, *, blo
         raise DeviceCodeError(
             place,
             f"its payload ends {count(left, 'byte')} before the declared total size of {bundle.size}",
-            remedy="Readers of LLVM 22 and earlier refuse such a bundle.",
+            remedy="LLVM 22 and earlier refuse such a bundle.",
         )
 
 
 def decompress_bundle(
     data: Data, bundle: CompressedBundle, *, place: CodePlace, limit: int = RAW_SIZE_LIMIT
 ) -> tuple[Data, WrongHashError | None]:
-    """Return the plain bundle inside and, if its hash is not the one in the header, the error to raise or to report.
+    """Return the plain bundle inside and, if its hash differs from the header's, the error to raise or report.
 
-    Memory is taken as the payload decompresses, whatever size the header declares.
-
-    Raises `DeviceCodeError` for a raw size above ``limit``, and as `iter_decompressed` does.
+    Memory grows as the payload decompresses, whatever size the header declares. Raises `DeviceCodeError` for a raw size
+    above ``limit``, and as `iter_decompressed` does.
     """
     require_raw_size(bundle, limit, place=place)
-    raw = bytearray()  # grows with what comes: the declared size may be a lie
+    raw = bytearray()  # grows with the output: the declared size may be wrong
     wrong_hash: WrongHashError | None = None
     try:
         for block in iter_decompressed(data, bundle, place=place):
@@ -445,7 +450,7 @@ def require_raw_size(bundle: CompressedBundle, limit: int, *, place: CodePlace) 
         raise DeviceCodeError(
             place,
             f"holds a bundle of {count(bundle.raw_size, 'byte')}",
-            expected=f"at most {limit}, the limit set here",
+            expected=f"at most {limit}, the current limit",
             remedy="Set a higher limit if you trust the file.",
         )
 
@@ -459,10 +464,10 @@ def _digest(buffers: Iterable[Data]) -> bytes:
 
 
 def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, *, place: CodePlace) -> list[int]:
-    """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes.
+    """Return the number of compressed bytes for each entry of ``plain``, the bundle inside.
 
-    Entries of less than a zstd block (128 KiB) share those of their block. An entry that repeats one before it takes
-    next to nothing. Raises `DeviceCodeError` for a damaged payload.
+    Entries smaller than a zstd block (128 KiB) share the bytes of their block. An entry that repeats an earlier one
+    takes almost nothing. Raises `DeviceCodeError` for a damaged payload.
     """
     sizes = [0.0] * len(plain.entries)
     begin = 0
@@ -479,7 +484,10 @@ def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, 
 
 
 def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
-    """Return what `write_compressed_bundle` writes; at a level near ``level`` where this has the magic within."""
+    """Return the bytes that `write_compressed_bundle` writes.
+
+    If they contain the magic number again, try a nearby level.
+    """
     buffers, written = list(raw), [b""]
     for tried in (level, *(other for other in (level + 1, level - 1, level + 2) if 1 <= other <= HIGHEST_LEVEL)):
         file = io.BytesIO()
@@ -491,9 +499,10 @@ def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Me
 
 
 def find_inner_magic(bundle: bytes | Data) -> int | None:
-    """Return where a compressed bundle has the magic of such once more; none for most.
+    """Return the offset at which a compressed bundle contains its magic number again, or `None` if it doesn't.
 
-    Readers that look for the next bundle by its magic, and not where this one ends, take that for another bundle.
+    Some readers find the next bundle by its magic number instead of the end of this one. They take such an offset for
+    another bundle.
     """
     before, start = b"", 0
     for piece in iter_pieces(memoryview(bundle) if isinstance(bundle, bytes) else bundle):
@@ -509,12 +518,12 @@ def find_inner_magic(bundle: bytes | Data) -> int | None:
 def write_compressed_bundle(
     file: IO[bytes], raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD
 ) -> None:
-    """Write a plain bundle, given as a sequence of buffers, as a CCOB of ``version`` 2 or 3 where ``file`` stands.
+    """Write a plain bundle, given as a sequence of buffers, as a version 2 or 3 CCOB at the position of ``file``.
 
-    The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on, so that the code of many targets
-    that is the same costs almost nothing. Memory holds the window, and a few megabytes of each side.
-    Raises `ValueError`, before anything is written, for 4 GiB or more in version 2:
-    `rocwheel.binary.bundles.storage.choose_version` says which version holds the bundle.
+    The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on. So identical code for many
+    targets costs almost nothing. Memory holds the window, and a few megabytes of input and output. Raises `ValueError`,
+    before writing anything, for 4 GiB or more in version 2: `rocwheel.binary.bundles.storage.choose_version` returns
+    the version that can hold the bundle.
     """
     buffers = list(raw)
     raw_size = sum(len(buffer) for buffer in buffers)

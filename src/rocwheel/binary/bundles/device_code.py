@@ -1,10 +1,13 @@
-"""Device code in files of any kind, which are recognized by their bytes, not by their names.
+"""Finds device code in files of any kind, and recognizes the kind by the bytes, not by the name.
 
-Long names are in a table of their own, or before the bytes of the member (``#1/12``: the first twelve bytes).
+The files are fat binaries, files of bundles, standalone code objects, object files that aren't linked yet, and static
+libraries.
 
-See https://www.freebsd.org/cgi/man.cgi?query=ar&sektion=5.
+A static library is an ``ar`` archive. Long member names are in a separate table, or before the bytes of the member
+(``#1/12``: the first twelve bytes). See https://www.freebsd.org/cgi/man.cgi?query=ar&sektion=5.
 
-The new offload driver stores them as offload binaries in ``.llvm.offloading``, little-endian, aligned to 8 bytes, after
+The new offload driver stores the images of an object file as offload binaries in ``.llvm.offloading``. They are
+little-endian and aligned to 8 bytes. See
 https://github.com/llvm/llvm-project/blob/main/llvm/include/llvm/Object/OffloadBinary.h:
 
 =======  ===================================================================================================
@@ -17,10 +20,8 @@ entry    u16 image kind, u16 offload kind, u32 flags, u64 offset of the strings,
 string   u64 offset of the key, u64 offset of the value, and in version 2 u64 size of the value
 =======  ===================================================================================================
 
-The old driver makes a section for each image, named ``__CLANG_OFFLOAD_BUNDLE__`` and the bundle entry id. Those of
-other languages, such as SYCL, and for other makers' GPUs have ids of their own, ``sycl-spir64-unknown-unknown``.
-
-Fat binaries, files of bundles, code objects by themselves, object files that aren't linked yet, static libraries.
+The old driver makes a section for each image, named ``__CLANG_OFFLOAD_BUNDLE__`` plus the bundle entry ID. Images for
+other languages, such as SYCL, and for other vendors' GPUs have other IDs, such as ``sycl-spir64-unknown-unknown``.
 """
 
 from __future__ import annotations
@@ -57,31 +58,31 @@ if TYPE_CHECKING:
 
 
 AR_HEADER_SIZE: Final = 60
-"""Bytes of a member's header: name 16, times and ids 32, size 10, end 2."""
+"""The size of a member's header in bytes: name 16, times and IDs 32, size 10, end 2."""
 _LONGEST_NAME = 4096
-"""Bytes; paths have no more. Many members of a damaged archive may have one long name."""
+"""In bytes; no path is longer. In a damaged archive, many members may share one long name."""
 _DEEPEST = 8
-"""Archives around one; none that is built for a linker is in another."""
+"""How many archives may be nested; an archive for a linker contains no other."""
 _HEADER_END = b"`\n"
 _ODD_NUMBER = re.compile(rb"/(?:[\s+-]+[0-9_]+|[0-9]+_[0-9_]+)/?")
-"""A name that GNU ar takes for a number, with which it looks up another name, and LLVM for damage."""
+"""A name that GNU ar reads as the number of another name, and that LLVM treats as damage."""
 _NAME_BEFORE = b"#1/"
 
 
 class ArHeader(msgspec.Struct, frozen=True):
-    """The header of a member: its name as it stands there, without the blanks behind it, and its size in bytes."""
+    """The header of a member: its name as stored, without trailing blanks, and its size in bytes."""
 
     name: bytes
     size: int
 
     @property
     def padded_size(self) -> int:
-        """Bytes up to the next header, which begins at an even offset."""
+        """The number of bytes up to the next header, which begins at an even offset."""
         return self.size + self.size % 2
 
 
 def parse_ar_header(header: bytes) -> ArHeader | None:
-    """Parse the header of a member; none for bytes that are not one, or not a whole one."""
+    """Parse the header of a member; return `None` if the bytes aren't a complete header."""
     size = header[48:58].strip()
     if header[58:] != _HEADER_END or not size.isdigit():
         return None
@@ -89,7 +90,7 @@ def parse_ar_header(header: bytes) -> ArHeader | None:
 
 
 class ArMember(msgspec.Struct, frozen=True):
-    """A member of an archive: its name and where its bytes are."""
+    """A member of an archive: its name and the range of its bytes."""
 
     name: str
     offset: int
@@ -97,28 +98,27 @@ class ArMember(msgspec.Struct, frozen=True):
 
 
 class ArPart(msgspec.Struct, frozen=True):
-    """Whatever a header stands before: a member, or a table; its name as it stands there, and where its bytes are."""
+    """A part of an archive, either a member or a table: its name as stored, and the range of its bytes."""
 
     start: int
-    """Where the header is."""
+    """The offset of the header."""
     name: bytes
     offset: int
     size: int
 
     @property
     def index_width(self) -> int | None:
-        """The bytes of each big-endian number in a symbol index; none for anything else.
+        """The size in bytes of each big-endian number in a symbol index, or `None` for any other part.
 
-        First is the count of symbols, then for each the offset of its member's header.
+        An index begins with the number of symbols. Then it has, for each symbol, the offset of its member's header.
         """
         return {b"/": 4, b"/SYM64/": 8}.get(self.name)
 
 
 def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
-    """Yield everything in the archive ``data``, its symbol and name tables included.
+    """Yield every part of the archive ``data``, including its symbol table and its name table.
 
-    Raises `DeviceCodeError` for damaged headers, for members and headers that are cut, and for names that don't fit in
-    the member.
+    Raises `DeviceCodeError` for damaged headers, truncated members and headers, and names that don't fit in the member.
     """
     position, names = len(AR_MAGIC), b""
     while position + AR_HEADER_SIZE <= len(data):
@@ -129,9 +129,11 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
             raise DeviceCodeError(CodePlace(name, position), found)
         if header.size > len(data) - start:
             label = _member_name(header.name, names, CodePlace(name, position))
-            found = f"the member {label!r} of {count(header.size, 'byte')}, of which {len(data) - start} are there"
+            found = (
+                f"the member {label!r} of {count(header.size, 'byte')}, of which only {len(data) - start} are present"
+            )
             raise DeviceCodeError(
-                CodePlace(name, position), found, expected="a whole archive", remedy="Build it again."
+                CodePlace(name, position), found, expected="a complete archive", remedy="Build it again."
             )
         names = bytes(data[start : start + header.size]) if header.name == b"//" else names
         part_name, used = _name_before(data, position, header, name)
@@ -139,13 +141,13 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
         position = start + header.padded_size
     if rest := bytes(data[position:]).strip(b"\n"):
         found = f"{count(len(rest), 'byte')} where an archive member should start"
-        raise DeviceCodeError(CodePlace(name, position), found, expected="a whole archive", remedy="Build it again.")
+        raise DeviceCodeError(CodePlace(name, position), found, expected="a complete archive", remedy="Build it again.")
 
 
 def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tuple[bytes, int]:
-    """Return the name of a part, and how many of the bytes behind its header are that name, as BSD and Darwin have it.
+    """Return the name of a part, and how many bytes after the header the name takes, as BSD and Darwin store it.
 
-    Zeros behind such a name align what follows.
+    Zeros after such a name align the data that follow.
     """
     length = header.name.removeprefix(_NAME_BEFORE)
     if length == header.name or not length.isdigit():
@@ -154,21 +156,21 @@ def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tupl
     if size > min(header.size, _LONGEST_NAME):
         found = f"a name of {count(size, 'byte')} in a member of {count(header.size, 'byte')}"
         raise DeviceCodeError(
-            CodePlace(name, position), found, expected=f"up to {_LONGEST_NAME} bytes, all in the member"
+            CodePlace(name, position), found, expected=f"at most {_LONGEST_NAME} bytes, all inside the member"
         )
     return bytes(data[position + AR_HEADER_SIZE :][:size]).rstrip(b"\0"), size
 
 
 def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMember]:
-    """Yield the members of the archive ``data``, without its symbol and name tables.
+    """Yield the members of the archive ``data``, without its symbol table and name table.
 
-    ``depth`` is how many archives it is in. Raises `DeviceCodeError` as `iter_ar_parts` does, for names of more than
-    4096 bytes, for numbers of names that are no digits, and for archives that are too deep in others.
+    ``depth`` is the number of archives around this one. Raises `DeviceCodeError` as `iter_ar_parts` does, for names
+    longer than 4096 bytes, for name numbers that aren't digits, and for archives that are nested too deeply.
     """
     if depth > _DEEPEST:
-        found = f"an archive that is in {depth} others"
+        found = f"an archive inside {depth} other archives"
         raise DeviceCodeError(
-            CodePlace(name), found, expected="object files: linkers take them from no archive in another"
+            CodePlace(name), found, expected="object files, because linkers don't read nested archives"
         )
     names = b""
     for part in iter_ar_parts(data, name=name):
@@ -181,10 +183,10 @@ def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMemb
 def _member_name(text: bytes, names: bytes, place: CodePlace) -> str:
     if text.startswith(b"/") and text[1:].isdigit():
         start = int(text[1:])
-        # Microsoft's tools end names with a zero, others with a slash and a newline.
+        # Microsoft's tools end names with a NUL byte, others with a slash and a newline.
         text, _, rest = names[start : start + _LONGEST_NAME + 1].replace(b"\0", b"\n").partition(b"\n")
         if not rest and len(text) > _LONGEST_NAME:
-            raise DeviceCodeError(place, f"a name of more than {_LONGEST_NAME} bytes", expected="that of a file")
+            raise DeviceCodeError(place, f"a name of more than {_LONGEST_NAME} bytes", expected="a file name")
     elif _ODD_NUMBER.fullmatch(text):
         found = f"the name {text.decode()!r} of a member"
         raise DeviceCodeError(place, found, expected="a slash and digits, such as '/0'", remedy="Build it again.")
@@ -204,28 +206,33 @@ _AMD = frozenset({"", "amdgcn", "spirv64"})
 
 
 class OffloadImage(msgspec.Struct, frozen=True):
-    """An image for one target; ``offset`` and ``size`` say where it is in the file, in bytes."""
+    """An image for one target; ``offset`` and ``size`` are its range in the file, in bytes."""
 
     kind: str
     triple: str
     arch: str
-    """The processor as it is spelled, which may be another maker's, ``sm_80``; without one, the architecture."""
+    """The processor as spelled, possibly another vendor's, such as ``sm_80``.
+
+    The architecture if there is no processor.
+    """
     target: TargetId | None
     offset: int
     size: int
 
 
 def read_offload_images(data: Data, *, name: str) -> tuple[OffloadImage, ...]:
-    """Return every image in the object file ``data``, ELF of 64 bits or of Windows; empty for any other file.
+    """Return every image in the object file ``data``, 64-bit ELF or Windows COFF, or an empty tuple for any other file.
 
-    Raises `ElfError` and `PeError` for damaged files and `DeviceCodeError` for damaged offload binaries.
+    Raises `ElfError` and `PeError` for damaged files, and `DeviceCodeError` for damaged offload binaries.
     """
     images: list[OffloadImage] = []
     left = len(data)
     for section in _sections(data, name):
         if section.name == _SECTION:
             left -= section.size
-            _require(left >= 0, CodePlace(name, section.offset), f"a section {_SECTION}", "is one with others")
+            _require(
+                left >= 0, CodePlace(name, section.offset), f"a section {_SECTION}", "overlaps another such section"
+            )
             images += _read_binaries(data, section, name)
         elif section.name.startswith(_SECTION_PREFIX):
             images += _read_section(section, CodePlace(name, section.offset))
@@ -260,8 +267,8 @@ def _read_binaries(data: Data, section: ElfSection | ObjectSection, name: str) -
         if magic != _MAGIC or version not in _STRING_SIZES:
             raise DeviceCodeError(
                 place,
-                f"an offload binary that starts with {magic!r}, version {version}",
-                expected=f"{_MAGIC!r}, version 1 or 2",
+                f"an offload binary that starts with {magic!r} and has version {version}",
+                expected=f"{_MAGIC!r} and version 1 or 2",
             )
         if not _HEADER.size <= size <= len(view) - position:
             raise DeviceCodeError(
@@ -297,7 +304,7 @@ def _read_string(binary: Data, offset: int, place: CodePlace) -> str:
 
 
 def _require(
-    condition: bool, place: CodePlace, what: str, fault: str = "of an offload binary lies past its end"
+    condition: bool, place: CodePlace, what: str, fault: str = "of an offload binary extends past its end"
 ) -> None:
     if not condition:
         raise DeviceCodeError(place, f"{what} {fault}")
@@ -307,9 +314,9 @@ _TRIPLE = "amdgcn-amd-amdhsa"
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
-    """A file with device code; of ``fat_binary`` and ``code_object``, at most one is set.
+    """A file with device code; at most one of ``fat_binary`` and ``code_object`` is set.
 
-    ``section`` is the range of the bytes in which the bundles lie: offset and size.
+    ``section`` is the range of bytes that contains the bundles: offset and size.
     """
 
     name: str
@@ -318,14 +325,15 @@ class DeviceCode(msgspec.Struct, frozen=True):
     code_object: CodeObject | None = None
 
     def view(self, data: Data) -> Data:
-        """Return the bytes in which the bundles lie out of the file's."""
+        """Return the bytes that contain the bundles, out of all bytes of the file."""
         return data[self.section[0] : sum(self.section)]
 
     def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
-        """Yield the bundles, whose ``start`` counts from the beginning of `view`; none for a code object by itself.
+        """Yield the bundles; a standalone code object has no bundles.
 
-        Raises `DeviceCodeError` for damaged bundles and, when ``strict``, for wrappers that point to
-        none.
+        Each ``start`` counts from the beginning of `view`.
+
+        Raises `DeviceCodeError` for damaged bundles and, if ``strict``, for wrappers that don't point to a bundle.
         """
         if self.code_object is not None:
             return iter(())
@@ -335,7 +343,7 @@ class DeviceCode(msgspec.Struct, frozen=True):
 
 
 def read_device_code(data: Data, *, name: str) -> DeviceCode | None:
-    """Find the device code in the bytes of the file ``name``; none when there is none.
+    """Return the device code in the bytes of the file ``name``, or `None` if there is no device code.
 
     Raises `InputError` (`ElfError`, `DeviceCodeError`) for damaged files.
     """
@@ -351,9 +359,10 @@ def read_device_code(data: Data, *, name: str) -> DeviceCode | None:
 
 
 class CodeSource(msgspec.Struct, frozen=True):
-    """A bundle and the bytes it lies in; or what is taken for a plain bundle, its entries being where they are.
+    """A bundle and the bytes that contain it.
 
-    The latter are the images of an object file that isn't linked yet, and a code object by itself.
+    Other code is represented as a plain bundle whose entries are where the code is: the images of an object file that
+    isn't linked yet, and a standalone code object.
     """
 
     view: Data
@@ -361,16 +370,16 @@ class CodeSource(msgspec.Struct, frozen=True):
 
 
 def iter_code_sources(data: Data, *, name: str) -> Iterator[CodeSource]:
-    """Yield everything in the file ``name`` that code for AMD GPUs can be taken from, in file order.
+    """Yield every source of code for AMD GPUs in the file ``name``, in file order.
 
-    In object files the images of both offload drivers count, in archives those of every member. Of compressed bundles
-    only the head is decompressed. Raises `InputError` for damaged files.
+    Object files contribute the images of both offload drivers; archives contribute the images of every member. Only the
+    head of a compressed bundle is decompressed. Raises `InputError` for damaged files.
     """
     return _iter_code_sources(data, name, 0)
 
 
 def _iter_code_sources(data: Data, name: str, depth: int) -> Iterator[CodeSource]:
-    """Yield as `iter_code_sources` does, from a file that is in so many archives."""
+    """Yield as `iter_code_sources` does, from a file inside ``depth`` archives."""
     if is_ar_archive(data):
         for member in iter_ar_members(data, name=name, depth=depth):
             content = data[member.offset : member.offset + member.size]

@@ -1,15 +1,15 @@
-"""Plain offload bundles: read, and written from parts.
+"""Reads plain offload bundles, and writes them from parts.
 
 ======  ======  ==========================================================================
 offset  size    field
 ======  ======  ==========================================================================
 0       24      ``__CLANG_OFFLOAD_BUNDLE__``
 24      8       number of entries
-32      24 + n  each entry: offset from the bundle's start, size, length n of the id; the id
+32      24 + n  each entry: offset from the bundle's start, size, length n of the ID; the ID
 ======  ======  ==========================================================================
 
-Integers are unsigned, little-endian and 64 bits wide. Zeros fill the space before each payload. A bundle doesn't state
-its own size: it ends with its last payload.
+Integers are unsigned, little-endian and 64 bits wide. Zeros fill the space before each payload. A bundle doesn't record
+its own size; it ends with its last payload.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 RUNTIME_HEADER_LIMIT = 4096
-"""The runtime hands over this much of a plain bundle to look up a target, so all ids must lie within."""
+"""The runtime passes this many bytes of a plain bundle to the target lookup, so all IDs must be within them."""
 
 HEADER_LAYOUT = struct.Struct("<24sQ")
 ENTRY_LAYOUT = struct.Struct("<QQQ")
 _ID_LIMIT = 4096
 _ENTRY_LIMIT = 1024
-"""Entries of one bundle; compilers write a few dozen. Many times that compress to a few hundred bytes."""
+"""The most entries of one bundle; compilers write a few dozen. Far more entries compress to a few hundred bytes."""
 _TRIPLE_DASHES = 4
 
 
 class BundleEntry(msgspec.Struct, frozen=True):
-    """One entry: where its payload is, counted from the bundle's start, and its id, parsed and as it is spelled."""
+    """One entry: its ID, parsed and as spelled, and its payload's range, which counts from the start of the bundle."""
 
     id: BundleEntryId
     spelling: str
@@ -52,12 +52,12 @@ class BundleEntry(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> TargetId | None:
-        """The target of the code object; none for the host entry."""
+        """The target of the code object, or `None` for the host entry."""
         return self.id.target
 
     @property
     def stop(self) -> int:
-        """Where the payload ends, counted from the bundle's start."""
+        """The end of the payload, counted from the start of the bundle."""
         return self.offset + self.size
 
 
@@ -69,26 +69,27 @@ class OffloadBundle(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Size of the whole bundle: to the end of the last payload, be it empty."""
+        """The size of the whole bundle, up to the end of the last payload, even if that payload is empty."""
         return max([self.header_size, *(entry.stop for entry in self.entries)])
 
     @property
     def device_entries(self) -> tuple[BundleEntry, ...]:
-        """The entries of device code."""
+        """The entries with device code."""
         return tuple(entry for entry in self.entries if not entry.id.is_host)
 
     @property
     def short_host(self) -> str | None:
-        """The host entry as clang 16 and earlier spell it, ``host-x86_64-unknown-linux``; none if there is none.
+        """The host entry as clang 16 and earlier spell it, ``host-x86_64-unknown-linux``, or `None` if there isn't one.
 
-        Readers on LLVM 21 and later (clang-offload-bundler, comgr's unbundling of compressed bundles) give up on the
-        bundle when they come across it; the lookup in plain bundles, which the runtime uses, doesn't mind.
+        In LLVM 21 and later, some readers reject the whole bundle when they find this entry: clang-offload-bundler, and
+        comgr when it unbundles compressed bundles. The lookup in plain bundles, which the runtime uses, accepts this
+        entry.
         """
         return next((entry.spelling for entry in self.entries if is_short_host(entry.spelling)), None)
 
     @property
     def repeated(self) -> tuple[str, ...]:
-        """The ids that occur more than once, as they are spelled."""
+        """The IDs that occur more than once, as spelled."""
         counts = Counter(entry.spelling for entry in self.entries)
         return tuple(spelling for spelling, count in counts.items() if count > 1)
 
@@ -98,7 +99,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         return tuple(entry.target for entry in self.entries if entry.target is not None)
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return what readers disagree about or refuse, though the layout is sound."""
+        """Return the problems that readers disagree about or refuse, although the layout is valid."""
         problems = []
         if not self.entries:
             problems.append("it has no entries")
@@ -109,20 +110,24 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         problems += self._target_problems()
         if self.header_size > RUNTIME_HEADER_LIMIT:
             problems.append(
-                f"its header takes {self.header_size} bytes; the runtime reads {RUNTIME_HEADER_LIMIT} of a plain bundle"
+                f"its header takes {self.header_size} bytes, but the runtime reads only {RUNTIME_HEADER_LIMIT} of a "
+                "plain bundle"
             )
         return tuple(problems)
 
     def _target_problems(self) -> Iterator[str]:
         for one, other in ambiguous_targets(self.targets):
-            yield f"the targets {one} and {other} are ambiguous: one names features that the other leaves open"
+            yield f"the targets {one} and {other} are ambiguous: one sets features that the other leaves open"
         for entry in self.device_entries:
             if entry.target and (reason := find_illegal(entry.target)):
                 yield f"the entry {entry.spelling!r} is not for a valid target: {reason}"
 
 
 def ambiguous_targets(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:
-    """Yield the pairs of targets that LLVM's bundler refuses; each is compared with its processor's first target."""
+    """Yield the pairs of targets that LLVM's bundler refuses.
+
+    It compares each target with the first of the same processor.
+    """
     first: dict[str, TargetId] = {}
     for target in targets:
         one = first.setdefault(target.processor, target)
@@ -133,9 +138,8 @@ def ambiguous_targets(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, T
 def read_offload_bundle(head: Data, *, place: CodePlace, available: int | None = None) -> OffloadBundle:
     """Read the header of the bundle at the start of ``head``.
 
-    ``available`` is the number of bytes that the whole bundle may take, if ``head`` is only its beginning.
-    Raises `DeviceCodeError` for a truncated header, more than 1024 entries, ids that don't parse, and payloads that
-    overlap or lie outside.
+    ``available`` is the maximum size of the whole bundle, if ``head`` is only its beginning. Raises `DeviceCodeError`
+    for a truncated header, more than 1024 entries, IDs that don't parse, and payloads that overlap or lie outside.
     """
     available = len(head) if available is None else available
     if len(head) < HEADER_LAYOUT.size:
@@ -146,7 +150,7 @@ def read_offload_bundle(head: Data, *, place: CodePlace, available: int | None =
     if magic != BUNDLE_MAGIC:
         raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{BUNDLE_MAGIC!r}")
     if entry_count * ENTRY_LAYOUT.size > len(head):
-        found = f"{count(entry_count, 'entry', 'entries')} declared in a header of {count(len(head), 'byte')} at most"
+        found = f"{count(entry_count, 'entry', 'entries')} declared in a header of at most {count(len(head), 'byte')}"
         raise DeviceCodeError(place, found)
     if entry_count > _ENTRY_LIMIT:
         raise DeviceCodeError(place, count(entry_count, "entry", "entries"), expected=f"at most {_ENTRY_LIMIT}")
@@ -160,11 +164,11 @@ def _read_entries(head: Data, entry_count: int, place: CodePlace) -> OffloadBund
     position = HEADER_LAYOUT.size
     for number in range(entry_count):
         if position + ENTRY_LAYOUT.size > len(head):
-            raise DeviceCodeError(place, f"the header ends within entry {number} of {entry_count}")
+            raise DeviceCodeError(place, f"the header ends inside entry {number} of {entry_count}")
         offset, size, id_size = ENTRY_LAYOUT.unpack(bytes(head[position : position + ENTRY_LAYOUT.size]))
         position += ENTRY_LAYOUT.size
         if id_size > min(_ID_LIMIT, len(head) - position):
-            raise DeviceCodeError(place, f"the id of entry {number} of {entry_count} is {count(id_size, 'byte')} long")
+            raise DeviceCodeError(place, f"the ID of entry {number} of {entry_count} is {count(id_size, 'byte')} long")
         spelling = bytes(head[position : position + id_size]).decode("ascii", "backslashreplace")
         position += id_size
         entries.append(BundleEntry(BundleEntryId.parse(spelling, source=f"{place}"), spelling, offset, size))
@@ -177,7 +181,7 @@ def _check_layout(bundle: OffloadBundle, place: CodePlace, available: int) -> No
             raise DeviceCodeError(
                 place,
                 f"the entry {entry.spelling!r} ends at byte {entry.stop} of the bundle",
-                expected=f"at most {available}, where the data end",
+                expected=f"at most {available}, where the data ends",
                 remedy="The file may be truncated.",
             )
     end, before = bundle.header_size, "the header"
@@ -188,54 +192,57 @@ def _check_layout(bundle: OffloadBundle, place: CodePlace, available: int) -> No
 
 
 def is_short_host(spelling: str) -> bool:
-    """Return whether a host entry is spelled as clang 16 and earlier do (`OffloadBundle.short_host`)."""
+    """Return whether a host entry has the spelling of clang 16 and earlier (`OffloadBundle.short_host`)."""
     return spelling.startswith("host-") and spelling.count("-") < _TRIPLE_DASHES
 
 
 HOST_ENTRY = "host-x86_64-unknown-linux--"
-"""The empty entry for the host, spelled as clang 17 to 19 do, which all bundlers from LLVM 15 on read."""
+"""The empty host entry, as clang 17 to 19 spell it; all bundlers since LLVM 15 read this spelling."""
 CODE_ENTRY = "hipv4-amdgcn-amd-amdhsa--"
-"""What the id of an entry with code for HIP begins with; its target follows."""
+"""The beginning of the ID of an entry with code for HIP; the target follows."""
 BUNDLE_ALIGNMENT = 4096
-"""Alignment of payloads in a bundle; the runtime maps code objects in place, so they start on a page."""
+"""The alignment of payloads in a bundle; the runtime maps code objects in place, so each starts on a page."""
 
 
 class BundlePart(msgspec.Struct, frozen=True):
-    """What goes into a bundle: the spelling of an entry id and its payload, any number of buffers."""
+    """A part of a bundle: the spelling of an entry ID, and the payload as any number of buffers."""
 
     spelling: str
     payload: tuple[Data, ...] = ()
 
     @property
     def target(self) -> TargetId | None:
-        """The target of the code object; none for the host entry. Raises `InputError` for anything but an entry id."""
+        """The target of the code object, or `None` for the host entry.
+
+        Raises `InputError` if the spelling isn't an entry ID.
+        """
         return BundleEntryId.parse(self.spelling).target
 
     @property
     def size(self) -> int:
-        """Size of the payload in bytes."""
+        """The size of the payload in bytes."""
         return sum(len(buffer) for buffer in self.payload)
 
 
 def spell_host(spelling: str) -> str:
-    """Return the id of an entry; a short host entry (`OffloadBundle.short_host`) as clang 17 to 19 spell it.
+    """Return the ID of an entry, with a short host entry (`OffloadBundle.short_host`) spelled as clang 17 to 19 do.
 
-    The bundlers of LLVM 15 to 22 read these.
+    The bundlers of LLVM 15 to 22 read that spelling.
     """
     return f"{spelling.rstrip('-')}--" if is_short_host(spelling) else spelling
 
 
 def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
-    """Return ``parts`` with host entries spelled as `spell_host` does; the same tuple when there is nothing to do."""
+    """Return ``parts`` with host entries spelled as `spell_host` does, or the same tuple if nothing changes."""
     if not any(is_short_host(part.spelling) for part in parts):
         return parts
     return tuple(BundlePart(spell_host(part.spelling), part.payload) for part in parts)
 
 
 def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[Data]:
-    """Yield the bytes of a plain bundle as a sequence of buffers; payloads are not copied.
+    """Yield the bytes of a plain bundle as a sequence of buffers, without copying the payloads.
 
-    The order of ``parts`` is kept, since readers take the first entry that fits.
+    The order of ``parts`` stays, because readers use the first entry that fits.
     """
     header, offsets = lay_out_bundle([(part.spelling, part.size) for part in parts], alignment=alignment)
     yield memoryview(header)
@@ -245,7 +252,7 @@ def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE
             yield memoryview(bytes(offset - end))
             yield from part.payload
             end = offset + part.size
-    # LLVM's reader stops at an entry that lies past the end, even at an empty one.
+    # LLVM's reader stops at an entry that lies past the end, even if the entry is empty.
     if (last := max(offsets, default=0)) > end:
         yield memoryview(bytes(last - end))
 
@@ -253,10 +260,10 @@ def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE
 def lay_out_bundle(
     entries: Sequence[tuple[str, int]], *, alignment: int = BUNDLE_ALIGNMENT
 ) -> tuple[bytes, tuple[int, ...]]:
-    """Return the header of a plain bundle with these entries, and where in it the payload of each begins.
+    """Return the header of a plain bundle with these entries, and the offset of each payload in the bundle.
 
-    An entry is given by the spelling of its id, and its size in bytes. LLVM's reader wants the bundle to reach at least
-    to where the last payload begins, even if that is empty.
+    An entry is the spelling of its ID and its size in bytes. LLVM's reader expects the bundle to reach at least the
+    start of the last payload, even if that payload is empty.
     """
     ids = [spelling.encode("ascii") for spelling, _ in entries]
     end = HEADER_LAYOUT.size + sum(ENTRY_LAYOUT.size + len(entry_id) for entry_id in ids)

@@ -1,7 +1,7 @@
-"""What each release of ROCm's HIP runtime reads of device code, from ``runtimes.toml``.
+"""Knows which device code each release of ROCm's HIP runtime reads, from ``runtimes.toml``.
 
-The kinds of bundle entries, the versions of compressed bundles and of code objects, generic targets, and kpack
-archives; which runtime a library needs by name; which packages of a runtime have a fault.
+The table lists the kinds of bundle entries, the versions of compressed bundles and code objects, generic targets, and
+kpack archives. It also lists the runtimes that libraries need by name, and the packages with a faulty runtime.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Generics(str, Enum):
     NONE = "none"
     ANY = "any"
     SAME_FEATURES = "same-features"
-    """That for a target which has each feature that the GPU has."""
+    """Code for a generic target that has every feature of the GPU."""
 
 
 class Archives(str, Enum):
@@ -34,12 +34,12 @@ class Archives(str, Enum):
 
     NONE = "none"
     FIRST = "first"
-    """It looks into no further archive than the first that lists a target, and hands the code for one GPU to all."""
+    """The release stops at the first archive that lists a target, and gives all GPUs the code for one of them."""
     ALL = "all"
 
 
 class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the releases of ROCm from ``since`` to ``last`` read; no last one yet if empty."""
+    """What the ROCm releases from ``since`` to ``last`` read; ``last`` is empty for the current range."""
 
     since: str
     kinds: tuple[str, ...]
@@ -52,26 +52,29 @@ class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A HIP runtime that libraries need by SONAME, and its first and last ROCm release; no last one yet if empty."""
+    """A HIP runtime that libraries need by SONAME, with its first and last ROCm release.
+
+    ``last`` is empty if it is current.
+    """
 
     soname: str
     first: str
     last: str = ""
     dll: str = ""
-    """What it is called on Windows; empty where it was not released there."""
+    """The name of the DLL on Windows, or empty if there was no Windows release."""
 
     def reads(self, version: int) -> bool:
-        """Return whether some release of it reads compressed bundles of ``version``."""
+        """Return whether any release of this runtime reads compressed bundles of ``version``."""
         since = first_reader(version)
         return bool(since) and (not self.last or Version(since) <= Version(self.last))
 
     def is_of(self, release: HipRelease) -> bool:
-        """Return whether some release of it is among those of ``release``."""
+        """Return whether any release of this runtime is in the range of ``release``."""
         return _overlap(self.first, self.last, release.since, release.last)
 
 
 class RuntimeBuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Packages whose runtime reads compressed bundles that AMD's of the same release doesn't."""
+    """Packages whose runtime reads compressed bundles that AMD's runtime of the same release doesn't read."""
 
     packages: str
     compressed: tuple[int, ...]
@@ -79,7 +82,7 @@ class RuntimeBuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuntimeFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What packages of a runtime do wrong with sound files, and the releases of HIP that they come with."""
+    """An error of packaged runtimes in handling valid files, and the HIP releases of those packages."""
 
     packages: str
     first: str
@@ -106,12 +109,15 @@ def _table() -> _Table:
 
 
 def releases() -> tuple[HipRelease, ...]:
-    """Return the rows of the table, the oldest first."""
+    """Return the rows of the table, oldest first."""
     return _table().release
 
 
 def release_of(rocm: str, *, source: str = "ROCm version") -> HipRelease:
-    """Return the row for a ROCm release; raises `InputError`, led by ``source``, for none, or one before the table."""
+    """Return the row for a ROCm release.
+
+    Raises `InputError` from ``source`` if it is invalid or older than the table.
+    """
     version, oldest = parse_rocm(rocm, source=source), releases()[0].since
     rows = [row for row in releases() if Version(row.since) <= version]
     if not rows:
@@ -120,20 +126,20 @@ def release_of(rocm: str, *, source: str = "ROCm version") -> HipRelease:
 
 
 def known_release(rocm: str) -> str:
-    """Return the newest known release up to that of ``rocm``, as two numbers; empty where all are later."""
+    """Return the newest known release up to ``rocm``, as two numbers, or an empty string if all are later."""
     asked = series_of(rocm)
     return ".".join(map(str, max((min(asked, last) for first, last in _known_spans() if first <= asked), default=())))
 
 
 def next_release(rocm: str) -> str:
-    """Return the first known release after that of ``rocm``, as two numbers; empty where there is none."""
+    """Return the first known release after ``rocm``, as two numbers, or an empty string if there isn't one."""
     major, minor = asked = series_of(rocm)
     later = (max(first, (major, minor + 1)) for first, last in _known_spans() if last > asked)
     return ".".join(map(str, min(later, default=())))
 
 
 def _known_spans() -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return the first and the last release of each span of known ones."""
+    """Return the first and last release of each range of known releases."""
     spans = (span.split("-") for span in _table().known)
     return [(series_of(first), series_of(last)) for first, last in spans]
 
@@ -145,7 +151,7 @@ def series_of(rocm: str) -> tuple[int, int]:
 
 
 def last_stopping_release() -> str:
-    """Return the last release that looks into no further archive than the first that lists a target."""
+    """Return the last release that stops at the first archive that lists a target."""
     return next(row.last for row in reversed(releases()) if row.archives is Archives.FIRST)
 
 
@@ -155,20 +161,20 @@ def first_with_archives() -> str:
 
 
 def find_runtime(needed: Iterable[str]) -> HipRuntime | None:
-    """Return the HIP runtime among the SONAMEs or DLLs that a library needs; none for none of them, or a later one."""
+    """Return the HIP runtime among the SONAMEs or DLLs that a library needs, or `None` if there is no known one."""
     names = {name.lower() for name in needed if name}
     return next((runtime for runtime in _table().runtime if {runtime.soname, runtime.dll} & names), None)
 
 
 def find_faults(first: str = "", last: str = "") -> tuple[RuntimeFault, ...]:
-    """Return the faults of packages that come with a release of HIP from ``first`` to ``last``; open ends are empty."""
+    """Return the faults of packages with a HIP release from ``first`` to ``last``; an empty end is open."""
     return tuple(fault for fault in _table().fault if _overlap(first or "0", last, fault.first, fault.last))
 
 
 def _overlap(first: str, last: str, other_first: str, other_last: str) -> bool:
-    """Return whether two spans of releases, each open at the end if its last one is empty, have one in common.
+    """Return whether two ranges of releases overlap; a range with an empty last release is open at the end.
 
-    A last release of two numbers, 6.4, includes all that begin with it.
+    A last release of two numbers, such as 6.4, includes every release that begins with it.
     """
     return _starts_within(first, other_last) and _starts_within(other_first, last)
 
@@ -178,24 +184,27 @@ def _starts_within(first: str, last: str) -> bool:
 
 
 def first_reader(version: int) -> str:
-    """Return the first ROCm release that loads compressed bundles of header ``version``; empty where none does."""
+    """Return the first ROCm release that loads bundles of header ``version``, or an empty string if none does."""
     return next((row.since for row in releases() if version in row.compressed), "")
 
 
 def other_readers(version: int) -> str:
-    """Return which packages of earlier releases load bundles of header ``version``, too; empty if none do."""
+    """Return the packages of earlier releases that also load bundles of header ``version``, or an empty string."""
     return ", ".join(build.packages for build in _table().build if version in build.compressed)
 
 
 def is_read_by(version: int, rocm: str) -> bool:
-    """Return whether ROCm ``rocm`` and later read header ``version``; any release at all, when it is empty."""
+    """Return whether ROCm ``rocm`` and later read header ``version``.
+
+    If ``rocm`` is empty, whether any release does.
+    """
     since = first_reader(version)
     return bool(since) and (not rocm or parse_rocm(rocm) >= Version(since))
 
 
 def parse_rocm(text: str, *, source: str = "ROCm version") -> Version:
-    """Parse the version of a ROCm release; raises `InputError`, led by ``source``, for anything else."""
+    """Parse the version of a ROCm release; raise `InputError` from ``source`` for any other text."""
     try:
         return Version(text)
     except ValueError as e:
-        raise InputError(source, f"{text!r}", expected="one such as 6.4") from e
+        raise InputError(source, f"{text!r}", expected="a version such as 6.4") from e

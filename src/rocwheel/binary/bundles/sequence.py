@@ -1,4 +1,4 @@
-"""Several bundles one after the other, plain or compressed, as linkers put them into ``.hip_fatbin``."""
+"""Reads sequences of bundles, plain or compressed, as linkers put them into ``.hip_fatbin``."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 _ZEROS = bytes(_BLOCK)
 _PADDING_LIMIT = 8192
-"""Linkers pad bundles to 4096 bytes. More zeros than this come from editing, and may be skipped at once."""
+"""Linkers pad bundles to 4096 bytes. A longer run of zeros comes from editing and may be skipped at once."""
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """A bundle, plain or compressed: ``start`` and ``size`` are those of its bytes among the others, in bytes."""
+    """A bundle, plain or compressed; ``start`` and ``size`` are its range in the surrounding data, in bytes."""
 
     place: CodePlace
     start: int
     size: int
     plain: OffloadBundle
-    """The header of the bundle; that of the bundle inside, when it is compressed."""
+    """The header of the bundle, or of the plain bundle inside if it is compressed."""
     compressed: CompressedBundle | None = None
 
     @property
     def stop(self) -> int:
-        """Where the bundle ends."""
+        """The end of the bundle."""
         return self.start + self.size
 
     @property
     def raw_size(self) -> int:
-        """Size of the plain bundle, in bytes."""
+        """The size of the plain bundle, in bytes."""
         return self.compressed.raw_size if self.compressed else self.plain.size
 
     @property
@@ -65,10 +65,10 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.plain.targets
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return what readers disagree about or refuse, each with its place."""
+        """Return the problems that readers disagree about or refuse, each with its place."""
         problems = list(self.plain.find_problems())
         if self.compressed and not first_reader(self.compressed.version):
-            problems.append("it is compressed in version 1, the runtime reads it as a later version and refuses it")
+            problems.append("it has compression version 1, which the runtime mistakes for a later version and refuses")
         if self.compressed and self.compressed.raw_size != self.plain.size:
             sizes = f"{count(self.compressed.raw_size, 'byte')}, but its entries end after {self.plain.size}"
             problems.append(f"its header says that it decompresses to {sizes}")
@@ -80,13 +80,13 @@ class Bundle(msgspec.Struct, frozen=True):
 def read_bundle(data: Data, start: int, *, place: CodePlace) -> Bundle:
     """Read the bundle at ``start``.
 
-    Raises `DeviceCodeError` when there is none, or a damaged one, and for a compressed one that decompresses to more
-    than `most_unpacked` allows.
+    Raises `DeviceCodeError` if there is no bundle or it is damaged, and for a compressed bundle that decompresses to
+    more than `most_unpacked` allows.
     """
     rest = data[start:]
     if is_compressed_bundle(rest):
         compressed = read_compressed_bundle(rest, place=place)
-        if compressed.raw_size > most_unpacked(compressed.size):  # the payload may give no more than the header says
+        if compressed.raw_size > most_unpacked(compressed.size):  # the payload can't exceed the size in the header
             found = f"{count(compressed.size, 'byte')} that decompress to {count(compressed.raw_size, 'byte')}"
             raise DeviceCodeError(place, found, expected=BOUND, remedy=CAUTION)
         return Bundle(place, start, compressed.size, read_compressed_head(rest, compressed, place=place), compressed)
@@ -97,7 +97,10 @@ def read_bundle(data: Data, start: int, *, place: CodePlace) -> Bundle:
 
 
 def _no_bundle(rest: Data, place: CodePlace, previous: Bundle | None = None) -> DeviceCodeError:
-    """Return what to raise for bytes that start no bundle: maybe they belong to ``previous``, which says otherwise."""
+    """Return the error for bytes that don't start a bundle.
+
+    They may belong to ``previous``, whose header has another size.
+    """
     remedy = ""
     if previous and previous.compressed and previous.compressed.version > 1:
         declared = f"the {count(previous.size, 'byte')} that its header declares"
@@ -111,11 +114,11 @@ def _no_bundle(rest: Data, place: CodePlace, previous: Bundle | None = None) -> 
 
 
 def iter_bundles(data: Data, *, name: str, base: int = 0, starts: Sequence[int] = ()) -> Iterator[Bundle]:
-    """Yield every bundle in ``data``, skipping the zeros between them.
+    """Yield every bundle in ``data``, skipping the zeros between bundles.
 
-    ``base`` is where ``data`` begins in the file ``name``, for messages. ``starts`` are known beginnings of bundles, in
-    rising order: after long padding the search goes on at the next of them, so that gigabytes of zeros aren't read.
-    Raises `DeviceCodeError` as `read_bundle` does.
+    ``base`` is the offset of ``data`` in the file ``name``, for messages. ``starts`` are known starts of bundles, in
+    ascending order. After long padding, the search continues at the next of them, so it doesn't read gigabytes of
+    zeros. Raises `DeviceCodeError` as `read_bundle` does.
     """
     bundle: Bundle | None = None
     number = 0
@@ -131,7 +134,7 @@ def iter_bundles(data: Data, *, name: str, base: int = 0, starts: Sequence[int] 
 
 
 def require_size(bundle: Bundle, limit: int) -> None:
-    """Raise `DeviceCodeError` for a bundle, plain or compressed, that decompresses to more than ``limit`` bytes."""
+    """Raise `DeviceCodeError` for a compressed bundle that decompresses to more than ``limit`` bytes."""
     if bundle.compressed:
         require_raw_size(bundle.compressed, limit, place=bundle.place)
 
@@ -156,8 +159,8 @@ def _skip_zeros(data: Data, position: int, stop: int) -> int:
 def iter_entries(data: Data, bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[BundleEntry, Data]]:
     """Yield the payloads of ``entries`` piece by piece, each with its entry, in one pass over the bundle.
 
-    ``data`` is what ``bundle`` was found in. A compressed one is decompressed block by block, and nothing else is kept.
-    Raises `DeviceCodeError` for a damaged payload.
+    ``data`` are the bytes that contain ``bundle``. A compressed bundle is decompressed block by block, and only one
+    block is kept. Raises `DeviceCodeError` for a damaged payload.
     """
     if bundle.compressed is None:
         for entry in entries:

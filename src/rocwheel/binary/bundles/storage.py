@@ -1,6 +1,6 @@
-"""How an edited bundle is stored: where it was, plain or compressed, in a version that runtimes read.
+"""Stores an edited bundle in its old place, plain or compressed, in a version that runtimes read.
 
-What it gives back of its place is filled with zeros.
+Zeros fill the space that the bundle no longer needs.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ logger = logging.getLogger(__name__)
 
 
 class _Strength(NamedTuple):
-    """A zstd level that takes more time: what to expect of it, measured over device code of ROCm."""
+    """A stronger zstd level, and what to expect of it, measured on ROCm device code."""
 
     level: int
     speed: float
-    """How many megabytes of code one core compresses in a second."""
+    """How many megabytes of code one core compresses per second."""
     gain: float
-    """By which factor code becomes smaller at best that was compressed with a level below the one before."""
+    """The best size reduction factor for code compressed with a level below the previous one."""
     step: float
-    """By which factor code becomes smaller at best that was compressed with the level before, or one above that."""
+    """The best size reduction factor for code compressed with the previous level, or one above it."""
 
 
 _STRONGER = (
@@ -55,53 +55,53 @@ _STRONGER = (
     _Strength(HIGHEST_LEVEL, 3, 2.16, 1.08),
 )
 _MUCH = 16 << 20
-"""How much code a hopeless level is not tried for, in bytes."""
+"""From this much code on, in bytes, a level that can't succeed isn't tried."""
 _LONG = 5
-"""From how many seconds on the time of a stronger level is announced."""
+"""From this many seconds on, the time of a stronger level is announced."""
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):
-    """How edited bundles are stored; raises `InputError` for a ``rocm`` that is not a version."""
+    """How edited bundles are stored; raises `InputError` if ``rocm`` isn't a version."""
 
     compress: bool = False
-    """Whether plain bundles become compressed ones; compressed ones stay so."""
+    """Whether plain bundles are compressed; compressed bundles stay compressed."""
     version: int | None = None
-    """The header version to insist on; by default the one that the most ROCm releases read."""
+    """The required header version; by default, the version that the most ROCm releases read."""
     rocm: str = ""
-    """The oldest ROCm release that has to read the result; empty for any that reads compressed bundles."""
+    """The oldest ROCm release that must read the result; if empty, any release that reads compressed bundles."""
     level: int = DEVICE_CODE_LEVEL
-    """The zstd level. When a bundle outgrows its place, higher ones are tried."""
+    """The zstd level. If a bundle outgrows its place, higher levels are tried."""
     archive_level: int | None = None
-    """The zstd level of kpack archives; without one, what is compressed in them stays so."""
+    """The zstd level of kpack archives; if `None`, compressed code in them stays as it is."""
     recompress: bool = False
-    """Whether compressed bundles are compressed again with the level where that makes them smaller."""
+    """Whether compressed bundles are compressed again with ``level`` if that makes them smaller."""
     limit: int = RAW_SIZE_LIMIT
-    """How much decompressed code is held in memory at a time, whatever the number of workers, in bytes."""
+    """The most decompressed code to hold in memory at a time, in bytes, regardless of the number of workers."""
     check: bool = False
-    """Whether compressed bundles that stay as they are, of up to ``limit`` bytes, are read whole to find damage."""
+    """Whether unchanged compressed bundles of up to ``limit`` bytes are read completely to find damage."""
     accept_wrong_hash: bool = False
-    """Whether a bundle whose hash is wrong is taken as it is, with a warning in the log, rather than refused."""
+    """Whether a bundle with a wrong hash is accepted with a logged warning, instead of refused."""
 
     def __post_init__(self) -> None:
         if self.rocm:
             parse_rocm(self.rocm)
 
     def accepts(self, version: int) -> bool:
-        """Return whether a bundle that is compressed in header ``version`` may stay so."""
+        """Return whether a compressed bundle with this header version may stay as it is."""
         if self.version is not None:
             return version == self.version
         return is_read_by(version, self.rocm)
 
 
 class BundleSlot(msgspec.Struct, frozen=True):
-    """A bundle and the place it may take: up to ``stop`` among the bytes it was found in; none if there is no end."""
+    """A bundle and its available place, which ends at ``stop``, or has no end if ``stop`` is `None`."""
 
     bundle: Bundle
     stop: int | None
 
 
 class BundleChange(msgspec.Struct, frozen=True):
-    """What becomes of a bundle: its new size in bytes, and the replacements in its file, in rising order."""
+    """The result for a bundle: its new size in bytes, and the replacements in its file, in ascending order."""
 
     bundle: Bundle
     size: int
@@ -109,20 +109,20 @@ class BundleChange(msgspec.Struct, frozen=True):
 
     @property
     def version(self) -> int | None:
-        """The header version of the compressed bundle that was written; none for a plain one."""
+        """The header version of the compressed bundle that was written, or `None` for a plain bundle."""
         return header_version(bytes(self.replacements[0].data[:8]))
 
     def placed(self, start: int) -> tuple[Replacement, ...]:
-        """Return the replacements that put the new bundle, without zeros behind it, at ``start`` instead."""
+        """Return the replacements that put the new bundle at ``start`` instead, without the zeros after it."""
         by = start - self.replacements[0].start
         written = (change for change in self.replacements if len(change.data))
         return tuple(Replacement.of(change.start + by, change.data) for change in written)
 
 
 def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | None:
-    """Return the next level to try for ``raw_size`` bytes of code, of which ``level`` makes ``size``, for ``room``.
+    """Return the next level to try if ``level`` compresses ``raw_size`` bytes of code to ``size``, over ``room``.
 
-    None is left after the highest. For much code, levels that can't gain so much are left out.
+    Returns `None` if no level is left. For a large amount of code, levels that can't gain enough are skipped.
     """
     stronger = [strength for strength in _STRONGER if strength.level > level]
     gains = (one.gain if index else one.step for index, one in enumerate(stronger))
@@ -131,21 +131,21 @@ def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | Non
 
 
 def announce_level(name: str, raw_size: int, level: int, size: int, room: int) -> None:
-    """Say that code is compressed again with a stronger ``level``, and for how long, where that takes seconds."""
+    """Log that code is compressed again with a stronger ``level``, with the expected time."""
     speed = next((strength.speed for strength in _STRONGER if strength.level >= level), _STRONGER[-1].speed)
     seconds = raw_size / speed / 1e6
     text = (
-        f"{name}: needs {size / 1e6:.1f} MB, but only {room / 1e6:.1f} MB fit; {raw_size / 1e6:.0f} MB of code are "
-        f"compressed again with level {level}, which takes about {seconds:.0f} s"
+        f"{name}: needs {size / 1e6:.1f} MB, but only {room / 1e6:.1f} MB fit; compressing {raw_size / 1e6:.0f} "
+        f"MB of code again with level {level}, which takes about {seconds:.0f} s"
     )
     logger.log(logging.WARNING if seconds >= _LONG else logging.INFO, "%s", text)
 
 
 def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleChange:
-    """Return the change that puts the plain bundle ``raw`` in the place of the one in ``slot``.
+    """Return the change that puts the plain bundle ``raw`` in the place of the bundle in ``slot``.
 
-    Raises `NoRoomError` when it outgrows the place, or when the runtime wouldn't read its header, and `InputError`
-    when the runtimes that have to read it don't read any version that can hold it.
+    Raises `NoRoomError` if the bundle outgrows its place or the runtime wouldn't read its header. Raises `InputError`
+    if the required runtimes read no version that can hold the bundle.
     """
     bundle = slot.bundle
     is_plain = bundle.compressed is None and not storage.compress
@@ -153,7 +153,7 @@ def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleC
         raise NoRoomError(
             bundle.place,
             f"needs a header of {count(len(raw[0]), 'byte')}",
-            expected=f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle",
+            expected=f"at most {RUNTIME_HEADER_LIMIT}, the part of a plain bundle that the runtime reads",
             remedy="Compress the device code (--compress).",
         )
     room = None if slot.stop is None else slot.stop - bundle.start
@@ -180,7 +180,7 @@ def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleC
 
 
 def _replace(offset: int, buffers: list[Data], room: int) -> Iterator[Replacement]:
-    """Yield each buffer as it is, so that a plain bundle is never copied together, and the rest as zeros."""
+    """Yield each buffer as it is, so that a plain bundle is never copied, and then zeros for the rest."""
     stop = offset + room
     for buffer in buffers:
         yield Replacement(offset, offset + len(buffer), buffer)
@@ -196,10 +196,10 @@ def _format_of(old: CompressedBundle | None, raw_size: int, storage: Storage, so
 
 
 def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:
-    """Return the header version for a plain bundle of ``raw_size`` bytes: the one that the most releases read.
+    """Return the header version for a plain bundle of ``raw_size`` bytes that the most releases read.
 
-    ``rocm`` is the oldest ROCm that has to read it, ``wanted`` a version to insist on. Raises `InputError`, led by
-    ``source``, when that ROCm doesn't read the version, or when the version can't hold the size.
+    ``rocm`` is the oldest ROCm that must read the bundle, and ``wanted`` is a required version. Raises `InputError`
+    from ``source`` if that ROCm doesn't read the version, or the version can't hold the size.
     """
     least = 2 if raw_size < VERSION_2_LIMIT else 3
     version = least if wanted is None else wanted

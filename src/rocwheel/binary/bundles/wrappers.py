@@ -1,14 +1,14 @@
-"""Wrappers of device code in host files, and fat binaries: ELF files and files of Windows with bundles in a section.
+"""Reads the wrappers of device code, and fat binaries: ELF and Windows files with bundles in a section.
 
-Each has 24 bytes, as clang's ``CGCUDANV.cpp`` emits them: u32 magic, u32 version (1), u64 pointer to a bundle, u64
-zero. The magic is ``HIPF`` as a number, so ``FPIH`` as bytes; ``HIPK`` when the device code was moved to a kpack
-archive: the pointer is then to a marker, and the u32 behind it is the index of the bundle in the archive. Several
-wrappers may point to one bundle (relocatable device code).
+A wrapper has 24 bytes, as clang's ``CGCUDANV.cpp`` emits them: u32 magic, u32 version (1), u64 pointer to a bundle, u64
+zero. The magic is ``HIPF`` as a number, so the bytes are ``FPIH``. The magic is ``HIPK`` if the device code is in a
+kpack archive. Then the pointer leads to a marker, and the u32 after the pointer is the index of the bundle in the
+archive. Several wrappers may point to one bundle (relocatable device code).
 
-The pointer of a wrapper is right only after relocation: linkers may leave zeros in its place.
+In ELF files, the pointer of a wrapper is correct only after relocation: linkers may leave zeros in its place.
 
-Names of sections are cut to 8 bytes in DLLs and programs; object files have them whole, as ELF files do. The pointer
-of a wrapper stands in its place; base relocations only say that the loader has to correct it.
+In DLLs and programs, section names are truncated to 8 bytes; object files have complete names, as ELF files do. The
+pointer of a wrapper is stored in place; base relocations only tell the loader to correct it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 POINTER_OFFSET = 8
-"""Where in a wrapper the pointer to its bundle is."""
+"""The offset of the pointer in a wrapper."""
 INDEX_OFFSET = 16
 _WRAPPER = struct.Struct("<II")
 _WRAPPER_SIZE = 24
@@ -48,51 +48,51 @@ _HIPK = 0x4B504948
 
 
 class CodeSection(msgspec.Struct, frozen=True):
-    """A section of device code or markers, whatever the format of its file: what both kinds of headers say."""
+    """A section of device code or markers, independent of the file format."""
 
     name: str
     address: int
-    """Where the linker means it to be loaded; in a DLL counted from zero, not from the image base."""
+    """The address that the linker chose; in a DLL, it counts from zero, not from the image base."""
     offset: int
     size: int
-    """Bytes, those in the file for a DLL: it has more in memory where code was taken out."""
+    """In bytes. For a DLL, the size in the file; the size in memory is larger if code was removed."""
     is_empty: bool
-    """Whether it takes no bytes of the file."""
+    """Whether the section takes no bytes in the file."""
 
 
 class Wrapper(msgspec.Struct, frozen=True):
-    """A wrapper: where it is in the file, whether its code is in a kpack archive, and where it points."""
+    """A wrapper: its offset in the file, whether its code is in a kpack archive, and its pointer."""
 
     offset: int
     is_kpack: bool
     pointer: Pointer
     index: int = 0
-    """The index of its bundle in the archive; without one it means nothing."""
+    """The index of the bundle in the archive; meaningless if the code isn't in an archive."""
 
     @property
     def leads_to(self) -> str:
-        """Where it points, for messages: pointers below all addresses of the file, or into no section, have none."""
+        """The target of the pointer, for messages; a pointer below all addresses or into no section has no address."""
         target = self.pointer.target
         return f"address {target:#x}" if target >= 0 else "another section or nowhere"
 
 
 def pack_wrapper_head(*, is_kpack: bool) -> bytes:
-    """Return the magic and version of a wrapper, whose code is in a kpack archive or in the file."""
+    """Return the magic and version of a wrapper whose code is in a kpack archive or in the file."""
     return _WRAPPER.pack(_HIPK if is_kpack else _HIPF, 1)
 
 
 def wrapper_starts(size: int) -> range:
-    """Return where wrappers begin in a section of ``size`` bytes."""
+    """Return the offsets of the wrappers in a section of ``size`` bytes."""
     return range(0, size - size % _WRAPPER_SIZE, _WRAPPER_SIZE)
 
 
 def read_wrapper(source: BoundedBytes, offset: int, pointer: Pointer) -> Wrapper:
-    """Return the wrapper at a file offset; raise `DeviceCodeError` for one of an unknown kind."""
+    """Return the wrapper at a file offset; raise `DeviceCodeError` for an unknown kind."""
     magic, version = source.unpack(_WRAPPER, offset, "a wrapper")
     if magic not in {_HIPF, _HIPK} or version != 1:
         raise DeviceCodeError(
             CodePlace(source.name, offset),
-            f"a fat binary wrapper of magic {magic:#x} and version {version}",
+            f"a fat binary wrapper with magic {magic:#x} and version {version}",
             expected=f"{_HIPF:#x} (HIPF) or {_HIPK:#x} (HIPK) and version 1",
         )
     (index,) = source.unpack(_INDEX, offset + INDEX_OFFSET, "a wrapper")
@@ -104,7 +104,7 @@ _WRAPPERS = ".hipFatBinSegment"
 
 
 def find_elf_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
-    """Return the section of device code of a 64-bit ELF file, and its wrappers; none for a file without the former.
+    """Return the device code section of a 64-bit ELF file and its wrappers, or `None` if there is no such section.
 
     Raises `ElfError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
     """
@@ -120,12 +120,12 @@ def find_elf_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper,
 
 
 def elf_code_section(sections: Iterable[ElfSection]) -> ElfSection | None:
-    """Return the section that device code is in: the last of the name, if there are several."""
+    """Return the section that contains device code: the last with the name, if there are several."""
     return _last_named(sections, _BUNDLES)
 
 
 def as_code_section(section: ElfSection) -> CodeSection:
-    """Return what is of use about a section of device code or markers, as for files of any format."""
+    """Return the format-independent facts of a section of device code or markers."""
     return CodeSection(section.name, section.address, section.offset, section.size, section.type == SHT_NOBITS)
 
 
@@ -144,14 +144,14 @@ def _read_wrappers(
 BUNDLE_NAMES: Final = frozenset({".hip_fat", ".hip_fatbin"})
 _WRAPPER_NAMES: Final = frozenset({".hipFatB", ".hipFatBinSegment"})
 PE_MARKER_NAMES: Final = frozenset({".kpackrf", ".rocm_kpack_ref"})
-"""What the section of markers is called: AMD's tool and ours write the first."""
+"""The names of the section of markers; AMD's tool and rocwheel write the first."""
 _POINTER: Final = Struct("<Q")
 _ELSEWHERE = -1
-"""In the place of an offset in the section of device code: what leads into none, or another one."""
+"""Replaces an offset in the device code section if a pointer leads elsewhere."""
 
 
 def find_pe_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
-    """Return the section of device code of a DLL or program, and its wrappers; none for a file without the former.
+    """Return the device code section of a DLL or program and its wrappers, or `None` if there is no such section.
 
     Raises `PeError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
     """
@@ -167,9 +167,9 @@ def find_pe_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, 
 
 
 def find_object_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
-    """Return the section of device code of an object file of Windows, and its wrappers; none for a file without either.
+    """Return the device code section of a Windows object file and its wrappers, or `None` if there is no such section.
 
-    Pointers of wrappers are offsets in the section that they lead into. Raises as `find_pe_code` does.
+    Pointers of wrappers are offsets in the section that they point into. Raises as `find_pe_code` does.
     """
     source = PeBytes(data, name)
     file = read_object_file(source)
@@ -194,13 +194,13 @@ def _object_wrappers(
 
 
 def find_pe_section(data: Data, names: Collection[str], *, name: str) -> CodeSection | None:
-    """Return a section of one of ``names``, none where there is none or it has no bytes in the file."""
+    """Return a section with one of ``names``, or `None` if there isn't one or it has no bytes in the file."""
     section = _last_pe_section(open_image(PeBytes(data, name)).sections, names)
     return _as_code_section(section) if section and section.file_size else None
 
 
 def pe_code_section(sections: Iterable[PeSection]) -> PeSection | None:
-    """Return the section that device code is in: the last of the name, if there are several."""
+    """Return the section that contains device code: the last with the name, if there are several."""
     return _last_pe_section(sections, BUNDLE_NAMES)
 
 
@@ -227,42 +227,45 @@ class FatBinary(msgspec.Struct, frozen=True):
 
     @property
     def is_kpacked(self) -> bool:
-        """Whether the device code was moved to a kpack archive, as wrappers say, or an empty section without any."""
+        """Whether the device code is in a kpack archive, as wrappers or an empty section without wrappers show."""
         return any(wrapper.is_kpack for wrapper in self.wrappers) or (self.is_empty and not self.wrappers)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the section takes no bytes of the file."""
+        """Whether the section takes no bytes in the file."""
         return self.section.is_empty
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Where wrappers point to, counted from the section's start, in rising order.
+        """The targets of the wrappers, counted from the start of the section, in ascending order.
 
         Raises `DeviceCodeError` for a wrapper that points elsewhere.
         """
         return tuple(sorted({self.start_of(wrapper) for wrapper in self.wrappers}))
 
     def start_of(self, wrapper: Wrapper) -> int:
-        """Return where ``wrapper`` points to, as `starts` does; raise `DeviceCodeError` where that is outside."""
+        """Return the target of ``wrapper``, counted as in `starts`.
+
+        Raises `DeviceCodeError` if it is outside the section.
+        """
         start, size = wrapper.pointer.target - self.section.address, self.section.size
         if not 0 <= start < size:
             raise DeviceCodeError(
                 CodePlace(self.name, wrapper.offset),
                 f"a wrapper that points to {wrapper.leads_to}",
-                expected=f"one in {self.section.name}, {count(size, 'byte')} from {self.section.address:#x}",
+                expected=f"an address in {self.section.name}, {count(size, 'byte')} from {self.section.address:#x}",
             )
         return start
 
     def view(self, data: Data) -> Data:
-        """Return the section's bytes out of the file's."""
+        """Return the bytes of the section, out of all bytes of the file."""
         return data[self.section.offset :][: 0 if self.is_empty else self.section.size]
 
     def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
-        """Yield every bundle of the section; their ``start`` counts from the section's.
+        """Yield every bundle of the section; each ``start`` counts from the start of the section.
 
-        Raises `DeviceCodeError` for damaged bundles, and for wrappers that point to none; the latter are left to
-        `find_problems` when not ``strict``.
+        Raises `DeviceCodeError` for damaged bundles. If ``strict``, also raises it for wrappers that don't point to a
+        bundle; otherwise, `find_problems` reports those wrappers.
         """
         if self.is_kpacked:
             return
@@ -283,29 +286,29 @@ class FatBinary(msgspec.Struct, frozen=True):
         return tuple(sorted(start for start in starts if 0 <= start < len(view) and is_bundle(view[start:])))
 
     def find_problems(self, offsets: Iterable[int]) -> tuple[str, ...]:
-        """Return which wrappers, each with its place, point at none of the bundles at the file ``offsets``.
+        """Return which wrappers, each with its place, don't point to one of the bundles at the file ``offsets``.
 
-        A runtime would crash, or refuse the library, when that is loaded.
+        A runtime that loads such a library crashes or refuses it.
         """
         if self.is_kpacked:
             return ()
         addresses = {offset - self.section.offset + self.section.address for offset in offsets}
         return tuple(
-            f"{self.name}: wrapper at {wrapper.offset:#x} does not point at a bundle (but at {wrapper.leads_to})"
+            f"{self.name}: the wrapper at {wrapper.offset:#x} points to {wrapper.leads_to}, not to a bundle"
             for wrapper in self.wrappers
             if wrapper.pointer.target not in addresses
         )
 
 
 def is_host_file(data: Data) -> bool:
-    """Return whether ``data`` is of a kind that device code can be in beside code for the host: ELF or PE, 64 bits."""
+    """Return whether ``data`` is a kind of file that can hold device code next to host code: 64-bit ELF or PE."""
     return is_elf64(data) or is_pe64(data)
 
 
 def read_fat_binary(data: Data, *, name: str) -> FatBinary | None:
-    """Find the device code in ``data``; none in what is no 64-bit ELF, PE or object file, or has no section of it.
+    """Return the device code in ``data``, or `None` if it isn't a 64-bit ELF, PE, or object file with a code section.
 
-    Raises `ElfError` and `PeError` for damaged files, also for an ELF file that ends within its header, and
+    Raises `ElfError` and `PeError` for damaged files, including an ELF file that ends inside its header. Raises
     `DeviceCodeError` for wrappers of an unknown kind.
     """
     if is_elf64(data) or is_cut_elf(data):

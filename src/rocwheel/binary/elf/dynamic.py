@@ -1,4 +1,4 @@
-"""The dynamic section and its string table (gABI, "Dynamic Linking"), found through the program headers alone."""
+"""Reads the dynamic section and its string table (gABI, "Dynamic Linking"), using only the program headers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _MOST_ENTRIES = 1 << 13
 
 
 class RunpathTag(enum.Enum):
-    """The two kinds of run path. ``LD_LIBRARY_PATH`` comes after the one and before the other."""
+    """The two kinds of run path. Loaders search ``LD_LIBRARY_PATH`` after an RPATH and before a RUNPATH."""
 
     RPATH = "rpath"
-    """Searched first, also for the libraries that a needed library needs in turn; ignored next to a RUNPATH."""
+    """Searched first, also for the dependencies of the needed libraries; ignored next to a RUNPATH."""
     RUNPATH = "runpath"
-    """Searched after ``LD_LIBRARY_PATH``, for the file's own needs only."""
+    """Searched after ``LD_LIBRARY_PATH``, and only for the file's own dependencies."""
 
 
 RUN_PATH_TAGS: Final = {RunpathTag.RPATH: DT_RPATH, RunpathTag.RUNPATH: DT_RUNPATH}
@@ -38,14 +38,14 @@ RUN_PATH_TAGS: Final = {RunpathTag.RPATH: DT_RPATH, RunpathTag.RUNPATH: DT_RUNPA
 
 
 def counting_tag(rpath: object, runpath: object) -> RunpathTag | None:
-    """Return the tag that counts in a file with these two values: RUNPATH hides RPATH; none where both are none."""
+    """Return the effective tag for these two values (RUNPATH overrides RPATH), or `None` if both are `None`."""
     if runpath is not None:
         return RunpathTag.RUNPATH
     return None if rpath is None else RunpathTag.RPATH
 
 
 class DynamicTable(msgspec.Struct, frozen=True):
-    """The dynamic section: where it stands, how many entries fit there, and those before the ending ``DT_NULL``."""
+    """The dynamic section: its place, its capacity in entries, and the entries before the ending ``DT_NULL``."""
 
     offset: int
     address: int
@@ -54,45 +54,48 @@ class DynamicTable(msgspec.Struct, frozen=True):
 
     @property
     def is_pie(self) -> bool:
-        """Whether linkers marked the file as a program that is position independent (``DF_1_PIE``)."""
+        """Whether the linker marked the file as a position-independent program (``DF_1_PIE``)."""
         return bool((self.value(DT_FLAGS_1) or 0) & DF_1_PIE)
 
     def value(self, tag: int) -> int | None:
-        """Return the value of ``tag``; of several the last, as loaders do; none when the tag is absent."""
+        """Return the last value of ``tag``, as loaders do, or `None` if the tag is absent."""
         for other, value in reversed(self.entries):
             if other == tag:
                 return value
         return None
 
     def values(self, tag: int) -> list[int]:
-        """Return the values of every entry with ``tag``, in order."""
+        """Return the values of all entries with ``tag``, in order."""
         return [value for other, value in self.entries if other == tag]
 
 
 class StringTable(msgspec.Struct, frozen=True):
-    """Where the dynamic string table stands in file and memory, and its size in bytes."""
+    """The position of the dynamic string table in the file and in memory, and its size in bytes."""
 
     offset: int
     address: int
     size: int
 
     def string(self, source: ElfBytes, offset: int, what: str) -> str:
-        """Return the UTF-8 string that begins ``offset`` bytes into the table."""
+        """Return the UTF-8 string at ``offset`` in the table."""
         return source.string(self._start(source, offset, what), self.offset + self.size, what)
 
     def path(self, source: ElfBytes, offset: int, what: str) -> str:
-        """Return the path that begins there: any bytes; those that are not UTF-8 are as in Python's file names."""
+        """Return the path at ``offset``. A path may contain any bytes.
+
+        Bytes that aren't UTF-8 are escaped as in file names.
+        """
         text = source.string_bytes(self._start(source, offset, what), self.offset + self.size, what)
         return text.decode(errors="surrogateescape")
 
     def _start(self, source: ElfBytes, offset: int, what: str) -> int:
         if offset >= self.size:
-            raise ElfError(source.name, f"{what} begins at {offset:#x} of a string table of {self.size:#x} bytes")
+            raise ElfError(source.name, f"{what} begins at {offset:#x} in a string table of {self.size:#x} bytes")
         return self.offset + offset
 
 
 class DynamicFile(msgspec.Struct, frozen=True):
-    """A dynamically linked file: its bytes, and what leads to the tables of symbols and versions."""
+    """A dynamically linked file: its bytes, and the structures that locate its symbols and versions."""
 
     source: ElfBytes
     segments: Sequence[Segment]
@@ -100,15 +103,15 @@ class DynamicFile(msgspec.Struct, frozen=True):
     strings: StringTable
 
     def string(self, offset: int, what: str) -> str:
-        """Return the UTF-8 string that begins ``offset`` bytes into the string table; ``what`` is for messages."""
+        """Return the UTF-8 string at ``offset`` in the string table; ``what`` describes it in messages."""
         return self.strings.string(self.source, offset, what)
 
 
 def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:
-    """Read the dynamic section; none when the file has none (static executables, object files).
+    """Return the dynamic section, or `None` if the file has none (static executables, object files).
 
-    Raises `ElfError` for one that lies outside the file or has no end, for a second one, which loaders would take, and
-    for one that is elsewhere in memory, where loaders look, than in the file.
+    Raises `ElfError` for a section that lies outside the file or has no end. Also raises it for a second section, which
+    loaders would use, and for a section that is elsewhere in memory, where loaders look, than in the file.
     """
     segment = _dynamic_segment(source, segments)
     if segment is None:
@@ -122,54 +125,54 @@ def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable 
             return DynamicTable(segment.offset, segment.address, capacity, tuple(entries))
         entries.append((tag, value))
     raise ElfError(
-        source.name, f"a dynamic section without an end among its first {count(len(entries), 'entry', 'entries')}"
+        source.name, f"a dynamic section that doesn't end within its first {count(len(entries), 'entry', 'entries')}"
     )
 
 
 def _dynamic_segment(source: ElfBytes, segments: Sequence[Segment]) -> Segment | None:
     found = [segment for segment in segments if segment.type == PT_DYNAMIC]
     if len(found) > 1:
-        raise ElfError(source.name, f"{len(found)} dynamic sections", expected="one, as in every file that is linked")
+        raise ElfError(source.name, f"{len(found)} dynamic sections", expected="one, as in every linked file")
     if not found or not found[0].file_size:
         return found[0] if found else None
     [segment] = found
     offset, _ = find_offset(source, segments, segment.address, "the dynamic section")
     if offset != segment.offset:
         place = f"both {segment.offset:#x} and {offset:#x} in the file"
-        raise ElfError(source.name, f"a dynamic section said to be at {place}")
+        raise ElfError(source.name, f"a dynamic section that claims to be at {place}")
     return segment
 
 
 def names_tables(source: ElfBytes, segments: Sequence[Segment]) -> bool:
-    """Return whether loaders find a dynamic section that names tables of strings and symbols, and so load the file.
+    """Return whether loaders find a dynamic section with string and symbol tables, and therefore load the file.
 
-    They look at program headers alone, and read on to ``DT_NULL``, whatever the size of the section. Of a file with
-    several, which no linker makes, it isn't asked.
+    Loaders use only the program headers, and read up to ``DT_NULL``, whatever the size of the section. A file with
+    several dynamic sections, which no linker makes, counts as loadable.
     """
     found = [segment.address for segment in segments if segment.type == PT_DYNAMIC and segment.file_size]
     return len(found) > 1 or any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)
 
 
 def _loaded_tags(source: ElfBytes, segments: Sequence[Segment], address: int) -> set[int]:
-    """Return the tags of a dynamic section in memory; none when it isn't loaded."""
+    """Return the tags of a dynamic section in memory, or an empty set if the section isn't loaded."""
     data = read_memory(source, segments, address, _MOST_ENTRIES * ENTRY_LAYOUT.size)
     whole = data[: len(data) // ENTRY_LAYOUT.size * ENTRY_LAYOUT.size]
     return {tag for tag, _ in takewhile(lambda entry: entry[0] != DT_NULL, ENTRY_LAYOUT.iter_unpack(whole))}
 
 
 def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> StringTable:
-    """Find the dynamic string table; raise `ElfError` when there is none or it isn't loaded to its end."""
+    """Return the dynamic string table; raise `ElfError` if there is none, or if it isn't loaded completely."""
     address, size = dynamic.value(DT_STRTAB), dynamic.value(DT_STRSZ)
     if address is None or size is None:
         raise ElfError(source.name, "a dynamic section without a string table (DT_STRTAB, DT_STRSZ)")
     offset, room = find_table(source, segments, address, size, "the dynamic string table")
     if size > room:
-        raise ElfError(source.name, f"a dynamic string table of {size:#x} bytes, of which {room:#x} are loaded")
+        raise ElfError(source.name, f"a dynamic string table of {size:#x} bytes, of which only {room:#x} are loaded")
     return StringTable(offset, address, size)
 
 
 def is_program_only(file_type: int, segments: Sequence[Segment], dynamic: DynamicTable | None) -> bool:
-    """Return whether a file is a program, and no library that a kernel may start as well.
+    """Return whether a file is a program, and not a library that a kernel can also start.
 
     Such libraries (``libc.so.6``, ``libQt6Core.so.6``) have an interpreter and a SONAME. ``file_type`` is ``e_type``.
     """
@@ -180,7 +183,10 @@ def is_program_only(file_type: int, segments: Sequence[Segment], dynamic: Dynami
 
 
 def read_dynamic_file(source: ElfBytes, segments: Sequence[Segment]) -> DynamicFile | None:
-    """Read what a dynamically linked file has; none for other files. Raises `ElfError` as the functions above do."""
+    """Return the tables of a dynamically linked file, or `None` for other files.
+
+    Raises `ElfError` as the readers above do.
+    """
     table = read_dynamic(source, segments)
     if table is None:
         return None

@@ -1,6 +1,7 @@
-"""Facts of one ELF file (System V ABI, gABI), its notes, and how it was made; only the bytes that they need are read.
+"""Reads the facts of one ELF file (System V ABI, gABI), its notes, and its build traits.
 
-A note is u32 size of its name, u32 size of its content, u32 kind, then name and content, each padded to 4 or 8 bytes.
+Only the bytes that they need are read. A note is u32 name size, u32 content size, u32 kind, then the name and the
+content, each padded to 4 or 8 bytes.
 """
 
 from __future__ import annotations
@@ -66,13 +67,13 @@ if TYPE_CHECKING:
 _NOTE: Final = Struct("<III")
 _BUILD_ID = 3
 _MOST_NOTES = 1 << 10
-"""Notes of a file: thousands of segments may be the same notes."""
+"""The most notes of a file: thousands of segments may be the same notes."""
 _LONGEST_NAME = 64
 _LONGEST_BUILD_ID = 64
 
 
 class ElfNote(msgspec.Struct, frozen=True):
-    """A note: its name with the NUL byte, cut off after 64 bytes, its kind, and where its content is in the file."""
+    """A note: its name with the NUL byte, truncated to 64 bytes, its kind, and the range of its content in the file."""
 
     name: bytes
     kind: int
@@ -81,23 +82,23 @@ class ElfNote(msgspec.Struct, frozen=True):
 
 
 def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -> Iterator[ElfNote]:
-    """Yield each note between two file offsets; raises `ElfError` for one that runs past the end."""
+    """Yield each note between two file offsets; raise `ElfError` for a note that extends past the end."""
     source.require(start, stop - start, "the notes")
     offset = start
     while offset + _NOTE.size <= stop:
         name_size, size, kind = source.unpack(_NOTE, offset, "a note")
         content = offset + _align(_NOTE.size + name_size, alignment)
         if content + size > stop:
-            raise ElfError(source.name, f"a note at byte {offset} that runs past its segment")
+            raise ElfError(source.name, f"a note at byte {offset} that extends past its segment")
         name = source.read(offset + _NOTE.size, min(name_size, _LONGEST_NAME), "a note's name")
         yield ElfNote(name, kind, content, size)
         offset = content + _align(size, alignment)
 
 
 def read_build_id(source: ElfBytes, segments: Iterable[Segment]) -> str | None:
-    """Return the build id (``NT_GNU_BUILD_ID``) in hexadecimal, or none among the first 1024 notes.
+    """Return the build ID (``NT_GNU_BUILD_ID``) in hexadecimal, or `None` if it isn't among the first 1024 notes.
 
-    Notes of a segment after a damaged one aren't read.
+    After a damaged note, the rest of its segment isn't read.
     """
     number = 0
     for segment in segments:
@@ -126,26 +127,32 @@ _COMMENT_LIMIT = 1 << 16
 
 
 class ElfTraits(msgspec.Struct, frozen=True):
-    """Traits of one dynamically linked file."""
+    """The traits of one dynamically linked file."""
 
     exports: frozenset[bytes] = frozenset()
-    """Strong symbols that other libraries of the process can bind to, without their versions.
+    """The strong symbols that other libraries of the process can bind to, without versions.
 
-    Objects of other libraries that the loader copies into a program are left out.
+    Objects of other libraries that the loader copies into a program are excluded.
     """
     linkage: Linkage = Linkage()
-    """Every symbol that it defines or leaves to others, with its version."""
+    """Every symbol that the file defines or refers to, with its version."""
     compilers: tuple[str, ...] = ()
-    """What the ``.comment`` section names: the compilers and the linker."""
+    """The names in the ``.comment`` section: the compilers and the linker."""
     has_text_relocations: bool = False
     has_executable_stack: bool = False
-    """Whether its ``PT_GNU_STACK`` asks for one. A library for x86-64 without that asks for one, too."""
+    """Whether its ``PT_GNU_STACK`` requests an executable stack.
+
+    Without that header, an x86-64 library also requests one.
+    """
     has_writable_code: bool = False
     """Whether a loaded segment is both writable and executable."""
 
 
 def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
-    """Read the traits of a 64-bit little-endian ELF file; raises `ElfError`, naming it ``name``, when it is damaged."""
+    """Read the traits of a 64-bit little-endian ELF file, called ``name`` in errors.
+
+    Raises `ElfError` if it is damaged.
+    """
     with viewing(data) as view:
         source = ElfBytes(view, name)
         header = read_header(source)
@@ -161,20 +168,21 @@ def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
 def _has_executable_stack(machine: int, segments: Sequence[Segment]) -> bool:
     flags = [segment.flags for segment in segments if segment.type == _PT_GNU_STACK]
     kinds = {segment.type for segment in segments}
-    # What glibc assumes differs by machine: DEFAULT_STACK_PROT_PERMS in sysdeps/*/stackinfo.h. Kernels load programs.
+    # glibc's default differs by machine: DEFAULT_STACK_PROT_PERMS in sysdeps/*/stackinfo.h. For programs, the kernel
+    # decides.
     is_assumed = machine == EM_X86_64 and PT_DYNAMIC in kinds and PT_INTERP not in kinds
     return bool(flags[-1] & PF_X) if flags else is_assumed
 
 
 def is_linker(text: str) -> bool:
-    """Return whether a text of ``.comment`` names a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
+    """Return whether a string in ``.comment`` names a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
     return text.startswith(("Linker:", "mold ", "GNU gold"))
 
 
 def read_compilers(data: Buffer, *, name: str) -> tuple[str, ...]:
-    """Return what the ``.comment`` section of an ELF file for any machine names: its compilers, and its linker.
+    """Return the compilers and the linker that the ``.comment`` section of an ELF file for any machine names.
 
-    None where it was stripped of that section. Raises `ElfError` when the section headers are damaged.
+    The result is empty if the section was stripped. Raises `ElfError` if the section headers are damaged.
     """
     with viewing(data) as view:
         return _read_comment(ElfBytes(view, name))
@@ -198,7 +206,7 @@ def _with_dynamic_traits(
 
 
 def _read_comment(source: ElfBytes) -> tuple[str, ...]:
-    """Return the NUL-terminated strings of ``.comment``, each once; none in a file without section headers."""
+    """Return the NUL-terminated strings of ``.comment``, each once, or an empty tuple without section headers."""
     for section in read_section_table(source, read_header(source)):
         if section.name == ".comment" and section.has_bytes:
             text = source.read(section.offset, min(section.size, _COMMENT_LIMIT), "the compilers' names")
@@ -207,29 +215,29 @@ def _read_comment(source: ElfBytes) -> tuple[str, ...]:
 
 
 class ElfKind(enum.Enum):
-    """What an ELF file is for."""
+    """The purpose of an ELF file."""
 
     EXECUTABLE = "executable"
-    """A program; also one that is position independent, or that is statically linked."""
+    """A program, including position-independent and statically linked programs."""
     SHARED_OBJECT = "shared object"
     RELOCATABLE = "relocatable"
-    """An object file, for the linker."""
+    """An object file for the linker."""
     CODE_OBJECT = "code object"
     """Code for an AMD GPU."""
     OTHER = "other"
-    """Neither of these: a core dump, or debug information split off a program."""
+    """Anything else, such as a core dump or split-off debug information."""
 
 
 class Filtee(msgspec.Struct, frozen=True):
-    """A library that a file loads so that its symbols come before the file's own (``ld -F``, ``ld -f``)."""
+    """A library that a file loads so that its symbols take precedence over the file's own (``ld -F``, ``ld -f``)."""
 
     name: str
     is_optional: bool
-    """Whether the file does without it where it is absent (``DT_AUXILIARY``, not ``DT_FILTER``)."""
+    """Whether the file works without the library (``DT_AUXILIARY``, not ``DT_FILTER``)."""
 
 
 class Elf(msgspec.Struct, frozen=True):
-    """The facts of one ELF file; a plain value that can be pickled and compared."""
+    """The facts of one ELF file, as a plain value that can be pickled and compared."""
 
     machine: int
     """``e_machine``: 62 for x86-64, 183 for AArch64, 224 for AMD GPUs."""
@@ -239,70 +247,70 @@ class Elf(msgspec.Struct, frozen=True):
     osabi: int
     segments: tuple[Segment, ...]
     is_dynamic: bool = False
-    """Whether there is a dynamic section, the place of all that follows but interpreter and build id."""
+    """Whether there is a dynamic section, the source of all later fields except the interpreter and the build ID."""
     interpreter: str | None = None
     soname: str | None = None
     needed: tuple[str, ...] = ()
     filtees: tuple[Filtee, ...] = ()
     rpath: str | None = None
     runpath: str | None = None
-    """Bytes of a run path that are not UTF-8 are as in Python's file names (``surrogateescape``)."""
+    """Bytes of a run path that aren't UTF-8 are escaped as in Python's file names (``surrogateescape``)."""
     version_needs: tuple[VersionNeed, ...] = ()
     version_definitions: tuple[str, ...] = ()
     imports_dlopen: bool = False
-    """Whether it calls ``dlopen`` or ``dlmopen``, and so may load libraries that it doesn't name as needed."""
+    """Whether the file calls ``dlopen`` or ``dlmopen``, and so may load libraries beyond its NEEDED entries."""
     build_id: str | None = None
     """In hexadecimal."""
 
     @property
     def run_path(self) -> str | None:
-        """The run path that counts; none for a file without."""
+        """The effective run path, or `None` if there isn't one."""
         return self.rpath if self.run_path_tag is RunpathTag.RPATH else self.runpath
 
     @property
     def run_path_tag(self) -> RunpathTag | None:
-        """The tag of the run path that counts: a RUNPATH makes loaders ignore an RPATH next to it."""
+        """The tag of the effective run path: a RUNPATH makes loaders ignore an RPATH."""
         return counting_tag(self.rpath, self.runpath)
 
     @property
     def is_shared_library(self) -> bool:
-        """Whether it is a shared library for the host."""
+        """Whether the file is a shared library for the host."""
         return self.kind is ElfKind.SHARED_OBJECT
 
     @property
     def is_host_code(self) -> bool:
-        """Whether it is linked code for the host: a shared library or a program."""
+        """Whether the file is linked code for the host: a shared library or a program."""
         return self.kind in {ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE}
 
     @property
     def is_loadable(self) -> bool:
-        """Whether the dynamic loader loads it: a shared library or a dynamically linked program."""
+        """Whether the dynamic loader loads the file: a shared library or a dynamically linked program."""
         return self.is_dynamic and self.is_host_code
 
     @property
     def misaligned(self) -> Segment | None:
-        """The segment of a shared library that glibc before 2.35 refuses to map (`mapping.ANY_ALIGNMENT`), if any."""
+        """The segment of a shared library that glibc before `mapping.ANY_ALIGNMENT` refuses to map, or `None`."""
         return find_misaligned(self.segments, is_program=not self.is_shared_library) if self.is_dynamic else None
 
     @property
     def realigned(self) -> tuple[Segment, ...]:
-        """The segments once those that glibc before 2.35 refuses are mended, as far as that is possible."""
+        """The segments, with those that glibc before 2.35 refuses corrected as far as possible."""
         return self.segments if self.misaligned is None else realigned(self.segments, is_program=False)
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The libraries that it loads, or tries to: those that it names as needed, and its filtees."""
+        """The libraries that the file loads or tries to load: its NEEDED entries and its filtees."""
         return (*self.needed, *(filtee.name for filtee in self.filtees))
 
 
 def read_elf(data: Buffer, *, name: str) -> Elf:
-    """Read the facts of a 64-bit little-endian ELF file; ``name`` is what errors call it.
+    """Read the facts of a 64-bit little-endian ELF file, called ``name`` in errors.
 
-    Section headers are read only to recognize split-off debug information: stripped files and files
-    without section headers read the same.
+    Section headers are read only to recognize split-off debug information. So stripped files and files without section
+    headers have the same facts.
 
-    Raises `ElfError` when the file is not such an ELF file, is truncated or damaged, or when its SONAME is not a file
-    name (empty, ``.``, ``..`` or with a slash): every user of the SONAME makes a file name of it.
+    Raises `ElfError` if the file isn't such an ELF file, or is truncated or damaged. Also raises it if the SONAME isn't
+    a file name (empty, ``.``, ``..``, or with a slash), because every user of the SONAME turns it into a file name.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)
@@ -310,7 +318,7 @@ def read_elf(data: Buffer, *, name: str) -> Elf:
 
 
 def read_soname(data: Data, *, name: str) -> str:
-    """Return the SONAME of a file; empty for one without, for what is no 64-bit ELF file, and for a damaged one."""
+    """Return the SONAME of a file, or an empty string if it has none, isn't a 64-bit ELF file, or is damaged."""
     if not is_elf64(data):
         return ""
     try:
@@ -338,7 +346,7 @@ def _read(source: ElfBytes) -> Elf:
 
 
 def _is_detached_debug(source: ElfBytes, header: Header, segments: Sequence[Segment]) -> bool:
-    """Return whether a file is debug information alone: by its sections, at which loaders don't look, and to them."""
+    """Return whether a file is only debug information, by its sections and also for loaders, which ignore sections."""
     return is_detached_debug(read_section_table(source, header)) and not names_tables(source, segments)
 
 

@@ -1,4 +1,4 @@
-"""The ELF header, program headers and section headers of 64-bit little-endian files, read within bounds (gABI)."""
+"""Reads the ELF header, program headers, and section headers of 64-bit little-endian files within bounds (gABI)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class ElfError(InputError):
-    """An ELF file that can't be used: damaged, of an unsupported class, or without what the work needs."""
+    """An ELF file that can't be used: damaged, of an unsupported class, or without the data that the work needs."""
 
 
 class ElfBytes(BoundedBytes):
-    """The bytes of one ELF file; what lies outside of it raises `ElfError`."""
+    """The bytes of one ELF file; access outside them raises `ElfError`."""
 
     __slots__ = ()
 
@@ -44,11 +44,11 @@ _FIRST_SECTION_LAYOUT: Final = Struct("<IIQQQQIIQQ")
 _CLASS_64, _LITTLE_ENDIAN, _CURRENT_VERSION = 2, 1, 1
 _EXTENDED_COUNT = 0xFFFF
 _ADDRESS_LIMIT = 1 << 64
-_ZIP_REMEDY = "It is a zip archive, such as a wheel; 'rocwheel repair' corrects the run paths of wheels."
+_ZIP_REMEDY = "The file is a zip archive, such as a wheel. To correct the run paths in a wheel, use 'rocwheel repair'."
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The ELF header, with the counts that outgrow their field (``PN_XNUM``, ``SHN_XINDEX``) already resolved."""
+    """The ELF header; counts that outgrow their field (``PN_XNUM``, ``SHN_XINDEX``) are already resolved."""
 
     type: int
     machine: int
@@ -64,7 +64,7 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """One program header; the fields keep the order of ``Elf64_Phdr``."""
+    """One program header; the fields are in the order of ``Elf64_Phdr``."""
 
     type: int
     flags: int
@@ -77,12 +77,12 @@ class Segment(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """File offset after its last byte."""
+        """The file offset after the last byte."""
         return self.offset + self.file_size
 
     @property
     def memory_end(self) -> int:
-        """Address after its last byte in memory, zero-filled part included."""
+        """The address after the last byte in memory, including the zero-filled part."""
         return self.address + self.memory_size
 
     def at(self, offset: int, address: int, size: int) -> Segment:
@@ -92,7 +92,7 @@ class Segment(msgspec.Struct, frozen=True):
         )
 
     def behind(self, offset: int) -> Segment:
-        """Return the program header of what this one loads from the file offset ``offset`` on."""
+        """Return the program header for the part that this one loads from the file offset ``offset`` on."""
         skipped = offset - self.offset
         return Segment(
             self.type,
@@ -106,11 +106,11 @@ class Segment(msgspec.Struct, frozen=True):
         )
 
     def pack(self, name: str = "a new file") -> bytes:
-        """Return the 56 bytes of this program header; raise `ElfError` where it has moved beyond all addresses."""
+        """Return the 56 bytes of this program header; raise `ElfError` if it has moved beyond the address space."""
         try:
             return SEGMENT_LAYOUT.pack(*msgspec.structs.astuple(self))
         except struct.error as e:
-            found = f"a program header for offset {self.offset:#x} that ends beyond all addresses"
+            found = f"a program header for offset {self.offset:#x} that ends beyond the address space"
             raise ElfError(name, found) from e
 
 
@@ -133,7 +133,7 @@ def read_header(source: ElfBytes) -> Header:
 
 
 def pack_header(kind: int, machine: int, *, entry: int = 0, segment_count: int) -> bytes:
-    """Return the header of a file without sections whose program headers come right after it."""
+    """Return the header of a file without sections; its program headers follow immediately."""
     tables = HEADER_SIZE, SEGMENT_LAYOUT.size, segment_count, 0, 0, 0
     return _HEADER_LAYOUT.pack(
         ELF_MAGIC, _CLASS_64, _LITTLE_ENDIAN, _CURRENT_VERSION, 0, 0, kind, machine, _CURRENT_VERSION, entry,
@@ -152,15 +152,15 @@ def _check_identification(source: ElfBytes) -> None:
         )
     source.require(0, _HEADER_LAYOUT.size, "the ELF header")
     expected = "a 64-bit little-endian ELF file"
-    remedy = "Leave it out: no ROCm program loads it."
+    remedy = "Leave the file out: no ROCm program loads it."
     if start[4] != _CLASS_64:
-        found = "a 32-bit ELF file" if start[4] == 1 else f"an ELF file of the unknown class {start[4]}"
+        found = "a 32-bit ELF file" if start[4] == 1 else f"an ELF file with the unknown class {start[4]}"
         raise ElfError(source.name, found, expected=expected, remedy=remedy)
     if start[5] != _LITTLE_ENDIAN:
-        found = "a big-endian ELF file" if start[5] == 2 else f"an ELF file of the unknown byte order {start[5]}"
+        found = "a big-endian ELF file" if start[5] == 2 else f"an ELF file with the unknown byte order {start[5]}"
         raise ElfError(source.name, found, expected=expected, remedy=remedy)
     if start[6] != _CURRENT_VERSION:
-        raise ElfError(source.name, f"an ELF file of version {start[6]}", expected="version 1")
+        raise ElfError(source.name, f"an ELF file with version {start[6]}", expected="version 1")
 
 
 def _check_table(source: ElfBytes, entry: str, offset: int, number: int, entry_size: int, expected: int) -> None:
@@ -198,7 +198,7 @@ SECTION_LAYOUT: Final = Struct("<IIQQQQIIQQ")
 
 
 class ElfSection(msgspec.Struct, frozen=True):
-    """One section header; sizes and offsets in bytes, ``link`` an index into the section headers."""
+    """One section header; sizes and offsets are in bytes, and ``link`` is an index into the section headers."""
 
     name: str
     name_offset: int
@@ -214,7 +214,7 @@ class ElfSection(msgspec.Struct, frozen=True):
 
     @property
     def has_bytes(self) -> bool:
-        """Whether the section is one and has bytes in the file: of one of type NULL, all else means nothing."""
+        """Whether the section has bytes in the file; the other fields of a NULL section have no meaning."""
         return self.type not in {SHT_NULL, SHT_NOBITS}
 
     def pack(self) -> bytes:
@@ -223,10 +223,10 @@ class ElfSection(msgspec.Struct, frozen=True):
 
 
 def read_sections(data: Buffer, *, name: str) -> tuple[ElfSection, ...]:
-    """Read the section headers, the null one first; a file without them gives an empty tuple.
+    """Read the section headers, including the first (null) one; return an empty tuple if there are none.
 
-    Raises `ElfError` when the file is not a usable ELF file or a section lies outside it; ``name`` is what errors call
-    the file.
+    Raises `ElfError` if the file isn't a usable ELF file or a section lies outside it; ``name`` is the file's name in
+    errors.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)
@@ -234,7 +234,7 @@ def read_sections(data: Buffer, *, name: str) -> tuple[ElfSection, ...]:
 
 
 def read_section_table(source: ElfBytes, header: Header) -> tuple[ElfSection, ...]:
-    """Read the section headers of a file whose header is at hand; raise `ElfError` for what lies outside the file."""
+    """Read the section headers of a file whose header is known; raise `ElfError` for anything outside the file."""
     size = header.section_count * SECTION_LAYOUT.size
     table = source.read(header.sections_offset if size else 0, size, "the section header table")
     rows = list(SECTION_LAYOUT.iter_unpack(table))
@@ -245,7 +245,8 @@ def read_section_table(source: ElfBytes, header: Header) -> tuple[ElfSection, ..
         return ()
     if header.section_names_index >= len(rows):
         raise ElfError(
-            source.name, f"section names in section {header.section_names_index}, of {count(len(rows), 'section')}"
+            source.name,
+            f"section names in section {header.section_names_index}, but only {count(len(rows), 'section')}",
         )
     start, length = rows[header.section_names_index][4:6]
     source.require(start, length, "the section names")
@@ -259,9 +260,9 @@ def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str
 
 
 def is_detached_debug(sections: Iterable[ElfSection]) -> bool:
-    """Return whether the file holds only debug information, split off a program (``objcopy --only-keep-debug``).
+    """Return whether the file has only debug information, split from a program (``objcopy --only-keep-debug``).
 
-    Such a file keeps the program headers of its program, but of what they describe it holds nothing except notes.
+    Such a file keeps the program headers of its program, but of the data they describe it has only notes.
     """
     loaded = [section.type for section in sections if section.flags & SHF_ALLOC]
     return bool(loaded) and all(kind in {SHT_NOBITS, SHT_NOTE} for kind in loaded)

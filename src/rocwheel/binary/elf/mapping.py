@@ -1,6 +1,6 @@
-"""How loaders map segments: in whole pages (gABI, "Program Loading"), and so where in the file an address is.
+"""Models how loaders map segments in whole pages (gABI, "Program Loading"), and converts addresses to file offsets.
 
-What glibc refuses to map was tried with 2.31, 2.36, 2.41 and 2.43; in its sources that is ``elf/dl-load.c``.
+The segments that glibc refuses to map were tested with 2.31, 2.36, 2.41, and 2.43. The source is ``elf/dl-load.c``.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.header import ElfBytes, Header, Segment
 
 ANY_ALIGNMENT: Final = (2, 35)
-"""The first glibc that loads libraries whatever alignment their segments ask for (its bugs 28676 and 28688)."""
+"""The first glibc that loads libraries regardless of the alignment of their segments (its bugs 28676 and 28688)."""
 
 PAGES: Final = {EM_AARCH64: 1 << 16, EM_PPC64: 1 << 16}
-"""The largest pages of kernels for a machine, where not all have those of 4 KiB; linkers align for them by default."""
+"""The largest kernel page size per machine, if not always 4 KiB; linkers align for it by default."""
 
 _UNRESERVABLE: Final = {EM_X86_64: 1 << 46}
 _UNRESERVABLE_ELSEWHERE: Final = 1 << 47
-"""Alignments for which no room is left: processes have 2**47 addresses on x86-64 and 2**48 on others."""
+"""Alignments that don't fit the address space: processes have 2**47 addresses on x86-64 and 2**48 on other machines."""
 
 _PAGE: Final = 1 << 12
-"""The smallest page of any machine: what is mapped with it is mapped with larger ones, too."""
+"""The smallest page size of any machine: segments that map with it also map with larger pages."""
 _ADDRESSES: Final = 1 << 64
-_STRIP = "Build the file again. Strip it before patchelf changes it: llvm-strip up to LLVM 16 breaks it afterward."
+_STRIP = "Build the file again. Strip it before you use patchelf, because llvm-strip up to LLVM 16 breaks it afterward."
 
 
 def require_loadable(source: ElfBytes, header: Header, segments: Sequence[Segment]) -> None:
-    """Raise `ElfError` as `require_contents` does, and for segments that no loader of the host maps as the file means.
+    """Raise `ElfError` as `require_contents` does, and for segments that host loaders can't map as the file says.
 
-    The loader of AMD GPUs copies segments instead. It takes whatever the address and the offset are.
+    The loader for AMD GPUs copies segments instead, and accepts any address and offset.
     """
     require_contents(source, segments)
     if header.machine == EM_AMDGPU:
@@ -57,32 +57,34 @@ def require_loadable(source: ElfBytes, header: Header, segments: Sequence[Segmen
             raise ElfError(
                 source.name,
                 f"a segment at {segment.offset:#x} in the file and at {segment.address:#x} in memory",
-                expected="the same place in a page, as every loader maps whole pages",
+                expected="the same position in a page, because loaders map whole pages",
                 remedy=_STRIP,
             )
     if header.type == ET_DYN and loaded:
         _require_order(source, loaded)
-        # glibc 2.36 and later read the program headers from the address that ``PT_PHDR`` has.
+        # glibc 2.36 and later read the program headers from the address in ``PT_PHDR``.
         headers = next((segment for segment in reversed(segments) if segment.type == PT_PHDR), None)
         if headers is not None:
-            find_offset(source, segments, headers.address, "the table of program headers (PT_PHDR)")
+            find_offset(source, segments, headers.address, "the program header table (PT_PHDR)")
 
 
 def _require_order(source: ElfBytes, loaded: Sequence[Segment]) -> None:
-    """Refuse segments out of order: loaders reserve memory from the first of the table to the last."""
+    """Reject segments out of order: loaders reserve memory from the first segment of the table to the last."""
     first = min(loaded, key=lambda segment: segment.address)
     last = max(loaded, key=lambda segment: segment.memory_end)
     if loaded[0].address > first.address or loaded[-1].memory_end < last.memory_end:
-        found = f"segments from {loaded[0].address:#x} to {loaded[-1].memory_end:#x}, with others outside of that"
+        found = f"segments from {loaded[0].address:#x} to {loaded[-1].memory_end:#x}, and others outside this range"
         raise ElfError(source.name, found, expected="loaded segments in the order of their addresses")
 
 
 def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment | None:
-    """Return the first loaded segment that glibc refuses before `ANY_ALIGNMENT`; patchelf 0.18 makes such segments.
+    """Return the first loaded segment that glibc before `ANY_ALIGNMENT` refuses, or `None`.
 
-    It wanted an alignment of whole pages, by which address and offset are the same. Later releases want that of pages
-    alone. Kernels, which load programs, and musl never looked at the alignment. A library that a kernel may start as
-    well, such as ``libc.so.6``, is no program here: glibc loads it, too.
+    Patchelf 0.18 makes such segments.
+
+    Those releases require an alignment in whole pages that divides the difference of address and offset. Later releases
+    require this only for the page size. Kernels, which load programs, and musl never check the alignment. A library
+    that a kernel can also start, such as ``libc.so.6``, isn't a program here, because glibc loads it too.
     """
     if is_program:
         return None
@@ -95,9 +97,9 @@ def _is_misaligned(segment: Segment) -> bool:
 
 
 def find_unreservable(segments: Iterable[Segment], machine: int) -> Segment | None:
-    """Return the first loaded segment of a library for whose alignment a process has no room, from glibc 2.35 on.
+    """Return the first loaded segment of a library with too large an alignment for a process, from glibc 2.35 on.
 
-    That reserves as much as a power of two asks for besides what it maps. What is no power of two it passes over.
+    glibc reserves as many extra bytes as an alignment needs. It ignores an alignment that isn't a power of two.
     """
     least = _UNRESERVABLE.get(machine, _UNRESERVABLE_ELSEWHERE)
     found = (one for one in load_segments(segments) if one.alignment.bit_count() == 1 and one.alignment >= least)
@@ -105,16 +107,17 @@ def find_unreservable(segments: Iterable[Segment], machine: int) -> Segment | No
 
 
 def find_small_pages(segments: Iterable[Segment], machine: int) -> Segment | None:
-    """Return the first loaded segment of a library that is not aligned for the largest `PAGES` of its machine."""
+    """Return the first loaded segment of a library that isn't aligned for the largest page (`PAGES`) of its machine."""
     pages = PAGES.get(machine, _PAGE)
     return next((one for one in load_segments(segments) if pages > _PAGE and one.alignment < pages), None)
 
 
 def realigned(segments: tuple[Segment, ...], *, is_program: bool) -> tuple[Segment, ...]:
-    """Return the segments with an alignment that every glibc takes: the largest that the place in the file allows.
+    """Return the segments with an alignment that every glibc accepts: the largest that the file offset allows.
 
-    Those of a program stay as they are, as for `find_misaligned`. So do those of a library if less alignment remained
-    for the file as a whole: later releases of glibc load it at a multiple of the largest, which its data may need.
+    Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay if the file as a
+    whole would lose alignment: later glibc releases load it at a multiple of the largest alignment, which its data may
+    need.
     """
     if is_program:
         return segments
@@ -132,15 +135,16 @@ def _realigned(segment: Segment) -> Segment:
 
 
 def _alignment(segments: Iterable[Segment]) -> int:
-    """Return the alignment of the place that a file is loaded to: glibc passes over what is no power of two."""
+    """Return the alignment of the address that a file is loaded at; glibc ignores values that aren't powers of two."""
     found = (segment.alignment for segment in load_segments(segments))
     return max((one for one in found if one.bit_count() == 1), default=_PAGE)
 
 
 def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
-    """Raise `ElfError` when a loaded segment reaches beyond the end of the file, or takes pages of another.
+    """Raise `ElfError` if a loaded segment reaches beyond the end of the file, or takes pages of another segment.
 
-    Loaders map each over those before it, so that an address there has other bytes than the file has for the first.
+    Loaders map each segment over earlier ones, so an address there has other bytes than the file has for the first
+    segment.
     """
     loaded = load_segments(segments)
     for segment in loaded:
@@ -154,13 +158,13 @@ def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
     for segment in sorted(loaded, key=lambda segment: segment.address):
         if before is not None and _takes_pages(before, segment):
             found = f"a segment at {segment.address:#x} that is loaded over the one at {before.address:#x}"
-            raise ElfError(source.name, found, expected="pages of its own for each")
+            raise ElfError(source.name, found, expected="separate pages for each segment")
         if before is None or segment.memory_end >= before.memory_end:
             before = segment
 
 
 def _takes_pages(before: Segment, segment: Segment) -> bool:
-    """Return whether a segment takes pages of one at a lower address that come from elsewhere, or are zeros (bss)."""
+    """Return whether a segment takes pages of a lower segment that have other contents or are zeros (bss)."""
     has_zeros = any(one.memory_size > one.file_size for one in (before, segment))
     if segment.address < before.memory_end and has_zeros:
         return segment.memory_size > 0
@@ -169,11 +173,11 @@ def _takes_pages(before: Segment, segment: Segment) -> bool:
 
 
 def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
-    """Return the file offset of ``address``, and that of the end of the segment that holds it.
+    """Return the file offset of ``address``, and the file offset of the end of its segment.
 
-    Beside all segments, but on a page that one of them brings along, it is the end of what comes in one piece: so far
-    patchelf from 0.15 to 0.18 lets tables reach that it has changed twice. Raises `ElfError` when no segment brings
-    that address from the file.
+    An address may be outside all segments, but on a page that a segment maps. Then the end is the end of the contiguous
+    mapping, because tables reach that far in files that patchelf 0.15 to 0.18 has changed twice. Raises `ElfError` if
+    no segment maps that address from the file.
     """
     loaded = load_segments(segments)
     for segment in loaded:
@@ -183,16 +187,16 @@ def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, wha
     end = 0 if offset is None else _mapped_end(source, loaded, offset, address)
     if offset is None or end <= offset:
         raise ElfError(
-            source.name, f"{what} is said to be at address {address:#x}, where no segment of the file is loaded"
+            source.name, f"{what} claims to be at address {address:#x}, where no segment of the file is loaded"
         )
     return offset, end
 
 
 def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size: int, what: str) -> tuple[int, int]:
-    """Return the file offset of a table, and how many bytes from there are in memory as they are in the file.
+    """Return the file offset of a table, and how many bytes from there are the same in memory as in the file.
 
-    These end with the segment, unless ``size`` bytes do not fit there and more come in one piece: the rest of a page,
-    or a segment that goes on where this one ends, as patchelf 0.14 makes them.
+    The bytes end with the segment, unless ``size`` bytes don't fit and more bytes follow without a gap: the rest of a
+    page, or a segment that continues where this one ends, as patchelf 0.14 makes them.
     """
     loaded = load_segments(segments)
     offset, end = find_offset(source, loaded, address, what)
@@ -202,10 +206,10 @@ def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size
 
 
 def read_memory(source: ElfBytes, segments: Iterable[Segment], address: int, size: int) -> bytes:
-    """Return up to ``size`` bytes that loaders have at ``address``, as far as segments bring pages.
+    """Return up to ``size`` bytes at ``address`` as loaders see them, as far as segments map pages.
 
-    This is for files of which it isn't known that segments keep out of each other: each is mapped over those before it
-    in the table of program headers, and what it has beyond the file are zeros.
+    Use this function for files whose segments may overlap. Each segment is mapped over the earlier segments of the
+    program header table, and its bytes beyond the file are zeros.
     """
     start = address // _PAGE * _PAGE
     near = [one for one in load_segments(segments) if _first_page(one) < address + size and _pages_end(one) > start]
@@ -219,7 +223,7 @@ def read_memory(source: ElfBytes, segments: Iterable[Segment], address: int, siz
 
 
 def _read_page(source: ElfBytes, segment: Segment, page: int) -> bytes:
-    """Return a page as a segment brings it: bytes of the file, with zeros for what only memory has (bss)."""
+    """Return a page as a segment maps it: bytes of the file, and zeros for bytes that are only in memory (bss)."""
     offset = max(segment.offset + page - segment.address, 0)
     size = min(_PAGE, source.size - offset) if page < _behind_last_page(segment) else 0
     data = bytearray(source.read(offset, size, "a page") if size > 0 else b"").ljust(_PAGE, b"\0")
@@ -230,16 +234,16 @@ def _read_page(source: ElfBytes, segment: Segment, page: int) -> bytes:
 
 
 def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
-    """Return the file offset of an address on a page of some segment: the last one, as it is mapped over the others."""
+    """Return the file offset of an address on a page of a segment; the last such segment is mapped over the others."""
     holders = [segment for segment in loaded if _first_page(segment) <= address < _behind_last_page(segment)]
     last = max(holders, key=lambda segment: segment.address, default=None)
     return None if last is None else max(last.offset + address - last.address, 0)
 
 
 def _mapped_end(source: ElfBytes, loaded: Sequence[Segment], offset: int, address: int) -> int:
-    """Return the file offset up to which what follows ``offset`` is in memory behind ``address``.
+    """Return the file offset up to which the bytes after ``offset`` are in memory after ``address``.
 
-    That ends where a segment from elsewhere in the file takes the page, and where zeros are filled in (bss).
+    That is the point where a segment from elsewhere in the file takes the page, or where zeros fill it (bss).
     """
     bias = address - offset
     end, limit = address, source.size + bias

@@ -1,7 +1,7 @@
-"""Changes of an ELF file: section tables and writes that must stay apart, collected into one patch.
+"""Collects changes of an ELF file, section tables and writes that must not overlap, into one patch.
 
-dwz and others expect the headers of loaded sections before those of all others. What refers to a section by its number
-is changed with it: ``sh_link``, ``sh_info``, the number of the section names, and symbols.
+dwz and other tools expect the headers of loaded sections before all other headers. References to a section by number
+change with it: ``sh_link``, ``sh_info``, the number of the section names, and symbols.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 class PatchWriter:
-    """Collects writes to an ELF file and beyond its end, and drops those that change nothing."""
+    """Collects writes to an ELF file and beyond its end, and drops writes that change nothing."""
 
     def __init__(self, source: ElfBytes) -> None:
         self._source = source
         self._writes: list[Replacement] = []
 
     def write(self, offset: int, data: bytes) -> None:
-        """Set the bytes at ``offset``, apart from all other writes."""
+        """Set the bytes at ``offset``, separately from all other writes."""
         inside = max(min(len(data), self._source.size - offset), 0)
         if len(data) > inside or (inside and data != self._source.read(offset, inside, "a changed part")):
             self._writes.append(Replacement.of(offset, data))
 
     def write_rows(self, offset: int, table: bytes, size: int) -> None:
-        """Set a table of rows of ``size`` bytes each; rows that stay as they are cost nothing."""
+        """Set a table of rows of ``size`` bytes each; unchanged rows cost nothing."""
         inside = max(min(len(table), self._source.size - offset), 0)
         old = self._source.read(offset, inside, "a changed table") if inside else b""
         if not old:
@@ -59,15 +59,15 @@ class PatchWriter:
             ]
 
     def patch(self) -> FilePatch:
-        """Return the collected writes as one patch; raise `ElfError` when two of them overlap."""
+        """Return the collected writes as one patch; raise `ElfError` if two of them overlap."""
         size = max([self._source.size, *(write.stop for write in self._writes)])
         return patch_of_writes(self._writes, size, name=self._source.name)
 
 
 def patch_of_writes(writes: Iterable[Replacement], size: int, *, name: str) -> FilePatch:
-    """Return the patch that makes a file of ``size`` bytes by ``writes`` in any order.
+    """Return the patch that makes a file of ``size`` bytes with ``writes``, which may be in any order.
 
-    Raises `ElfError`, naming the file ``name``, when two of them overlap.
+    Raises `ElfError`, with the file name ``name``, if two writes overlap.
     """
     ordered = tuple(sorted(writes, key=lambda write: write.start))
     require_apart(((write.start, write.stop) for write in ordered), name=name)
@@ -75,9 +75,9 @@ def patch_of_writes(writes: Iterable[Replacement], size: int, *, name: str) -> F
 
 
 def require_apart(ranges: Iterable[tuple[int, int]], *, name: str) -> None:
-    """Raise `ElfError` when two of some ranges, each a start and an end in rising order, overlap."""
+    """Raise `ElfError` if two ranges overlap; the ranges are pairs of start and end, in ascending order."""
     if any(end > start for (_, end), (start, _) in pairwise(ranges)):
-        raise ElfError(name, "tables that overlap", expected="a place of its own for each")
+        raise ElfError(name, "tables that overlap", expected="a separate place for each table")
 
 
 _NUMBER: Final = Struct("<H")
@@ -90,9 +90,9 @@ _RESERVED = 0xFF00
 
 
 class SectionTable(msgspec.Struct, frozen=True):
-    """Section headers in their new order, as yet with old numbers in them.
+    """Section headers in their new order, still with old numbers in them.
 
-    ``numbers`` leads from the old number of a section to the new one; those that go are not in it.
+    ``numbers`` maps the old number of a section to the new number; it omits removed sections.
     """
 
     sections: tuple[ElfSection, ...]
@@ -101,7 +101,7 @@ class SectionTable(msgspec.Struct, frozen=True):
     """The old number of the section with the names."""
 
     def pack(self) -> bytes:
-        """Return the table, with new numbers."""
+        """Return the table with new numbers."""
         return b"".join(self._renumbered(section).pack() for section in self.sections)
 
     def header(self, offset: int) -> Iterator[Replacement]:
@@ -116,7 +116,7 @@ class SectionTable(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(section, link=link, info=info)
 
     def symbols(self, source: ElfBytes, sections: Sequence[ElfSection]) -> Iterator[Replacement]:
-        """Yield the new numbers of sections in symbols, at old file offsets; ``sections`` are the old headers."""
+        """Yield the new section numbers in symbols, at old file offsets; ``sections`` are the old headers."""
         if all(old == new for old, new in self.numbers.items()):
             return
         for table in sections:
@@ -129,10 +129,9 @@ class SectionTable(msgspec.Struct, frozen=True):
 def order_sections(
     sections: Sequence[ElfSection], names: int, *, added: Sequence[ElfSection] = (), gone: Sequence[ElfSection] = ()
 ) -> SectionTable:
-    """Put loaded sections before others and ``added`` ones, which are loaded, behind the loaded ones.
+    """Put loaded sections before others, and the ``added`` sections, which are also loaded, after the loaded ones.
 
-    Otherwise the order stays; ``gone`` are left out. Raises `ElfError` for more sections than fit without an extension
-    of the format, and for groups of sections, which only object files have.
+    Otherwise the order stays, without the sections in ``gone``.
     """
     kept = [number for number, section in enumerate(sections) if section not in gone]
     loaded = [number for number in kept if number == 0 or sections[number].flags & SHF_ALLOC]
@@ -144,6 +143,6 @@ def order_sections(
 
 
 def require_plain_numbers(source: ElfBytes, sections: Sequence[ElfSection]) -> None:
-    """Raise `ElfError` for a file whose sections can't be renumbered."""
+    """Raise `ElfError` for a file whose sections can't be renumbered: too many of them, or section groups."""
     if len(sections) + 1 >= _RESERVED or any(s.type in {SHT_SYMTAB_SHNDX, _SHT_GROUP} for s in sections):
-        raise ElfError(source.name, f"{len(sections)} sections, or groups of them", expected="a linked file")
+        raise ElfError(source.name, f"{len(sections)} sections, or section groups", expected="a linked file")

@@ -1,4 +1,4 @@
-"""What relocations make of the pointers in an ELF file; see https://gabi.xinuos.com/elf/06-reloc.html."""
+"""Resolves the pointers in an ELF file by its relocations; see https://gabi.xinuos.com/elf/06-reloc.html."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _POINTER: Final = Struct("<Q")
 INFO_AT, _ADDEND_AT = 8, 16
 _SYMBOL_VALUE_AT = 8
 _RELR_SPAN = 63
-"""How many words a bitmap of a RELR table is about."""
+"""The number of words that a bitmap of a RELR table covers."""
 _ABSOLUTE = {EM_PPC64: 38, EM_X86_64: 1, EM_AARCH64: 257}
 _KINDS, _MOST_OVERLAP = {SHT_SYMTAB, SHT_DYNSYM, SHT_RELA, SHT_RELR}, 2
 _MOST_LOADED = 256
@@ -53,8 +53,8 @@ _CHUNK = 1 << 16
 class Pointer(msgspec.Struct, frozen=True):
     """A pointer after relocation.
 
-    ``target`` is the address it holds; in a relocatable file, the offset in the section it refers to. ``stored_at`` is
-    the file offset of the 8 bytes that decide it: an addend, or the pointer itself; none when a symbol does. Then
+    ``target`` is the address in it; in a relocatable file, the offset in the section it refers to. ``stored_at`` is the
+    file offset of the 8 bytes that decide it (an addend, or the pointer itself), or `None` if a symbol decides it. Then
     ``named_at`` is the file offset of the relocation that names the symbol.
     """
 
@@ -64,9 +64,9 @@ class Pointer(msgspec.Struct, frozen=True):
 
 
 def pack_relative(machine: int, target: int) -> bytes | None:
-    """Return what follows the address in a relocation that makes ``target`` of it, wherever the file is loaded.
+    """Return a relocation to ``target``, without its address field, that works wherever the file is loaded.
 
-    None for a machine whose relocations are not known here.
+    Returns `None` for a machine whose relocations are unknown.
     """
     kind = _RELATIVE.get(machine)
     return None if kind is None else _RELA.pack(0, kind, target)[INFO_AT:]
@@ -75,7 +75,8 @@ def pack_relative(machine: int, target: int) -> bytes | None:
 def find_copied(file: DynamicFile, machine: int) -> frozenset[int]:
     """Return the numbers of the dynamic symbols whose objects the loader copies into a program (``R_X86_64_COPY``).
 
-    The program has the room for them, and so defines the symbols, but each stays one object for the whole process.
+    The program has the room for the objects, and so defines the symbols, but each stays one object for the whole
+    process.
     """
     address, size = file.table.value(_DT_RELA), file.table.value(_DT_RELASZ)
     kind = _COPY.get(machine)
@@ -87,7 +88,7 @@ def find_copied(file: DynamicFile, machine: int) -> frozenset[int]:
 
 
 def iter_relocations(source: ElfBytes, offset: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """Yield address, info and addend of each relocation that is whole in ``size`` bytes, some at a time."""
+    """Yield the address, info, and addend of each complete relocation in ``size`` bytes, reading a chunk at a time."""
     end = offset + size // RELOCATION_SIZE * RELOCATION_SIZE
     for start in range(offset, end, _CHUNK * RELOCATION_SIZE):
         yield from _RELA.iter_unpack(source.read(start, min(end - start, _CHUNK * RELOCATION_SIZE), "the relocations"))
@@ -96,10 +97,10 @@ def iter_relocations(source: ElfBytes, offset: int, size: int) -> Iterator[tuple
 def resolve_pointers(
     source: ElfBytes, header: Header, sections: Sequence[ElfSection], section: ElfSection, offsets: Collection[int]
 ) -> dict[int, Pointer]:
-    """Return the pointers at ``offsets`` of ``section``, resolved as the linker or the dynamic loader does.
+    """Return the pointers at ``offsets`` in ``section``, resolved as the linker or the dynamic loader does.
 
-    What has no relocation, and what a RELR table covers, holds its address in place. Raises `ElfError` when a pointer
-    lies outside of the file.
+    A pointer without a relocation, or in a RELR table, has its address in place. Raises `ElfError` if a pointer lies
+    outside the file.
     """
     base = 0 if header.type == ET_REL else section.address
     wanted = {base + offset: offset for offset in offsets}
@@ -121,9 +122,9 @@ def resolve_pointers(
 
 
 def _tables(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[ElfSection]:
-    """Yield the tables of symbols and relocations; raise `ElfError` for more of these than can stand apart.
+    """Yield the tables of symbols and relocations; raise `ElfError` if there are more than fit without overlaps.
 
-    Of bytes, and of the pointers that RELR tables cover: eight bytes there can stand for 63 pointers.
+    The check covers the bytes, and the pointers that RELR tables cover: eight bytes there can represent 63 pointers.
     """
     total = pointers = 0
     for table in sections:
@@ -131,13 +132,13 @@ def _tables(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[ElfSec
             continue
         total += table.size
         if total > _MOST_OVERLAP * source.size:
-            found = f"tables of symbols and relocations of more than {_MOST_OVERLAP * source.size} bytes"
-            raise ElfError(source.name, found, expected="tables apart from one another")
+            found = f"symbol and relocation tables that total more than {_MOST_OVERLAP * source.size} bytes"
+            raise ElfError(source.name, found, expected="tables that don't overlap")
         if table.type == SHT_RELR:
             pointers += sum(word.bit_count() - 1 if word & 1 else 1 for word in _relr_words(source, table))
         if pointers * _POINTER.size > source.size:
-            found = f"RELR tables of {pointers} pointers or more in {source.size} bytes"
-            raise ElfError(source.name, found, expected="each pointer once, and in the file")
+            found = f"RELR tables with at least {pointers} pointers in {source.size} bytes"
+            raise ElfError(source.name, found, expected="each pointer once and inside the file")
         yield table
 
 
@@ -147,7 +148,7 @@ def _read_in_place(source: ElfBytes, position: int) -> Pointer:
 
 
 class _Relocations(NamedTuple):
-    """A relocation table by its columns, as large ones are searched."""
+    """A relocation table by its columns, for a fast search in large tables."""
 
     addresses: array[int]
     infos: array[int]
@@ -169,7 +170,7 @@ def _at(sections: Sequence[ElfSection], index: int) -> ElfSection | None:
 
 
 def _symbol_value(source: ElfBytes, symbols: ElfSection | None, index: int) -> int:
-    """Return the value of a symbol; 0 for one that doesn't exist, as for one that is undefined."""
+    """Return the value of a symbol, or 0 if the symbol doesn't exist or is undefined."""
     if symbols is None or not symbols.has_bytes or (index + 1) * SYMBOL_LAYOUT.size > symbols.size:
         return 0
     value: int = source.unpack(SYMBOL_LAYOUT, symbols.offset + index * SYMBOL_LAYOUT.size, "a symbol")[4]
@@ -179,9 +180,10 @@ def _symbol_value(source: ElfBytes, symbols: ElfSection | None, index: int) -> i
 def iter_addresses(
     source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[ElfSection], target: ElfSection
 ) -> Iterator[Pointer]:
-    """Yield every address in ``target`` that a shared library holds: in symbols, and wherever the loader relocates one.
+    """Yield every address in ``target`` that a shared library stores in symbols and in relocated places.
 
-    Addresses in instructions, which count from the instruction, are not found. Raises `ElfError` for damaged tables.
+    Addresses in instructions, which are relative to the instruction, aren't found. Raises `ElfError` for damaged
+    tables.
     """
     loaded = _few_loaded(source, segments)
     index = sections.index(target)
@@ -201,11 +203,11 @@ def iter_addresses(
 
 
 def _few_loaded(source: ElfBytes, segments: Sequence[Segment]) -> Sequence[Segment]:
-    """Return the segments that are loaded; raise `ElfError` for more than can be searched for each pointer."""
+    """Return the loaded segments; raise `ElfError` if there are too many to search for each pointer."""
     loaded = load_segments(segments)
     if len(loaded) > _MOST_LOADED:
-        expected = f"{_MOST_LOADED} at most; linkers make fewer than ten"
-        raise ElfError(source.name, f"{len(loaded)} segments that are loaded", expected=expected)
+        expected = f"at most {_MOST_LOADED}; linkers make fewer than ten"
+        raise ElfError(source.name, f"{len(loaded)} loaded segments", expected=expected)
     return loaded
 
 
@@ -221,7 +223,7 @@ def iter_relocated(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator
 def _addends_in(
     source: ElfBytes, header: Header, segments: Sequence[Segment], table: ElfSection, target: ElfSection
 ) -> Iterator[Pointer]:
-    """Yield the addends of relocations, and the relocated place itself where a linker wrote the same address there."""
+    """Yield the addends of relocations, and the relocated place itself if a linker wrote the same address there."""
     relative = _RELATIVE.get(header.machine)
     rows = _read_relocations(source, table)
     start, stop = target.address, target.address + target.size
@@ -241,7 +243,7 @@ def _relr_words(source: ElfBytes, table: ElfSection) -> Iterator[int]:
 
 
 def _iter_relr(source: ElfBytes, table: ElfSection) -> Iterator[int]:
-    """Yield the addresses of the pointers that a RELR table covers: an even word is one, an odd word a map of more."""
+    """Yield the addresses of the pointers in a RELR table: an even word is an address, an odd word a bitmap."""
     base = 0
     for word in _relr_words(source, table):
         if word & 1:

@@ -1,4 +1,4 @@
-"""The dynamic symbol table and symbol versions: what an ELF file needs from others, and what it provides."""
+"""Reads the dynamic symbol table and symbol versions: what an ELF file needs from others, and what it provides."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _MOST_SYMBOLS = 1 << 22
 _MOST_COPIES = 16
 _FREE_NAMES, _MOST_SHARING = 64 << 20, 8
 _UNDEFINED = 0
-# STB_GLOBAL in the upper four bits with STT_OBJECT and STT_FUNC in the lower ones; STV_DEFAULT and STV_PROTECTED.
+# STB_GLOBAL in the upper four bits, STT_OBJECT and STT_FUNC in the lower four; STV_DEFAULT and STV_PROTECTED.
 _STRONG = {0x11, 0x12}
 # STB_WEAK, STB_GNU_UNIQUE.
 _VAGUE = {2, 10}
 _VISIBILITY, _VISIBLE = 3, {0, 3}
-# Tables that linkers put behind the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
+# Tables that linkers put after the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
 # DT_FINI_ARRAY, DT_RELR.
 _OTHER_ADDRESSES = {7, 12, 13, 17, 23, 25, 26, 36}
 _ADDRESSES = {DT_HASH, DT_STRTAB, DT_VERSYM, DT_VERDEF, DT_VERNEED, DT_GNU_HASH} | _OTHER_ADDRESSES
 
 
 def iter_symbol_rows(source: ElfBytes, table: ElfSection) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield where each row of a section of symbols is in the file, and its fields, as `SymbolReader.symbols` does."""
+    """Yield the file offset of each row in a section of symbols, and its fields, as `SymbolReader.symbols` does."""
     usable = table.size - table.size % SYMBOL_LAYOUT.size
     rows = SYMBOL_LAYOUT.iter_unpack(source.read(table.offset, usable, "the symbols"))
     for number, row in enumerate(rows):
@@ -58,10 +58,10 @@ def iter_symbol_rows(source: ElfBytes, table: ElfSection) -> Iterator[tuple[int,
 
 
 class SymbolNames:
-    """The dynamic string table, read once, as names of symbols.
+    """The dynamic string table, read once, for symbol names.
 
-    All names together may have a few times the bytes of the table, as linkers let names share their ends: symbols of a
-    damaged file that begin at every byte of one long name would take gigabytes.
+    The total of all names may be a few times the size of the table, because linkers let names share their ends. In a
+    damaged file, symbols that begin at every byte of one long name would take gigabytes.
     """
 
     def __init__(self, file: DynamicFile) -> None:
@@ -73,9 +73,9 @@ class SymbolNames:
         return len(self._strings)
 
     def at(self, start: int) -> bytes:
-        """Return the name that begins at ``start``, up to its NUL byte or the table's end.
+        """Return the name that begins at ``start``, up to its NUL byte or the end of the table.
 
-        Raises `ElfError` where names come to more bytes than a table of this size can mean.
+        Raises `ElfError` if the names total more bytes than a valid table of this size can have.
         """
         end = self._strings.find(b"\0", start)
         text = self._strings[start:] if end < 0 else self._strings[start:end]
@@ -83,11 +83,11 @@ class SymbolNames:
         return text
 
     def spend(self, size: int) -> None:
-        """Count bytes that a name takes; raises as `at` does."""
+        """Count the bytes of a name; raise `ElfError` as `at` does."""
         self._left -= size
         if self._left < 0:
-            found = f"names of symbols that share the bytes of a string table of {len(self)} many times over"
-            raise ElfError(self._name, found, remedy="It is damaged: copy or build it again.")
+            found = f"symbol names that reuse the {len(self)} bytes of the string table too many times"
+            raise ElfError(self._name, found, remedy="The file is damaged. Copy it or build it again.")
 
 
 class SymbolReader:
@@ -98,7 +98,7 @@ class SymbolReader:
         self._source, self._strings = file.source, file.strings
 
     def imports(self, *names: bytes) -> bool:
-        """Return whether an undefined symbol has one of ``names``, without going through all symbols."""
+        """Return whether an undefined symbol has one of ``names``, without reading all symbols."""
         return any(
             section == _UNDEFINED
             for name in names
@@ -107,9 +107,9 @@ class SymbolReader:
         )
 
     def exports(self, copied: Container[int] = ()) -> frozenset[bytes]:
-        """Return the names of the functions and objects that are defined, global (not weak) and visible.
+        """Return the names of the defined functions and objects that are global (not weak) and visible.
 
-        ``copied`` are the numbers of the symbols that are another library's (`relocations.find_copied`).
+        ``copied`` are the numbers of symbols that belong to another library (`relocations.find_copied`).
         """
         names = SymbolNames(self._file)
         return frozenset(
@@ -120,7 +120,7 @@ class SymbolReader:
         )
 
     def weak_names(self) -> frozenset[bytes]:
-        """Return the names of what is defined weak or unique: inline code, of which each user mostly has a copy."""
+        """Return the names of weak or unique definitions: inline code, which most users have a copy of."""
         names = SymbolNames(self._file)
         return frozenset(
             names.at(name)
@@ -141,9 +141,11 @@ class SymbolReader:
                 yield self._source.unpack(SYMBOL_LAYOUT, position, "a dynamic symbol")[3]
 
     def symbols(self) -> Iterator[tuple[int, ...]]:
-        """Yield the fields of each symbol: name, info, visibility, section, value, size; and perhaps a few wrong ones.
+        """Yield the fields of each symbol: name, info, visibility, section, value, size.
 
-        Where the file doesn't say how many symbols there are, what stands up to the next table is taken for symbols.
+        A few wrong symbols may follow.
+
+        If the file doesn't record the number of symbols, all data up to the next table count as symbols.
         """
         offset, count = self._table()
         for start in range(0, count, _CHUNK_SYMBOLS):
@@ -152,7 +154,7 @@ class SymbolReader:
             yield from SYMBOL_LAYOUT.iter_unpack(chunk)
 
     def _table(self) -> tuple[int, int]:
-        """Return the file offset of the symbols and their number; 0 of them when there is no table."""
+        """Return the file offset of the symbols and their number, or zeros if there is no table."""
         address = self._file.table.value(DT_SYMTAB)
         if address is None:
             return 0, 0
@@ -163,9 +165,9 @@ class SymbolReader:
         return offset, count
 
     def _count(self, address: int, room: int) -> int:
-        """Return what the hash table says, else how many symbols fit before the next table.
+        """Return the count in the hash table, or else how many symbols fit before the next table.
 
-        A GNU hash table doesn't say it: it may be empty, and leaves out symbols that are only referred to.
+        A GNU hash table has no count: it may be empty, and it omits symbols that are only referenced.
         """
         table = self._file.table.value(DT_HASH)
         if table is not None:
@@ -193,14 +195,14 @@ class VersionNeed(msgspec.Struct, frozen=True, order=True):
 
 
 class SymbolVersion(msgspec.Struct, frozen=True):
-    """What a version index of a symbol stands for: a version that is needed of ``library``, or defined where empty."""
+    """The meaning of a version index: a version needed from ``library``, or a defined version if that is empty."""
 
     name: str
     library: str = ""
 
 
 def _bounded(method: Callable[[VersionReader], Iterator[_Item]]) -> Callable[[VersionReader], Iterator[_Item]]:
-    """Stop a table whose chains overlap, and so would take very long to follow."""
+    """Stop reading a table whose chains overlap and would take very long to follow."""
 
     @wraps(method)
     def bounded(reader: VersionReader) -> Iterator[_Item]:
@@ -214,14 +216,14 @@ def _bounded(method: Callable[[VersionReader], Iterator[_Item]]) -> Callable[[Ve
 
 
 class VersionReader:
-    """Reads the version tables of one file, and where in the string table their names begin."""
+    """Reads the version tables of one file, and the offsets of their names in the string table."""
 
     def __init__(self, file: DynamicFile) -> None:
         self._file = file
         self.source = file.source
 
     def needs(self) -> tuple[VersionNeed, ...]:
-        """Return what the file needs, in the order of its table."""
+        """Return the versions that the file needs, in table order."""
         return tuple(VersionNeed(self._name(library), self._name(version)) for library, version in self.need_offsets())
 
     def definitions(self) -> tuple[str, ...]:
@@ -229,7 +231,7 @@ class VersionReader:
         return tuple(self._name(offset) for flags, offset in self.definition_offsets() if not flags & _BASE_DEFINITION)
 
     def by_index(self) -> dict[int, SymbolVersion]:
-        """Return the versions by the index that symbols name them by, without the base version."""
+        """Return the versions by the index that symbols use, without the base version."""
         return dict(self._by_index())
 
     @_bounded
@@ -244,7 +246,7 @@ class VersionReader:
 
     @_bounded
     def need_offsets(self) -> Iterator[tuple[int, int]]:
-        """Yield the string offsets of the library and version names that are needed."""
+        """Yield the string offsets of the needed library and version names."""
         for position, (_, count, library, first, _) in self._chain(DT_VERNEED, DT_VERNEEDNUM, _NEED):
             for _, (_, _, _, version, _) in self._walk(position + first, count, _NEED_VERSION):
                 yield library, version
@@ -257,7 +259,7 @@ class VersionReader:
 
     @_bounded
     def parent_offsets(self) -> Iterator[int]:
-        """Yield the string offsets of every name of the version definitions, also of their parents."""
+        """Yield the string offsets of all names in the version definitions, including the names of their parents."""
         for position, (_, _, _, count, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
             for _, (name, _) in self._walk(position + first, count, _DEFINITION_NAME):
                 yield name
@@ -293,7 +295,7 @@ _HIDDEN_VERSION, _OLDEST_VERSION = 0x8000, 2
 
 
 class SymbolReference(msgspec.Struct, frozen=True, order=True):
-    """A symbol that has to be defined by another file; ``version`` and the ``library`` of that version may be empty."""
+    """A symbol that another file must define; ``version`` and the ``library`` of that version may be empty."""
 
     name: str
     version: str = ""
@@ -307,19 +309,19 @@ class Linkage(msgspec.Struct, frozen=True, dict=True):
     """The dynamic symbols of one file, as other files see them."""
 
     definitions: frozenset[bytes] = frozenset()
-    """Strong and weak ones: ``name``, ``name@@version`` for the default version, ``name@version`` for an older one."""
+    """Strong and weak symbols: ``name``, ``name@@version`` (default version), or ``name@version`` (older version)."""
     versions: tuple[bytes, ...] = ()
-    """The versions that it defines."""
+    """The versions that the file defines."""
     references: tuple[SymbolReference, ...] = ()
-    """What it refers to without defining it; weak references, which may stay without a definition, left out."""
+    """The symbols that the file refers to without defining them, except weak references, which may stay undefined."""
     has_versions: bool = True
-    """Whether its symbols have version indices at all (``DT_VERSYM``), if only for what it refers to."""
+    """Whether the symbols have version indices (``DT_VERSYM``), even if only for references."""
 
     def defines(self, reference: SymbolReference) -> bool:
-        """Return whether the loader binds a reference to this file, as glibc's ``elf/dl-lookup.c`` decides.
+        """Return whether the loader binds a reference to this file, by the rules of glibc's ``elf/dl-lookup.c``.
 
-        A version is met by the same version, or by a symbol without any. A reference without a version takes the
-        default version.
+        The same version matches a version, and so does a symbol without versions. A reference without a version matches
+        the default version.
         """
         name = reference.name.encode()
         if name in self.definitions:
@@ -331,19 +333,19 @@ class Linkage(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _default_names(self) -> frozenset[bytes]:
-        """What it defines with a default version: not looked for by each of its versions, which may be thousands."""
+        """The names with a default version, to avoid a search through each version; there may be thousands."""
         parts = (definition.rpartition(b"@@") for definition in self.definitions)
         versions = set(self.versions)
         return frozenset(name for name, mark, version in parts if mark and version in versions)
 
 
 def read_linkage(file: DynamicFile) -> Linkage:
-    """Read the symbols of a dynamically linked file; raises `ElfError` when a table lies outside of the file."""
+    """Read the symbols of a dynamically linked file; raise `ElfError` if a table lies outside the file."""
     return _Reading(file).read()
 
 
 class _Reading:
-    """The tables of a file's dynamic symbols, put together."""
+    """The tables of a file's dynamic symbols, combined."""
 
     def __init__(self, file: DynamicFile) -> None:
         self._symbols = list(SymbolReader(file).symbols())
@@ -368,10 +370,11 @@ class _Reading:
         return Linkage(frozenset(definitions), tuple(versions), unmet, has_versions=bool(self._indices))
 
     def _version(self, number: int) -> tuple[SymbolVersion | None, bool]:
-        """Return the version of a symbol, and whether it is one that only references to that version bind to."""
+        """Return the version of a symbol, and whether only references to that version bind to the symbol."""
         index = self._indices[number] if number < len(self._indices) else 0
         version = self._versions.get(index & ~_HIDDEN_VERSION)
-        # A reference without a version takes the oldest version, too: it was linked before there were others.
+        # A reference without a version also binds to the oldest version, because it was linked before other versions
+        # existed.
         return version, bool(index & _HIDDEN_VERSION) and index & ~_HIDDEN_VERSION != _OLDEST_VERSION
 
     def _reference(self, number: int, start: int) -> SymbolReference:
@@ -389,7 +392,7 @@ class _Reading:
 
 
 def _read_indices(file: DynamicFile, count: int) -> Sequence[int]:
-    """Return the version index of each symbol; none in a file without versions."""
+    """Return the version index of each symbol, or an empty sequence in a file without versions."""
     address = file.table.value(DT_VERSYM)
     if address is None:
         return ()

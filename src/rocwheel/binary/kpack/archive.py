@@ -1,11 +1,12 @@
-"""Kpack archives of version 1: their table of contents, and the code objects in them.
+"""Reads kpack archives of version 1: their table of contents, and the code objects in them.
 
-See https://github.com/msgpack/msgpack/blob/master/spec.md. A value may be followed by others, as a marker is by the
-rest of its section, so its end is found first; msgspec decodes what is before it.
+The table is MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md). Other data may follow a value, as the
+rest of the section follows a marker. So the reader finds the end of the value first, and msgspec decodes the bytes
+before that end.
 
-It maps ``binary#index`` and a target to an ordinal, which is the position of a code object in the archive. Several keys
-may share an ordinal. Readers use ``compression_scheme``, ``gfx_arches``, ``toc`` and where the code objects are, and
-pass over all other keys.
+The table maps ``binary#index`` and a target to an ordinal, the position of a code object in the archive. Several keys
+may share an ordinal. Readers use ``compression_scheme``, ``gfx_arches``, ``toc``, and the places of the code objects,
+and ignore all other keys.
 
 ======  =============================================================================================
 offset  what
@@ -50,7 +51,7 @@ class KpackError(DeviceCodeError):
 Value = TypeVar("Value")
 
 CONTAINER_LIMIT = 1 << 20
-"""The largest number of entries of a map or an array: AMD's runtime takes no more code objects in an archive."""
+"""The most entries in a map or an array: AMD's runtime accepts no more code objects in an archive."""
 
 _SIZES = dict(
     zip(
@@ -59,16 +60,16 @@ _SIZES = dict(
         strict=True,
     )
 )
-"""Bytes after the first one, of values of a fixed size: nil, bool, float, uint, int, fixext."""
+"""The bytes after the first one in values with a fixed size: nil, bool, float, uint, int, fixext."""
 _LENGTHS = {lead + n: (1 << n, more) for lead, more in ((0xC4, 0), (0xC7, 1), (0xD9, 0)) for n in range(3)}
-"""Bytes of the length of bin, ext and str, and what comes on top of it: the type of an ext."""
+"""The bytes for the length of bin, ext, and str, and the extra bytes for the type of an ext."""
 _CONTAINERS = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
-"""Bytes of the count of arrays and maps, and the values in each of their entries."""
+"""The bytes for the count of arrays and maps, and the number of values in each entry."""
 _RAW_MAP = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 
 
 def value_end(data: bytes, start: int, place: CodePlace) -> int:
-    """Return where the value at ``start`` ends; raise `KpackError` if that is not in ``data``."""
+    """Return the end of the value at ``start``; raise `KpackError` if it isn't in ``data``."""
     position, missing = start, 1
     while missing:
         if position >= len(data):
@@ -81,7 +82,7 @@ def value_end(data: bytes, start: int, place: CodePlace) -> int:
 
 
 def _step(data: bytes, position: int, place: CodePlace) -> tuple[int, int]:
-    """Return the position after the head of a value, or after all of a simple one, and how many values it holds."""
+    """Return the position after the head of a value, or after all of a simple value, and the number of values in it."""
     lead = data[position]
     position += 1
     if lead < 0x80 or lead >= 0xE0:
@@ -98,7 +99,9 @@ def _step(data: bytes, position: int, place: CodePlace) -> tuple[int, int]:
     if lead in _CONTAINERS:
         width, values = _CONTAINERS[lead]
         return position + width, values * _number(data, position, width)
-    raise KpackError(place, f"the byte {lead:#x} {count(position - 1, 'byte')} on, which begins no MessagePack value")
+    raise KpackError(
+        place, f"the byte {lead:#x} after {count(position - 1, 'byte')}, which doesn't begin a MessagePack value"
+    )
 
 
 def _number(data: bytes, position: int, width: int) -> int:
@@ -106,22 +109,22 @@ def _number(data: bytes, position: int, width: int) -> int:
 
 
 def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[str, msgspec.Raw]:
-    """Return the values of a map by their keys, still encoded; ``what`` names it in messages.
+    """Return the values of a map by key, still encoded; ``what`` describes the map in messages.
 
-    Raises `KpackError` for another value, for keys that are no strings or that come twice, and for too many of them.
+    Raises `KpackError` for other values, keys that aren't strings, repeated keys, and too many keys.
     """
     size = _size(raw, what, place)
     values: dict[str, msgspec.Raw] = decode_value(_RAW_MAP, raw, what, place)
     if len(values) != size:
-        found = f"{what} with {count(size, 'key')}, of which {len(values)} differ"
-        raise KpackError(place, found, expected="each key once: readers take different ones")
+        found = f"{what} with {count(size, 'key')}, only {len(values)} of them distinct"
+        raise KpackError(place, found, expected="each key once, because readers choose different values")
     return values
 
 
 def decode_value(
     decoder: msgspec.msgpack.Decoder[Value], raw: msgspec.Raw | bytes, what: str, place: CodePlace
 ) -> Value:
-    """Return the value that ``raw`` encodes; raise `KpackError` if it is of another kind than the decoder's."""
+    """Return the value that ``raw`` encodes; raise `KpackError` if it doesn't match the decoder."""
     _size(raw, what, place)
     try:
         return decoder.decode(raw)
@@ -130,7 +133,10 @@ def decode_value(
 
 
 def _size(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> int:
-    """Return the number of entries of a map or an array, 0 for other values; raise `KpackError` for too many."""
+    """Return the number of entries in a map or array, or 0 for other values.
+
+    Raises `KpackError` if there are too many.
+    """
     data = bytes(memoryview(raw)[:5])
     lead = data[0] if data else 0
     size = lead & 0xF if 0x80 <= lead < 0xA0 else 0
@@ -146,16 +152,16 @@ _MOST_INDEX_DIGITS = 10
 
 
 class Scheme(str, Enum):
-    """How the code objects of an archive are stored; there are no others, and readers know no others."""
+    """How the code objects of an archive are stored; readers know no other schemes."""
 
     NONE = "none"
-    """As they are."""
+    """Uncompressed."""
     ZSTD = "zstd-per-kernel"
-    """Each in a zstd frame of its own."""
+    """Each code object in its own zstd frame."""
 
 
 class KernelKey(msgspec.Struct, frozen=True, order=True):
-    """What a runtime looks up: the host file's kernel name, the index in the wrapper, and a target as it is spelled."""
+    """The key of a runtime's lookup: the host file's kernel name, the index in the wrapper, and a target."""
 
     binary: str
     index: int
@@ -166,14 +172,14 @@ class KernelKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Blob(msgspec.Struct, frozen=True):
-    """Where a code object is stored, counted from the beginning of the archive, and how many bytes it takes."""
+    """The place of a stored code object, counted from the beginning of the archive, and its stored size."""
 
     offset: _Number
     size: _Number
 
 
 class TocEntry(msgspec.Struct, frozen=True):
-    """A code object in the table: which one it is, and its size when decompressed."""
+    """The table entry of a code object: its ordinal, and its decompressed size."""
 
     ordinal: _Number
     original_size: _Number
@@ -181,29 +187,29 @@ class TocEntry(msgspec.Struct, frozen=True):
 
 
 class Toc(msgspec.Struct, frozen=True):
-    """What the table says; ``fields`` are all its values as they are encoded."""
+    """The content of the table; ``fields`` are all its values, still encoded."""
 
     fields: dict[str, msgspec.Raw]
     size: int
-    """Bytes that the map takes; what follows is not part of it."""
+    """The size of the map in bytes, without any data after it."""
     scheme: Scheme
     targets: tuple[str, ...]
 
     def text(self, key: str, place: CodePlace) -> str:
-        """Return a string of the table, empty if it isn't there."""
+        """Return a string from the table, or an empty string if it isn't there."""
         return decode_value(_TEXT, self.fields[key], key, place) if key in self.fields else ""
 
     def number(self, key: str, place: CodePlace) -> int:
-        """Return a number that has to be in the table."""
+        """Return a required number from the table."""
         return decode_value(_NUMBER, self._require(key, place), key, place)
 
     def blobs(self, place: CodePlace) -> tuple[Blob, ...]:
-        """Return where the code objects of an archive of the scheme `Scheme.NONE` are, by their ordinals."""
+        """Return the places of the code objects, by ordinal, in an archive with the scheme `Scheme.NONE`."""
         blobs: list[Blob] = decode_value(_BLOBS, self._require("blobs", place), "blobs", place)
         return tuple(blobs)
 
     def iter_entries(self, place: CodePlace) -> Iterator[tuple[str, str, TocEntry]]:
-        """Yield the key, the target and the entry of each code object that can be looked up, in the table's order."""
+        """Yield the key, the target, and the entry of each code object that can be looked up, in table order."""
         for key, raw in decode_map(self._require("toc", place), "toc", place).items():
             for target, entry in decode_map(raw, f"toc entry {quoted(key)}", place).items():
                 what = f"toc entry {quoted(key)} for {quoted(target)}"
@@ -224,7 +230,7 @@ _ENTRY = msgspec.msgpack.Decoder(TocEntry)
 
 
 def read_toc(data: bytes, place: CodePlace) -> Toc:
-    """Return the table at the start of ``data``; raise `KpackError` for one that no reader takes."""
+    """Return the table at the start of ``data``; raise `KpackError` if no reader would accept it."""
     size = value_end(data, 0, place)
     fields = decode_map(data[:size], "the table of contents", place)
     if "gfx_arches" not in fields:
@@ -240,7 +246,7 @@ def read_toc(data: bytes, place: CodePlace) -> Toc:
 
 
 def split_key(key: str) -> tuple[str, int | None]:
-    """Return the kernel name and the index of a key; the whole key and none for a key that other software made."""
+    """Return the kernel name and the index in a key, or the whole key and `None` for a key from other software."""
     binary, mark, digits = key.rpartition("#")
     is_index = mark and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_INDEX_DIGITS
     if not is_index or str(int(digits)) != digits or int(digits) >= 1 << 32:
@@ -249,29 +255,29 @@ def split_key(key: str) -> tuple[str, int | None]:
 
 
 SIZE = struct.Struct("<I")
-"""The number of frames, and before each of them its size."""
+"""The number of frames; also the size before each frame."""
 FRAME_LIMIT = CONTAINER_LIMIT
-"""The largest number of frames that AMD's runtime takes."""
+"""The most frames that AMD's runtime accepts."""
 _FIRST = 64
-"""Where all known writers begin with the frames: after their number and the size of the first."""
+"""The place where all known writers start the frames, after the number of frames and the size of the first."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WHOLE_LIMIT = 1 << 32
-"""What AMD's runtime takes for all frames, in bytes."""
+"""The limit of AMD's runtime for the total size of all frames, in bytes."""
 _INPUT = 1 << 16
 _OUTPUT = 4 << 20
 _WINDOW_LOG = 27
-"""The largest window, of 128 MiB, so that memory stays bounded; writers of kernels need 8 MiB."""
+"""The largest window, 128 MiB, which limits the memory; writers of kernels need 8 MiB."""
 _OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _WINDOW_LOG}
 
 
 def begins_with_frames(data: Data) -> bool:
-    """Return whether a file is an archive that writers have begun with zstd frames; nothing else of it is read."""
+    """Return whether a file is an archive that starts with zstd frames, without reading the rest of the file."""
     start = _FIRST + 2 * SIZE.size
     return is_kpack(data) and bytes(data[start : start + len(_ZSTD_MAGIC)]) == _ZSTD_MAGIC
 
 
 def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob, ...]:
-    """Return where the frames are, by their ordinals; raises `KpackError` when they are not where the table says."""
+    """Return the places of the frames, by ordinal; raise `KpackError` if they aren't where the table says."""
     start, stop = _frames_place(toc, CodePlace(name, toc_offset), toc_offset)
     frames = _frame_size(data, start)
     if frames > FRAME_LIMIT:
@@ -282,23 +288,25 @@ def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob,
         frame_size = _frame_size(data, position) if position + SIZE.size <= stop else stop
         position += SIZE.size
         if position + frame_size > stop:
-            found = f"zstd frame {ordinal} of {frames}, which goes on behind the last of them"
-            raise KpackError(CodePlace(name, position), found, expected=f"its end before {stop:#x}")
+            found = f"zstd frame {ordinal} of {frames}, which extends past the end of all frames"
+            raise KpackError(CodePlace(name, position), found, expected=f"an end at or before {stop:#x}")
         blobs.append(Blob(position, frame_size))
         position += frame_size
     if position != stop:
         found = f"{count(stop - position, 'byte')} after the last zstd frame"
-        raise KpackError(CodePlace(name, position), found, expected=f"its end at {stop:#x}, where the table says")
+        raise KpackError(CodePlace(name, position), found, expected=f"an end at {stop:#x}, as the table declares")
     return tuple(blobs)
 
 
 def _frames_place(toc: Toc, place: CodePlace, toc_offset: int) -> tuple[int, int]:
-    """Return where the frames begin, with their count, and where they end, as the table of contents says."""
+    """Return the start of the frames, with their count, and their end, from the table of contents."""
     start, size = toc.number("zstd_offset", place), toc.number("zstd_size", place)
     stop = start + size
     if start < 16 or size < SIZE.size or stop > toc_offset:
         found = f"zstd frames from {start:#x} to {stop:#x}"
-        raise KpackError(place, found, expected=f"them between the header and the table of contents at {toc_offset:#x}")
+        raise KpackError(
+            place, found, expected=f"frames between the header and the table of contents at {toc_offset:#x}"
+        )
     if size > _WHOLE_LIMIT:
         raise KpackError(place, f"zstd frames of {size} bytes", expected=f"at most {_WHOLE_LIMIT}")
     return start, stop
@@ -309,9 +317,9 @@ def _frame_size(data: Data, offset: int) -> int:
 
 
 def iter_frame(frame: Data, size: int, *, place: CodePlace, step: int = _OUTPUT) -> Iterator[bytes]:
-    """Yield what is in a zstd frame, in pieces of at most ``step`` bytes; never more than ``size`` in all.
+    """Yield the content of a zstd frame, in pieces of at most ``step`` bytes, and never more than ``size`` in total.
 
-    Raises `KpackError` when it is damaged, or holds another number of bytes.
+    Raises `KpackError` if the frame is damaged or has another size.
     """
     try:
         yield from _iter_frame(frame, size, place, step)
@@ -330,28 +338,28 @@ def _iter_frame(frame: Data, size: int, place: CodePlace, step: int) -> Iterator
         piece = decoder.decompress(chunk, max_length=step)
         produced += len(piece)
         if produced > size:
-            raise KpackError(place, f"a zstd frame of more than {count(size, 'byte')}", expected="as many as declared")
+            raise KpackError(place, f"a zstd frame of more than {count(size, 'byte')}", expected="the declared size")
         if piece:
             yield piece
     if produced < size:
         raise KpackError(place, f"a zstd frame of {count(produced, 'byte')}", expected=f"{size}, as declared")
     rest = len(frame) - position + len(decoder.unused_data)
     if rest:
-        raise KpackError(place, f"{count(rest, 'byte')} after the end of a zstd frame", expected="none")
+        raise KpackError(place, f"{count(rest, 'byte')} after the end of a zstd frame", expected="no bytes after it")
 
 
 HEADER = struct.Struct("<4sIQ")
 VERSION = 1
 ARCHIVE_LIMIT = (1 << 31) - 1
-"""The largest archive that every reader takes, in bytes."""
+"""The largest archive that every reader accepts, in bytes."""
 TOC_LIMIT = 64 << 20
-"""The largest table of contents that is read, in bytes; those of ROCm's libraries take well under one million."""
+"""The largest table of contents that is read, in bytes; tables in ROCm libraries have well under one million."""
 
 
 class KpackEntry(msgspec.Struct, frozen=True):
-    """A code object under one of the keys by which it is looked up; sizes in bytes, ``size`` when decompressed.
+    """A code object under one of its lookup keys; sizes are in bytes, and ``size`` is the decompressed size.
 
-    ``index`` is none where other software uses a key of its own, which is then the whole of ``binary``.
+    ``index`` is `None` if other software uses its own key format; then ``binary`` is the whole key.
     """
 
     binary: str
@@ -360,7 +368,7 @@ class KpackEntry(msgspec.Struct, frozen=True):
     ordinal: int
     size: int
     offset: int
-    """Where it is stored, counted from the beginning of the archive."""
+    """The place of the stored code object, counted from the beginning of the archive."""
     stored_size: int
 
     @property
@@ -370,7 +378,7 @@ class KpackEntry(msgspec.Struct, frozen=True):
 
 
 class KpackArchive(msgspec.Struct, frozen=True, dict=True):
-    """An archive: what it says of itself, where its code objects are, and what readers may stumble over."""
+    """An archive: its own description, the places of its code objects, and problems for some readers."""
 
     name: str
     targets: tuple[str, ...]
@@ -382,18 +390,18 @@ class KpackArchive(msgspec.Struct, frozen=True, dict=True):
     toc_offset: int
     problems: tuple[str, ...] = ()
     trailing: int = 0
-    """Bytes after the table of contents, which some readers refuse."""
+    """The number of bytes after the table of contents; some readers refuse such an archive."""
 
     def find(self, binary: str, index: int, target: str) -> KpackEntry | None:
-        """Return the code object of exactly this key and target, as runtimes look it up.
+        """Return the code object with exactly this key and target, as runtimes look it up.
 
-        They also ask that the archive lists the target.
+        Runtimes also require that the archive lists the target.
         """
         return self._by_key.get((f"{binary}#{index}", target)) if target in self.targets else None
 
     @property
     def processors(self) -> frozenset[str]:
-        """The processors that it lists, whatever their features."""
+        """The processors that the archive lists, without features."""
         return frozenset(map(processor_of, self.targets))
 
     @cached_property
@@ -402,9 +410,9 @@ class KpackArchive(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_archive(data: Data, *, name: str) -> KpackArchive:
-    """Read the table of the archive ``data``, and check that its code objects lie apart and inside; none is read.
+    """Read the table of the archive ``data``, and check that code objects lie inside and don't overlap; read no code.
 
-    Raises `KpackError` for another kind or version of file, and when it is damaged; `ProblemsError` for several faults.
+    Raises `KpackError` if the file is damaged or has another kind or version, and `ProblemsError` for several faults.
     """
     toc_offset = _read_header(data, name)
     place = CodePlace(name, toc_offset)
@@ -437,22 +445,24 @@ def read_archive(data: Data, *, name: str) -> KpackArchive:
 
 
 def _read_header(data: Data, name: str) -> int:
-    """Return where the table of contents begins."""
+    """Return the offset of the table of contents."""
     head = bytes(data[: HEADER.size])
     if head[: len(KPACK_MAGIC)] != KPACK_MAGIC:
         raise KpackError(
-            CodePlace(name), f"a file that begins with {head[:4]!r}", expected="a kpack archive, with 'KPAK'"
+            CodePlace(name),
+            f"a file that begins with {head[:4]!r}",
+            expected="a kpack archive, which begins with 'KPAK'",
         )
     if len(head) < HEADER.size:
         raise KpackError(CodePlace(name), f"a kpack archive of {count(len(head), 'byte')}", expected="at least 16")
     _, version, toc_offset = HEADER.unpack(head)
     if version != VERSION:
-        found = f"a kpack archive of version {version}"
-        raise KpackError(CodePlace(name, 4), found, expected="version 1", remedy="Ask for a newer rocwheel.")
+        found = f"a kpack archive with version {version}"
+        raise KpackError(CodePlace(name, 4), found, expected="version 1", remedy="Use a newer rocwheel.")
     if not HEADER.size <= toc_offset < len(data):
-        found = f"a table of contents at {toc_offset:#x} of a file that ends at {len(data):#x}"
-        remedy = "It is truncated or damaged: copy or build it again."
-        raise KpackError(CodePlace(name, 8), found, expected="one inside of the file", remedy=remedy)
+        found = f"a table of contents at {toc_offset:#x} in a file that ends at {len(data):#x}"
+        remedy = "The file is truncated or damaged. Copy it or build it again."
+        raise KpackError(CodePlace(name, 8), found, expected="a table inside the file", remedy=remedy)
     if len(data) - toc_offset > TOC_LIMIT:
         found = f"a table of contents of {len(data) - toc_offset} bytes"
         raise KpackError(CodePlace(name, toc_offset), found, expected=f"at most {TOC_LIMIT}")
@@ -460,48 +470,48 @@ def _read_header(data: Data, name: str) -> int:
 
 
 def _misplaced(blobs: Sequence[Blob], name: str, toc_offset: int) -> Iterator[KpackError]:
-    """Yield the error of each code object outside of its part of the file, or over another one."""
+    """Yield the error for each code object outside its part of the file, or overlapping another one."""
     for ordinal, blob in enumerate(blobs):
         if blob.offset < HEADER.size or blob.offset + blob.size > toc_offset:
             found = f"code object {ordinal}, of {count(blob.size, 'byte')}"
-            expected = f"it between the header and the table of contents at {toc_offset:#x}"
+            expected = f"a place between the header and the table of contents at {toc_offset:#x}"
             yield KpackError(CodePlace(name, blob.offset), found, expected=expected)
     by_offset = sorted((blob.offset, blob.size, ordinal) for ordinal, blob in enumerate(blobs) if blob.size)
     for (offset, size, ordinal), (later, _, other) in pairwise(by_offset):
         if offset + size > later:
-            found = f"code object {other} begins inside of code object {ordinal}, which ends at {offset + size:#x}"
+            found = f"code object {other} begins inside code object {ordinal}, which ends at {offset + size:#x}"
             yield KpackError(CodePlace(name, later), found)
 
 
 def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], place: CodePlace) -> Iterator[str]:
-    """Yield what some reader refuses or never finds, though this one reads it."""
+    """Yield the entries that some reader refuses or never finds, although this reader accepts them."""
     if rest := size - place.offset - toc.size:
         yield f"{place}: {count(rest, 'byte')} after the table of contents, which some readers refuse"
     if size > ARCHIVE_LIMIT:
-        yield f"{place.name}: {size} bytes; some readers take at most {ARCHIVE_LIMIT}"
+        yield f"{place.name}: {size} bytes, but some readers accept at most {ARCHIVE_LIMIT}"
     if len(entries) > CONTAINER_LIMIT:
-        yield f"{place}: {len(entries)} entries; some readers take at most {CONTAINER_LIMIT}"
+        yield f"{place}: {len(entries)} entries, but some readers accept at most {CONTAINER_LIMIT}"
     for entry in entries:
         if entry.target not in toc.targets:
-            yield f"{place}: {entry.key} for {entry.target} is never found: gfx_arches does not list the target"
+            yield f"{place}: {entry.key} for {entry.target} is never found, because gfx_arches doesn't list the target"
         if not entry.size:
             yield f"{place}: {entry.key} for {entry.target} is empty, which some readers refuse"
 
 
 KERNEL_LIMIT = 1 << 30
-"""The largest code object that is read into memory, in bytes; ROCm's largest takes a tenth of that."""
+"""The largest code object that is read into memory, in bytes; ROCm's largest has a tenth of that."""
 
 
 def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int | None = None) -> Iterator[Data]:
-    """Yield a code object of ``archive``, which is ``data``, in pieces of a few megabytes.
+    """Yield a code object of ``archive``, whose bytes are ``data``, in pieces of a few megabytes.
 
-    Raises `KpackError` when it is damaged or has not the size that the table says, at the latest after the last piece:
-    what was yielded before is to be thrown away. The pieces never come to more than that size. One of more than
-    ``limit`` bytes is refused before the first.
+    Raises `KpackError` if the code object is damaged or its size differs from the table, at the latest after the last
+    piece. Then discard the earlier pieces. The pieces never exceed the size in the table. A code object of more than
+    ``limit`` bytes is refused before the first piece.
     """
     place = CodePlace(archive.name, entry.offset)
     if limit is not None and entry.size > limit:
-        found = f"{entry.key} for {entry.target} is said to have {entry.size} bytes"
+        found = f"{entry.key} for {entry.target} has a declared size of {entry.size} bytes"
         raise KpackError(place, found, expected=f"at most {limit}")
     stored = data[entry.offset : entry.offset + entry.stored_size]
     if archive.scheme is Scheme.ZSTD:
@@ -515,7 +525,7 @@ def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: 
 
 
 def read_kernel_head(data: Data, archive: KpackArchive, entry: KpackEntry, size: int) -> bytes:
-    """Return the first ``size`` bytes of a code object, fewer of a shorter one; raises `KpackError` for damage."""
+    """Return up to ``size`` bytes from the start of a code object; raise `KpackError` if it is damaged."""
     stored = data[entry.offset : entry.offset + entry.stored_size]
     if archive.scheme is not Scheme.ZSTD:
         return bytes(stored[:size])
@@ -528,9 +538,9 @@ def read_kernel_head(data: Data, archive: KpackArchive, entry: KpackEntry, size:
 
 
 def read_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int = KERNEL_LIMIT) -> memoryview:
-    """Return a code object as `iter_kernel` does, whole; raises `KpackError` also for one of more than ``limit`` bytes.
+    """Return a complete code object; raise `KpackError` as `iter_kernel` does, and for more than ``limit`` bytes.
 
-    Memory holds no more than it is, whatever size is declared.
+    Memory grows only with the actual data, whatever size is declared.
     """
     code = bytearray()
     for piece in iter_kernel(data, archive, entry, limit=limit):

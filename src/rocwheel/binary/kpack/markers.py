@@ -1,13 +1,13 @@
-"""Markers: what a split host file says of the archives with its code, and how the archives are found.
+"""Reads and writes markers, which tell a split host file the archives with its code, and finds those archives.
 
 A marker is a MessagePack map with ``kernel_name``, the name of the file in archives, and ``kpack_search_paths``.
-Readers begin where a wrapper points to, look at 64 KiB at most, and stop at the end of the map. So several markers
-share one section: the first map holds the others, under a key that readers pass over, and the section is one value for
-those who refuse anything behind it. Three more keys that readers pass over are for those who join host file and
-archives again: the entry ids of the bundle, a checksum of the sizes of their code, by which archives of another build
-show, and whether the bundle was a compressed one.
+Readers begin where a wrapper points, look at 64 KiB at most, and stop at the end of the map. So several markers share
+one section. The first map contains the others, under a key that readers ignore. The section is one value, for readers
+that refuse any data after it. Three more ignored keys help to join the host file and archives again: the entry IDs of
+the bundle, a checksum of the sizes of their code, which reveals archives from another build, and whether the bundle was
+compressed.
 
-AMD's tool of mid-2026 counts units in each archive, and passes over those that lack its target; wrappers count all.
+AMD's tool of mid-2026 counts units in each archive, and skips units without its target; wrappers count all units.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 MARKER_SECTION = ".rocm_kpack_ref"
 PLACEHOLDER = "@GFXARCH@"
-"""What stands for a target in a search path."""
+"""The placeholder for a target in a search path."""
 
 _LARGEST = 64 << 10
 _MOST_PATHS = 32
@@ -61,31 +61,31 @@ _TRUTH = msgspec.msgpack.Decoder(bool)
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The name of a host file in archives, and where these are.
+    """The name of a host file in archives, and the search paths for these archives.
 
-    Paths are relative to the file's folder or absolute; `PLACEHOLDER` stands for a target.
+    Paths are absolute, or relative to the folder of the file; `PLACEHOLDER` represents a target.
     """
 
     kernel_name: str
     search_paths: tuple[str, ...]
     entries: tuple[str, ...] = ()
-    """The ids of the bundle's entries before the code was split off, in their order; empty if nobody kept them."""
+    """The IDs of the bundle's entries before the code was split off, in order; empty if they weren't stored."""
     checks: tuple[int, ...] = ()
-    """What `check_sizes` says of the code of each of these entries; empty if nobody kept it."""
+    """The `check_sizes` value for the code of each of these entries; empty if the values weren't stored."""
     compressed: bool = False
-    """Whether the bundle was a compressed one; not so if nobody kept it."""
+    """Whether the bundle was compressed; false if that wasn't stored."""
 
 
 def check_sizes(sizes: Iterable[tuple[int, int]]) -> int:
-    """Return a checksum of the indices of units, and of how many bytes of code each has for one entry of its bundle."""
+    """Return a checksum of the indices of units and the code size of each, for one entry of its bundle."""
     return zlib.crc32(b"".join(struct.pack("<IQ", *pair) for pair in sorted(sizes)))
 
 
 def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
-    """Return the contents of a section with all ``markers``, at least one, and where in it each begins.
+    """Return the content of a section with all ``markers`` (at least one), and the offset of each marker in it.
 
-    Raises `KpackError` for what some reader refuses: no search path, more than 32 of them, long ones, and markers of
-    more than 64 KiB together.
+    Raises `KpackError` for markers that some reader refuses: no search path, more than 32 search paths, long paths, and
+    a total of more than 64 KiB.
     """
     raise_all("markers", list(_find_problems(markers)))
     first, *others = markers
@@ -95,8 +95,10 @@ def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
         fields[_OTHERS] = [msgspec.Raw(part) for part in parts]
     section = msgspec.msgpack.encode(fields)
     if len(section) > _LARGEST:
-        found = f"{count(len(markers), 'marker')} of {len(section)} bytes"
-        raise KpackError(CodePlace(first.kernel_name), found, expected=f"at most {_LARGEST}: readers look no further")
+        found = f"{count(len(markers), 'marker')} of {len(section)} bytes in total"
+        raise KpackError(
+            CodePlace(first.kernel_name), found, expected=f"at most {_LARGEST}, because readers look no further"
+        )
     starts, position = [0], len(section) - sum(map(len, parts))
     for part in parts:
         starts.append(position)
@@ -114,7 +116,7 @@ def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
     for marker in markers:
         place, length = CodePlace(marker.kernel_name), len(marker.kernel_name.encode("utf-8", "surrogateescape"))
         if any("\ud800" <= letter <= "\udfff" for letter in marker.kernel_name):
-            found, expected = f"the kernel name {quoted(marker.kernel_name)}", "UTF-8: a marker is text"
+            found, expected = f"the kernel name {quoted(marker.kernel_name)}", "UTF-8, because a marker is text"
             yield KpackError(place, found, expected=expected, remedy="Rename the library.")
         elif not 0 < length <= _LONGEST_NAME:
             found = f"a kernel name of {count(length, 'byte')}"
@@ -128,9 +130,9 @@ def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
 
 
 def read_marker(data: Data, *, place: CodePlace) -> Marker:
-    """Return the marker at the start of ``data``, which is what follows a wrapper's pointer up to its section's end.
+    """Return the marker at the start of ``data``, which reaches from a wrapper's target to the end of the section.
 
-    Raises `KpackError` for what is no such map, or goes on beyond 64 KiB.
+    Raises `KpackError` if there is no such map, or it extends beyond 64 KiB.
     """
     head = bytes(load(data[:_LARGEST]))
     fields = decode_map(head[: value_end(head, 0, place)], "a marker", place)
@@ -149,17 +151,17 @@ def read_marker(data: Data, *, place: CodePlace) -> Marker:
 
 
 class FoundFile(NamedTuple):
-    """A file that a search path leads to, and the target that stands for the placeholder; empty without one."""
+    """A file that a search path leads to, and the target for the placeholder (empty if there is no placeholder)."""
 
     path: Path
     target: str
 
 
 def find_archives(folder: Path, search_path: str) -> tuple[FoundFile, ...]:
-    """Return the files that a search path of a library in ``folder`` leads to, whatever their targets; in order.
+    """Return the files that a search path of a library in ``folder`` leads to, in order, for all targets.
 
-    A path is relative to the folder that the library really is in, or absolute. The first `PLACEHOLDER` stands for any
-    target id, with features or without; AMD's runtime takes a second one for what it is.
+    A path is absolute, or relative to the real folder of the library. The first `PLACEHOLDER` represents any target ID,
+    with or without features; AMD's runtime reads a second one literally.
     """
     place = str(folder.resolve() / search_path)
     if PLACEHOLDER not in search_path:
@@ -170,12 +172,15 @@ def find_archives(folder: Path, search_path: str) -> tuple[FoundFile, ...]:
 
 
 def leads_to(place: str, path: str) -> bool:
-    """Return whether ``place`` stands for ``path``, with a target in its `PLACEHOLDER`."""
+    """Return whether ``place`` leads to ``path`` for some target in its `PLACEHOLDER`."""
     return target_at(place, path) is not None
 
 
 def target_at(place: str, path: str) -> str | None:
-    """Return the target that makes ``path`` of ``place``, empty if it has no `PLACEHOLDER`; none for another path."""
+    """Return the target that turns ``place`` into ``path``, or `None` for another path.
+
+    The target is empty if ``place`` has no `PLACEHOLDER`.
+    """
     before, placeholder, behind = place.partition(PLACEHOLDER)
     if not placeholder:
         return "" if place == path else None
@@ -196,10 +201,11 @@ Unit = TypeVar("Unit", bound="Hashable")
 def match_units(
     kernels: Mapping[Unit, frozenset[str]], reference: Mapping[Unit, frozenset[str]]
 ) -> dict[Unit, Unit] | None:
-    """Return the unit that each code object really is of, by the one that it is stored as; none if that is not clear.
+    """Return the true unit of each code object by the unit it is stored as, or `None` if that is ambiguous.
 
-    ``kernels`` are the names of the kernels in each, ``reference`` those of all units, for a target that lacks none. It
-    is not clear where two units have the same kernels, or a code object has those of no unit.
+    ``kernels`` has the kernel names of each code object. ``reference`` has those of all units, for a target that has
+    all of them. The result is ambiguous if two units have the same kernels, or a code object has the kernels of no
+    unit.
     """
     units: dict[frozenset[str], Unit] = {}
     for unit, names in reference.items():
@@ -212,7 +218,7 @@ def match_units(
 
 
 class SplitUnit(msgspec.Struct, frozen=True):
-    """A wrapper of a split library: where it is in the file, and what a runtime looks up for it."""
+    """A wrapper of a split library: its offset in the file, and the values that a runtime looks up."""
 
     offset: int
     index: int
@@ -220,24 +226,24 @@ class SplitUnit(msgspec.Struct, frozen=True):
 
 
 class SplitLibrary(msgspec.Struct, frozen=True):
-    """A host file whose code is in archives, wrapper by wrapper; of ``units``, those of one bundle are equal."""
+    """A host file whose code is in archives, by wrapper; wrappers of one bundle have equal entries in ``units``."""
 
     name: str
     units: tuple[SplitUnit, ...]
 
 
 def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
-    """Return what the wrappers of ``data`` say of archives; none for a file that has all its code, or none at all.
+    """Return the references of ``data`` to archives, or `None` for a file that has no code or contains all of it.
 
-    A file of debug information has wrappers' sections without bytes, and so none. Raises `KpackError` for wrappers of
-    both kinds, and for pointers and markers that no runtime can use; `ElfError` for damaged files.
+    A debug information file has sections for wrappers without bytes, and so has no references. Raises `KpackError` for
+    mixed kinds of wrappers, and for pointers and markers that no runtime can use. Raises `ElfError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or not any(wrapper.is_kpack for wrapper in fat.wrappers):
         return None
     rest = [wrapper for wrapper in fat.wrappers if not wrapper.is_kpack]
     if rest:
-        found = f"{count(len(rest), 'wrapper')} of a bundle beside {len(fat.wrappers) - len(rest)} of a kpack archive"
+        found = f"{count(len(rest), 'wrapper')} for bundles next to {len(fat.wrappers) - len(rest)} for kpack archives"
         raise KpackError(CodePlace(name, rest[0].offset), found, expected="wrappers of one kind")
     section = _find_section(data, name)
     markers: dict[int, Marker] = {}
@@ -249,7 +255,7 @@ def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
 
 
 def find_split_library(data: Data, *, name: str) -> SplitLibrary | None:
-    """Return what `read_split_library` does; none for what is no file that code can be in beside code for the host."""
+    """Return what `read_split_library` returns, or `None` for a file that can't hold device code next to host code."""
     return read_split_library(data, name=name) if is_host_file(data) else None
 
 
@@ -257,7 +263,7 @@ def _find_section(data: Data, name: str) -> CodeSection:
     section = find_pe_section(data, PE_MARKER_NAMES, name=name) if is_pe64(data) else _find_elf_section(data, name)
     if section is None:
         shown = ".kpackrf" if is_pe64(data) else MARKER_SECTION
-        raise KpackError(CodePlace(name), f"wrappers of a kpack archive, but no {shown} section")
+        raise KpackError(CodePlace(name), f"wrappers for a kpack archive, but no {shown} section")
     return section
 
 
@@ -274,7 +280,7 @@ def _read_marker(data: Data, wrapper: Wrapper, section: CodeSection, name: str) 
     start = wrapper.pointer.target - section.address
     if not 0 <= start < section.size:
         found = f"a wrapper that points to {wrapper.leads_to}"
-        expected = f"one in {section.name}, {count(section.size, 'byte')} from {section.address:#x}"
+        expected = f"an address in {section.name}, {count(section.size, 'byte')} from {section.address:#x}"
         raise KpackError(CodePlace(name, wrapper.offset), found, expected=expected)
     place = CodePlace(name, section.offset + start)
     return read_marker(data[section.offset + start : section.offset + section.size], place=place)

@@ -1,4 +1,4 @@
-"""Writes kpack archives in one pass: new ones, smaller ones, and ones in another scheme or of another level."""
+"""Writes kpack archives in one pass: new or smaller archives, or archives in another scheme or at another level."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 
 
 LEVELS = range(1, 20)
-"""The zstd levels that archives are written with."""
+"""The zstd levels for archives."""
 _ALIGNMENT = 64
 
 
 class ArchiveSink(Protocol):
-    """A file that is written from its beginning to its end, such as an `AtomicFile`."""
+    """A file that is written from beginning to end, such as an `AtomicFile`."""
 
     def write(self, data: bytes | memoryview, /) -> object:
-        """Write bytes at the end."""
+        """Append bytes."""
 
     def overwrite(self, offset: int, data: bytes, /) -> object:
         """Replace bytes that were written before."""
 
 
 class FileSink:
-    """An open file as a `ArchiveSink`; it is empty."""
+    """An open, empty file as an `ArchiveSink`."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -71,7 +71,7 @@ class FileSink:
 
 
 class ArchiveSettings(msgspec.Struct, frozen=True):
-    """What an archive says of itself: the name of its group, the GPU family it is for, and how it stores code."""
+    """The description in an archive: its group name, its GPU family, and its storage scheme."""
 
     group: str
     family: str
@@ -79,9 +79,9 @@ class ArchiveSettings(msgspec.Struct, frozen=True):
 
 
 def compress_kernel(code: Data, scheme: Scheme, level: int = DEVICE_CODE_LEVEL) -> Data:
-    """Return a code object as an archive of this scheme stores it; same bytes, same result. For worker threads.
+    """Return a code object in the stored form of this scheme; for use in worker threads.
 
-    Frames have a checksum, by which every reader sees damage: the format itself has none.
+    The same bytes give the same result. Frames have a checksum, because the format itself has none that shows damage.
     """
     if scheme is Scheme.NONE:
         return code
@@ -93,26 +93,26 @@ def _frame_options(level: int) -> dict[int, int]:
 
 
 class KernelMeter:
-    """Measures, to a few bytes, what `compress_kernel` makes with zstd of a code object that comes in pieces."""
+    """Measures, to within a few bytes, the zstd size in `compress_kernel` of a code object that arrives in pieces."""
 
     def __init__(self, size: int, level: int = DEVICE_CODE_LEVEL) -> None:
-        """Begin with a code object of ``size`` bytes."""
+        """Start with a code object of ``size`` bytes."""
         self._encoder = zstd.ZstdCompressor(options=_frame_options(level))
         self._encoder.set_pledged_input_size(size)
         self._made = 0
 
     def add(self, piece: Data) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         for part in iter_pieces(piece):
             self._made += len(self._encoder.compress(part))
 
     def finish(self) -> int:
-        """Return the size of the frame, once all bytes are given."""
+        """Return the size of the frame after all bytes were added."""
         return self._made + len(self._encoder.flush())
 
 
 class BlobWriter:
-    """Writes the code objects of an archive to a new file, as its scheme has them, and any table behind them."""
+    """Writes the code objects of an archive to a new file in the format of its scheme, followed by any table."""
 
     def __init__(self, file: ArchiveSink, scheme: Scheme, name: str) -> None:
         self._file, self._scheme, self._name = file, scheme, name
@@ -124,16 +124,20 @@ class BlobWriter:
 
     @property
     def stored_size(self) -> int:
-        """What the code objects take so far, in bytes."""
+        """The size of the code objects so far, in bytes."""
         return sum(blob.size for blob in self._blobs)
 
     def add(self, stored: Data) -> int:
-        """Write what `compress_kernel` made of a code object; return its ordinal.
+        """Write a code object in the form from `compress_kernel`; return its ordinal.
 
-        Raises `KpackError` when the archive would be too large for a reader, or have too many code objects.
+        Raises `KpackError` if the archive would be too large for a reader, or have too many code objects.
         """
         if len(self._blobs) == FRAME_LIMIT:
-            raise KpackError(CodePlace(self._name), f"more than {FRAME_LIMIT} code objects", expected="more archives")
+            raise KpackError(
+                CodePlace(self._name),
+                f"more than {FRAME_LIMIT} code objects",
+                expected="code objects split across more archives",
+            )
         self._require_room(len(stored) + SIZE.size)
         if self._scheme is Scheme.ZSTD:
             self._write(SIZE.pack(len(stored)))
@@ -145,9 +149,9 @@ class BlobWriter:
         return len(self._blobs) - 1
 
     def finish(self, fields: Mapping[str, object]) -> None:
-        """Write the table of contents: ``fields``, and where the code objects are after those about the format.
+        """Write the table of contents: ``fields``, then the format and the places of the code objects.
 
-        Raises `KpackError` when that makes the archive or the table too large for a reader.
+        Raises `KpackError` if the archive or the table becomes too large for a reader.
         """
         places: dict[str, object] = {"blobs": self._blobs}
         if self._scheme is Scheme.ZSTD:
@@ -164,7 +168,9 @@ class BlobWriter:
     def _require_room(self, size: int) -> None:
         if self._position + size > ARCHIVE_LIMIT:
             found = f"an archive of more than {ARCHIVE_LIMIT} bytes, which some readers refuse"
-            raise KpackError(CodePlace(self._name, self._position), found, expected="its host files in more archives")
+            raise KpackError(
+                CodePlace(self._name, self._position), found, expected="host files split across more archives"
+            )
 
     def _write(self, data: bytes | memoryview) -> None:
         self._file.write(data)
@@ -172,9 +178,9 @@ class BlobWriter:
 
 
 class KpackWriter:
-    """Writes one archive to ``file``, which is new; what was added in the same order gives the same bytes.
+    """Writes one archive to ``file``, which must be new; the same additions in the same order give the same bytes.
 
-    Call `add` for each code object, in a fixed order, and `finish` at the end; both raise `KpackError`.
+    Call `add` for each code object, in a fixed order, and `finish` at the end. Both raise `KpackError`.
     """
 
     def __init__(self, file: ArchiveSink, facts: ArchiveSettings, *, name: str) -> None:
@@ -184,20 +190,22 @@ class KpackWriter:
         self._is_finished = False
 
     def add(self, keys: Iterable[KernelKey], stored: Data, size: int) -> int:
-        """Write what `compress_kernel` made of a code object of ``size`` bytes, under all of ``keys``.
+        """Write a code object of ``size`` bytes, in the form from `compress_kernel`, under all of ``keys``.
 
-        Returns its ordinal. Raises `KpackError` for a key that was there before, for a code object without any bytes,
-        and for one of another size that is not compressed.
+        Returns its ordinal. Raises `KpackError` for a repeated key, an empty code object, and an uncompressed code
+        object with another size.
         """
         assert not self._is_finished, "the archive is finished"
-        # Keys have ``/`` in paths, on all systems.
+        # Keys use ``/`` in paths on all systems.
         keys = [KernelKey(key.binary.replace("\\", "/"), key.index, key.target) for key in keys]
         twice = [key for number, key in enumerate(keys) if key in self._entries or key in keys[:number]]
         if twice:
-            raise KpackError(CodePlace(self._name), f"{twice[0]} comes twice", expected="one code object for each key")
+            raise KpackError(CodePlace(self._name), f"{twice[0]} occurs twice", expected="one code object for each key")
         if not size:
             raise KpackError(
-                CodePlace(self._name), f"{keys[0]} is empty", expected="code: some readers refuse archives else"
+                CodePlace(self._name),
+                f"{keys[0]} is empty",
+                expected="code, because some readers refuse archives with empty code objects",
             )
         if self._facts.scheme is Scheme.NONE and len(stored) != size:
             raise KpackError(CodePlace(self._name), f"{keys[0]} has {count(len(stored), 'byte')}", expected=f"{size}")
@@ -206,7 +214,7 @@ class KpackWriter:
         return ordinal
 
     def finish(self) -> None:
-        """Write the table of contents; the archive is whole then. Its targets are those of all keys."""
+        """Write the table of contents, which completes the archive. The archive lists the targets of all keys."""
         toc: dict[str, dict[str, object]] = {}
         for key, entry in sorted(self._entries.items()):
             toc.setdefault(f"{key.binary}#{key.index}", {})[key.target] = {
@@ -227,9 +235,9 @@ class KpackWriter:
 
 
 def select_entries(archive: KpackArchive, kept: Iterable[KpackEntry]) -> KpackArchive:
-    """Return ``archive`` with the ``kept`` ones of its entries, whose code objects are numbered anew, in their order.
+    """Return ``archive`` with only the ``kept`` entries; their code objects get new numbers in the same order.
 
-    It lists the targets that are left. Code objects stay where they are: `recompress_archive` writes the new archive.
+    The result lists the remaining targets. Code objects stay in place: `recompress_archive` writes the new archive.
     """
     entries = tuple(kept)
     ordinals = sorted({entry.ordinal for entry in entries})
@@ -244,12 +252,12 @@ def select_entries(archive: KpackArchive, kept: Iterable[KpackEntry]) -> KpackAr
 
 
 def _count_unnamed(archive: KpackArchive) -> int:
-    """Return how many code objects of ``archive`` no key names: readers take them, and nobody finds them."""
+    """Return the number of code objects in ``archive`` without a key: readers accept them, but never find them."""
     return len(archive.blobs) - len({entry.ordinal for entry in archive.entries})
 
 
 def unnamed_remark(archive: KpackArchive) -> str:
-    """Return what to report of an archive that is written without those; empty where it has none."""
+    """Return the report for an archive that is written without such code objects, or an empty string if it has none."""
     unnamed = _count_unnamed(archive)
     return f"left out {count(unnamed, 'code object')} that no key names" if unnamed else ""
 
@@ -257,9 +265,9 @@ def unnamed_remark(archive: KpackArchive) -> str:
 def selected_fields(
     fields: Mapping[str, msgspec.Raw], archive: KpackArchive, place: CodePlace
 ) -> dict[str, msgspec.Raw | object]:
-    """Return the ``fields`` of an old table as they are for ``archive``, a part of the old one or all of it.
+    """Return the ``fields`` of an old table, adapted to ``archive``, which is all or part of the old archive.
 
-    What is said of each entry beside its number stays, keys that nobody knows included.
+    Other values of each entry stay, including unknown keys.
     """
     ordinals = {(entry.key, entry.target): entry.ordinal for entry in archive.entries}
     table: dict[str, dict[str, object]] = {}
@@ -275,7 +283,7 @@ _PLACES = ("compression_scheme", "blobs", "zstd_offset", "zstd_size")
 
 
 class Storing(msgspec.Struct, frozen=True):
-    """How code objects are to be stored; without a level, zstd frames stay as they are and others get ``default``."""
+    """How to store code objects; without a level, zstd frames stay as they are and other code uses ``default``."""
 
     scheme: Scheme
     level: int | None = None
@@ -283,7 +291,7 @@ class Storing(msgspec.Struct, frozen=True):
 
 
 def would_change(archive: KpackArchive, storing: Storing) -> bool:
-    """Return whether an archive has to be written again; if not, its bytes are what is wanted already."""
+    """Return whether an archive must be rewritten; if not, its bytes already match."""
     return archive.scheme is not storing.scheme or (storing.scheme is Scheme.ZSTD and storing.level is not None)
 
 
@@ -296,19 +304,18 @@ def recompress_archive(
     *,
     progress: Progress = SILENT,
 ) -> int:
-    """Write the archive ``data`` to ``file`` with its code objects stored as ``storing`` says; return what they take.
+    """Write the archive ``data`` to ``file`` with code objects stored as in ``storing``; return their total size.
 
-    ``archive`` is what was read from it, or a part of that (`select_entries`).
-    The table keeps everything else, keys that nobody knows included. ``progress`` is told the sizes of code objects,
-    not when stored. Memory holds 64 MiB of code objects at a time, or
-    one that has more, and the bytes do not depend on the executor. Code objects that no key names are left out
-    (`unnamed_remark`). Raises `KpackError` for damaged ones.
+    ``archive`` is the parsed archive, or a part of it (`select_entries`). The table keeps everything else, including
+    unknown keys. ``progress`` advances by the decompressed sizes of code objects. Memory holds 64 MiB of code objects
+    at a time, or one larger code object. The bytes don't depend on the executor. Code objects without a key are left
+    out (`unnamed_remark`). Raises `KpackError` for damaged code objects.
     """
     place = CodePlace(archive.name, archive.toc_offset)
     toc = read_toc(bytes(load(data[archive.toc_offset :])), place)
     writer = BlobWriter(file, storing.scheme, archive.name)
     named = archive
-    if _count_unnamed(archive):  # it lists the same targets without them
+    if _count_unnamed(archive):  # the archive lists the same targets without them
         named = msgspec.structs.replace(select_entries(archive, archive.entries), targets=archive.targets)
     by_ordinal = {entry.ordinal: entry for entry in named.entries}
     entries = [by_ordinal[ordinal] for ordinal in range(len(named.blobs))]
@@ -317,7 +324,7 @@ def recompress_archive(
     for stored in work_in_order(executor, work):
         writer.add(stored)
         progress.advance(next(sizes).size)
-        del stored  # before the next is waited for
+        del stored  # before waiting for the next one
     is_part = named is not archive or len(archive.entries) < sum(1 for _ in toc.iter_entries(place))
     fields = selected_fields(toc.fields, named, place) if is_part else toc.fields
     writer.finish({key: raw for key, raw in fields.items() if key not in _PLACES})
@@ -332,16 +339,16 @@ def _convert(data: Data, archive: KpackArchive, entry: KpackEntry, storing: Stor
 
 
 ENTRY_RESERVE = 256
-"""What an entry may take beside its code: its place in the table for three keys, padding and the size of its frame."""
+"""The most bytes for an entry besides its code: its place in the table for three keys, padding, and its frame size."""
 
 
 def assign_shards(units: Sequence[Mapping[str, int]], *, limit: int = ARCHIVE_LIMIT) -> tuple[int, ...]:
-    """Return the number of the archive that each of ``units`` goes into, counted from 0.
+    """Return the number of the archive for each of ``units``, counted from 0.
 
-    A unit is what has to stay together, such as all code of a host file: by target, the bytes that it takes in the
-    archive for that target, `ENTRY_RESERVE` for each code object included. The n-th archives of all targets belong
-    together, so that one group's name stands for them. Units keep their order, and an archive is filled before the next
-    begins. Raises `KpackError` for a unit that fits into no archive.
+    A unit must stay together, such as all code of a host file. It maps each target to its bytes in the archive for that
+    target, including `ENTRY_RESERVE` for each code object. The n-th archives of all targets belong together, under one
+    group name. Units keep their order, and an archive is filled before the next one begins. Raises `KpackError` for a
+    unit that doesn't fit into any archive.
     """
     shards: list[int] = []
     filled: Counter[str] = Counter()
@@ -349,7 +356,7 @@ def assign_shards(units: Sequence[Mapping[str, int]], *, limit: int = ARCHIVE_LI
         for target, size in sizes.items():
             if size > limit:
                 place, found = CodePlace(f"unit {number}"), f"{size} bytes of code for {target}"
-                raise KpackError(place, found, expected=f"at most {limit}, which fit into an archive")
+                raise KpackError(place, found, expected=f"at most {limit}, the limit for an archive")
         shard = shards[-1] if shards else 0
         if any(filled[target] + size > limit for target, size in sizes.items()):
             shard, filled = shard + 1, Counter()

@@ -1,16 +1,15 @@
-"""Facts of one DLL or program of 64-bit Windows: version, signature, checksum and debug directory.
+"""Reads the facts of one 64-bit Windows DLL or program: version, signature, checksum, and debug directory.
 
-The layouts follow "PE Format", section "The .rsrc Section", and Microsoft's "VS_VERSIONINFO structure".
+The version layout follows "PE Format", section "The .rsrc Section", and Microsoft's "VS_VERSIONINFO structure". The
+debug directory layout follows "PE Format", section "The .debug Section".
 
-The layout follows "PE Format", section "The .debug Section".
+For the checksum, the file is read as 16-bit numbers, with zeros in place of the checksum itself. Their sum, with
+carries added at its lower end, plus the size of the file is the checksum. Such a sum is the sum modulo 65535, so a
+change of some bytes changes it by the sum of these bytes. The loader checks it only for drivers. Linkers other than GNU
+ld usually leave a zero, which means that there is no checksum.
 
-The file is taken as numbers of 16 bits, with zeros for the checksum itself; their sum, with carries added at its lower
-end, and the file's size make the checksum. Such a sum is that of the numbers modulo 65535, so a change to some bytes
-changes it by theirs. The loader checks it for drivers alone; linkers other than GNU ld mostly leave a zero, which means
-that nobody made one.
-
-The layouts follow "PE Format", section "The Attribute Certificate Table", and Microsoft's "Windows Authenticode
-Portable Executable Signature Format". Nothing here judges who signed.
+The certificate layout follows "PE Format", section "The Attribute Certificate Table", and Microsoft's "Windows
+Authenticode Portable Executable Signature Format". This module doesn't judge the signer.
 """
 
 from __future__ import annotations
@@ -52,21 +51,24 @@ _SIGNATURE = 0xFEEF04BD
 _RT_VERSION = 16
 _IS_TABLE = _HAS_NAME = 1 << 31
 _LEVELS = 3
-"""Of the tree of resources: kind, name, language."""
+"""The levels in the tree of resources: kind, name, language."""
 _LONGEST = 64 << 10
 _TO_FIXED = 40
-"""Where the fixed part stands in a version resource: behind three lengths and the key ``VS_VERSION_INFO``, aligned."""
+"""The offset of the fixed part in a version resource: after three lengths and the key ``VS_VERSION_INFO``, aligned."""
 
 
 class FileVersion(msgspec.Struct, frozen=True):
-    """Versions of four numbers each: of the file, and of the product that it is a part of."""
+    """Versions with four numbers each, for the file and for its product."""
 
     file: tuple[int, int, int, int]
     product: tuple[int, int, int, int]
 
 
 def read_version(image: Image) -> FileVersion | None:
-    """Return the version in the resources; none where there is none. Raises `PeError` where they are damaged."""
+    """Return the version in the resources, or `None` if there isn't one.
+
+    Raises `PeError` if the resources are damaged.
+    """
     directory = image.header.directory(PeDirectory.RESOURCES)
     if directory is None:
         return None
@@ -82,14 +84,14 @@ def read_version(image: Image) -> FileVersion | None:
 
 
 def _find(image: Image, at: int, wanted: int) -> int | None:
-    """Return the place of the entry of an id, or with -1 of the first entry."""
+    """Return the place of the entry with an ID, or of the first entry if the ID is -1."""
     *_, named, with_ids = image.unpack(_TABLE, at, "a table of resources")
     table = image.read(at + _TABLE.size, (named + with_ids) * _DATA_ENTRY.size, "a table of resources")
     return next((place for key, place in _DATA_ENTRY.iter_unpack(table) if wanted in {-1, _id_of(key)}), None)
 
 
 def _id_of(key: int) -> int | None:
-    """Return the id of an entry, which Windows takes from the lower half of the field; none of one with a name."""
+    """Return the ID of an entry, which is the lower half of the field in Windows, or `None` for a named entry."""
     return None if key & _HAS_NAME else key & 0xFFFF
 
 
@@ -110,34 +112,34 @@ def _numbers(high: int, low: int) -> tuple[int, int, int, int]:
 
 
 OFFSET_AT: Final = 24
-"""Where in an entry the file offset of its debug information stands, as an u32."""
+"""The position in an entry of the file offset of its debug information, a u32."""
 _ENTRY: Final = Struct("<IIHHIIII")
 MOST_DEBUG_ENTRIES: Final = 1 << 10
-"""Entries that one file has, at most; linkers write fewer than ten."""
+"""The most entries in one file; linkers write fewer than ten."""
 
 
 class DebugEntry(msgspec.Struct, frozen=True):
-    """An entry: its own address, and the size in bytes, address and file offset of the debug information."""
+    """An entry: its own address, and the size in bytes, address, and file offset of the debug information."""
 
     place: int
-    """Address of the entry, relative to the image base, as `address` is."""
+    """The address of the entry, relative to the image base, as is `address`."""
     size: int
     address: int
-    """0 where the debug information is not loaded."""
+    """0 if the debug information isn't loaded."""
     offset: int
 
 
 def debug_directory_fault(header: PeHeader) -> str:
-    """Return what is wrong with the number of entries; empty if nothing is. It completes "the file has ..."."""
+    """Return the fault in the number of entries, which completes "the file has ...", or an empty string."""
     number = _count(header)
     return f"a debug directory of {number} entries" if number > MOST_DEBUG_ENTRIES else ""
 
 
 def iter_debug_entries(image: Image) -> Iterator[DebugEntry]:
-    """Yield the entries of the debug directory; raise `PeError` where it is damaged, or has too many of them."""
+    """Yield the entries of the debug directory; raise `PeError` if it is damaged or has too many entries."""
     directory = image.header.directory(PeDirectory.DEBUG)
     if fault := debug_directory_fault(image.header):
-        raise PeError(image.source.name, fault, expected=f"{MOST_DEBUG_ENTRIES} at most")
+        raise PeError(image.source.name, fault, expected=f"at most {MOST_DEBUG_ENTRIES}")
     start = directory.address if directory else 0
     for number in range(_count(image.header)):
         place = start + number * _ENTRY.size
@@ -156,13 +158,13 @@ _STEP: Final = 1 << 16
 
 
 def checksum_of(data: Data, at: int) -> int:
-    """Return the checksum of a file whose header has its own at the file offset ``at``."""
+    """Return the checksum of a file whose header has its own checksum at the file offset ``at``."""
     total = RunningChecksum(data, at)
     return total.value(len(data))
 
 
 class RunningChecksum:
-    """The checksum of a file while ranges of it change; ``data`` are its bytes before that, ``at`` is as above."""
+    """The checksum of a file while ranges change; ``data`` are the original bytes, ``at`` is the checksum's offset."""
 
     def __init__(self, data: Data, at: int) -> None:
         self._data, self._at = data, at
@@ -170,18 +172,18 @@ class RunningChecksum:
         self._sum -= _sum_of(data[at : at + CHECKSUM.size], at)
 
     def change(self, replacement: Replacement) -> None:
-        """Take into account that a range of the file, apart from the checksum, is replaced."""
+        """Account for a replaced range of the file outside the checksum."""
         self._sum -= _sum_of(self._data[replacement.start : replacement.stop], replacement.start)
         self._sum += _sum_of(replacement.content(self._data), replacement.start)
 
     def value(self, size: int) -> int:
-        """Return the checksum of the file as it is now, of ``size`` bytes."""
-        # A sum with carries is zero only for zeros, and a file begins with MZ.
+        """Return the checksum of the current file, which has ``size`` bytes."""
+        # A sum with carries is zero only if all bytes are zero, and a file begins with MZ.
         return (self._sum % _MODULUS or _MODULUS) + size
 
 
 def _sum_of(data: Data, start: int) -> int:
-    """Return the sum, modulo 65535, of bytes that begin at the file offset ``start``."""
+    """Return the sum, modulo 65535, of the bytes from the file offset ``start``."""
     total = 0
     for piece in iter_pieces(data):
         part = _words(bytes(piece))
@@ -191,16 +193,16 @@ def _sum_of(data: Data, start: int) -> int:
 
 
 def _words(data: bytes) -> int:
-    """Return the sum of numbers of 16 bits, modulo 65535.
+    """Return the sum of 16-bit numbers, modulo 65535.
 
-    As 65536 leaves 1, many bytes as one number leave what the sum of their numbers does. Numbers of 64 KiB take a ninth
-    of the time that the division of one large number would.
+    Because 65536 is 1 modulo 65535, many bytes as one number are equal to the sum of their numbers. Numbers of 64 KiB
+    take a ninth of the time that the division of one large number would take.
     """
     return sum(int.from_bytes(data[at : at + _STEP], "little") for at in range(0, len(data), _STEP)) % _MODULUS
 
 
 def with_checksum(data: Data, header: PeHeader, patch: FilePatch) -> FilePatch:
-    """Return ``patch`` for the file ``data`` with the checksum that it then has; none where there was none."""
+    """Return ``patch`` for the file ``data`` with an updated checksum, but without one if the file had none."""
     if patch.is_identity or not header.checksum:
         return patch
     value = checksum_of(patched_view(data, patch), header.checksum_offset)
@@ -211,28 +213,28 @@ _CERTIFICATE: Final = Struct("<IHH")
 _REVISIONS: Final = (0x100, 0x200)
 _PKCS_SIGNED_DATA: Final = 2
 _DIRECTORIES_AT: Final = 112
-"""Where the data directories are in the optional header of 64 bits."""
+"""The offset of the data directories in the 64-bit optional header."""
 _ENTRY_SIZE: Final = 8
 _ALIGNMENT: Final = 8
 _PIECE: Final = 4 << 20
 _HASHES: Final = ("sha256", "sha1", "sha384", "sha512")
-"""Those that signers use, the most common one first."""
+"""The algorithms that signers use, most common first."""
 _MOST_CERTIFICATES: Final = 64
-"""Far more than signing tools append, which is one."""
+"""Far more than the one certificate that signing tools append."""
 
 
 def find_signature_fault(source: PeBytes, header: PeHeader, offset: int) -> str:
-    """Return why the certificates at ``offset`` can't be those of the file, or no longer are; empty if they may be.
+    """Return why the certificates at ``offset`` don't match the file, or an empty string if they may match.
 
-    The answer completes the sentence "the file ...". A signature holds the digest of the file's bytes, so that one that
-    holds none of theirs was made before an edit.
+    The text completes the sentence "the file ...". A signature contains the digest of the file's bytes. If the file has
+    none of the digests, it was edited after it was signed.
     """
     entry = header.directory(PeDirectory.CERTIFICATES)
     if entry is None:
         return ""
     stop = offset + entry.size
     if stop != source.size:
-        return f"has certificates up to {stop:#x}, but ends at {source.size:#x}: they have to come last"
+        return f"has certificates up to {stop:#x}, but ends at {source.size:#x}: certificates must be last"
     if offset % _ALIGNMENT:
         return f"has certificates at {offset:#x}, not at a multiple of {_ALIGNMENT}"
     return _content_fault(source, header, offset, stop)
@@ -241,23 +243,23 @@ def find_signature_fault(source: PeBytes, header: PeHeader, offset: int) -> str:
 def _content_fault(source: PeBytes, header: PeHeader, offset: int, stop: int) -> str:
     blobs = list(islice(_read_certificates(source, offset, stop), _MOST_CERTIFICATES + 1))
     if not blobs:
-        return f"says that certificates are at {offset:#x}, but what is there are none"
+        return f"claims to have certificates at {offset:#x}, but has none there"
     if len(blobs) > _MOST_CERTIFICATES:
-        return f"has more than {_MOST_CERTIFICATES} certificates: its table of them is damaged"
+        return f"has more than {_MOST_CERTIFICATES} certificates: the certificate table is damaged"
     signed = [blob for kind, blob in blobs if kind == _PKCS_SIGNED_DATA]
     if not signed or _hold_digest(signed, source, header, offset):
         return ""
-    return "has a signature of other bytes than it has: it was edited after it was signed"
+    return "has a signature for other bytes: it was edited after it was signed"
 
 
 def _hold_digest(blobs: Sequence[bytes], source: PeBytes, header: PeHeader, offset: int) -> bool:
-    """Return whether one of the signatures holds a digest of the file, each of which is made once, for all of them."""
+    """Return whether any signature contains a digest of the file; each digest is computed once for all signatures."""
     digests = (signed_digest(source, header, offset, name) for name in _HASHES)
     return any(digest in blob for digest in digests for blob in blobs)
 
 
 def _read_certificates(source: PeBytes, offset: int, stop: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the kind and the bytes of each certificate, up to the first that is none."""
+    """Yield the kind and bytes of each certificate, up to the first invalid one."""
     while offset + _CERTIFICATE.size <= stop:
         size, revision, kind = source.unpack(_CERTIFICATE, offset, "a certificate")
         if revision not in _REVISIONS or not _CERTIFICATE.size < size <= stop - offset:
@@ -267,9 +269,9 @@ def _read_certificates(source: PeBytes, offset: int, stop: int) -> Iterator[tupl
 
 
 def signed_digest(source: PeBytes, header: PeHeader, offset: int, algorithm: str) -> bytes:
-    """Return the digest that a signature has of a file: of all but the checksum and the entry for certificates.
+    """Return the digest in a signature: of all bytes except the checksum and the directory entry for certificates.
 
-    ``offset`` is where the certificates begin; the file has to end with them.
+    ``offset`` is the start of the certificates, which must be at the end of the file.
     """
     checksum = header.checksum_offset
     entry = header.optional_offset + _DIRECTORIES_AT + PeDirectory.CERTIFICATES * _ENTRY_SIZE
@@ -281,19 +283,19 @@ def signed_digest(source: PeBytes, header: PeHeader, offset: int, algorithm: str
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """Where the signatures stand in the file, and how many bytes they have; any edit makes them void."""
+    """The place and size of the signatures in the file; any edit makes them invalid."""
 
     offset: int
     size: int
 
 
 class Pe(msgspec.Struct, frozen=True):
-    """The facts of one DLL or program; a plain value that can be pickled and compared."""
+    """The facts of one DLL or program, as a plain value that can be pickled and compared."""
 
     header: PeHeader
     sections: tuple[PeSection, ...]
     imports: tuple[ImportedDll, ...] = ()
-    """In the table's order, which is the order in which the loader loads them."""
+    """In table order, which is also the loading order."""
     delay_imports: tuple[ImportedDll, ...] = ()
     exports: Exports | None = None
     version: FileVersion | None = None
@@ -301,24 +303,24 @@ class Pe(msgspec.Struct, frozen=True):
 
     @property
     def is_dll(self) -> bool:
-        """Whether it is a DLL, not a program."""
+        """Whether the file is a DLL, not a program."""
         return self.header.is_dll
 
     @property
     def is_amd64(self) -> bool:
-        """Whether it is for x86-64, the only machine that ROCm for Windows has."""
+        """Whether the file is for x86-64, the only machine that ROCm for Windows supports."""
         return self.header.machine == AMD64
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The names of all DLLs that it loads, at once or later, each once, in the order of the tables."""
+        """The names of all DLLs that the file loads, immediately or later, each once, in table order."""
         return tuple(dict.fromkeys(dll.name for dll in (*self.imports, *self.delay_imports)))
 
 
 def read_pe(data: Buffer, *, name: str) -> Pe:
-    """Read the facts of a 64-bit DLL or program; ``name`` is what errors call it.
+    """Read the facts of a 64-bit DLL or program, called ``name`` in errors.
 
-    Raises `PeError` when the file is not one, or is truncated or damaged.
+    Raises `PeError` if the file isn't one, or is truncated or damaged.
     """
     with viewing(data) as view:
         source = PeBytes(view, name)

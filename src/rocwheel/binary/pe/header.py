@@ -1,6 +1,6 @@
-"""The headers and sections of a Portable Executable of 64 bits (PE32+), read within bounds.
+"""Reads the headers and sections of a 64-bit Portable Executable (PE32+) within bounds.
 
-The layouts follow Microsoft's "PE Format", sections "COFF File Header", "Optional Header" and "Optional Header Data
+The layouts follow Microsoft's "PE Format", sections "COFF File Header", "Optional Header", and "Optional Header Data
 Directories".
 """
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class PeError(InputError):
-    """A DLL or program that can't be used: damaged, of an unsupported class, or without what the work needs."""
+    """A DLL or program that can't be used: damaged, of an unsupported class, or without the required data."""
 
 
 class PeBytes(BoundedBytes):
-    """The bytes of one DLL or program; what lies outside of it raises `PeError`."""
+    """The bytes of one DLL or program; access outside them raises `PeError`."""
 
     __slots__ = ()
 
@@ -55,46 +55,46 @@ _IS_EXECUTABLE, _IS_DLL = 0x0002, 0x2000
 _MOST_DIRECTORIES = 16
 _CHECKSUM_AT = 64
 _OPTIONAL32_SIZE: Final = 96
-"""The fields of the optional header of a file of 32 bits, up to its data directories."""
+"""The size of the fields in the 32-bit optional header, before its data directories."""
 
 
 class PeDirectory(IntEnum):
-    """Places in the table of data directories."""
+    """Positions in the table of data directories."""
 
     EXPORTS = 0
     IMPORTS = 1
     RESOURCES = 2
     EXCEPTIONS = 3
     CERTIFICATES = 4
-    """The only one whose place is an offset in the file: certificates are not loaded."""
+    """The only directory with a file offset as its place: certificates aren't loaded."""
     RELOCATIONS = 5
     DEBUG = 6
     TLS = 9
     BOUND_IMPORTS = 11
     DELAY_IMPORTS = 13
     RUNTIME = 14
-    """Of .NET."""
+    """The .NET runtime header."""
 
 
 _UNSIZED: Final = {PeDirectory.EXPORTS, PeDirectory.IMPORTS, PeDirectory.DELAY_IMPORTS}
-"""Tables that say themselves where they end: the loader goes by their address, even where the directory has size 0."""
+"""Tables that record their own end: the loader uses their address even if the directory has size 0."""
 
 
 class DirectoryEntry(msgspec.Struct, frozen=True):
-    """A data directory: where a table is, and how many bytes it has."""
+    """A data directory: the place of a table, and its size in bytes."""
 
     address: int
-    """Relative to the image base (RVA); for `PeDirectory.CERTIFICATES` an offset in the file."""
+    """Relative to the image base (RVA); for `PeDirectory.CERTIFICATES`, a file offset."""
     size: int
 
 
 class PeHeader(msgspec.Struct, frozen=True):
-    """What the headers say; sizes in bytes, addresses relative to the image base."""
+    """The content of the headers; sizes are in bytes, and addresses are relative to the image base."""
 
     machine: int
     is_dll: bool
     is_linked: bool
-    """Whether the linker found nothing missing (``IMAGE_FILE_EXECUTABLE_IMAGE``); the loader refuses others."""
+    """Whether the linker resolved everything (``IMAGE_FILE_EXECUTABLE_IMAGE``); the loader refuses other files."""
     image_base: int
     entry: int
     section_alignment: int
@@ -104,38 +104,38 @@ class PeHeader(msgspec.Struct, frozen=True):
     headers_size: int
     checksum: int
     subsystem: int
-    """2 for windows, 3 for the console."""
+    """2 for the Windows GUI, 3 for the console."""
     directories: tuple[DirectoryEntry, ...]
     optional_offset: int
-    """Where the optional header is in the file, right behind the COFF header."""
+    """The file offset of the optional header, immediately after the COFF header."""
     sections_offset: int
     section_count: int
     strings_offset: int
-    """Where the names are that don't fit a section header, in the file; 0 for none."""
+    """The file offset of the names that don't fit a section header, or 0 if there are no such names."""
 
     @property
     def checksum_offset(self) -> int:
-        """Where the checksum is in the file."""
+        """The file offset of the checksum."""
         return self.optional_offset + _CHECKSUM_AT
 
     def directory(self, which: PeDirectory) -> DirectoryEntry | None:
-        """Return a data directory; none where it is missing or empty. Imports and exports need no size."""
+        """Return a data directory, or `None` if it is missing or empty; imports and exports need no size."""
         entry = self.directories[which] if which < len(self.directories) else None
         return entry if entry and entry.address and (entry.size or which in _UNSIZED) else None
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What every PE file tells, of 32 bits too: for which machine it is, and whether it is a DLL."""
+    """The identity of any PE file, also with 32 bits: its machine, and whether it is a DLL."""
 
     machine: int
     is_dll: bool
     is_64_bit: bool
     is_managed: bool = False
-    """Whether it has code for .NET: a table of the common language runtime."""
+    """Whether the file has .NET code: a table of the common language runtime."""
 
 
 def read_identity(source: PeBytes) -> Identity:
-    """Read what a DLL or program of any machine is; raise `PeError` for a file that is neither, or is truncated."""
+    """Read the identity of a DLL or program for any machine; raise `PeError` if the file is neither or is truncated."""
     start = _find_signature(source)
     fields = source.unpack(_COFF, start, "the COFF header")
     magic = int.from_bytes(source.read(start + _COFF.size, 2, "the optional header"), "little")
@@ -144,7 +144,7 @@ def read_identity(source: PeBytes) -> Identity:
 
 
 def _has_runtime(source: PeBytes, at: int, size: int, *, is_wide: bool) -> bool:
-    """Return whether the table of data directories, right behind the optional header's fields, names .NET's table."""
+    """Return whether the data directories, right after the fields of the optional header, include .NET's table."""
     table = _OPTIONAL.size if is_wide else _OPTIONAL32_SIZE
     entry = table + PeDirectory.RUNTIME * _ENTRY.size
     if size < entry + _ENTRY.size:
@@ -155,12 +155,12 @@ def _has_runtime(source: PeBytes, at: int, size: int, *, is_wide: bool) -> bool:
 
 
 def is_pe64(data: Data) -> bool:
-    """Return whether ``data`` is a PE file of 64 bits, for any machine."""
+    """Return whether ``data`` is a 64-bit PE file for any machine."""
     return bits_of_pe(data) == 64
 
 
 def bits_of_pe(data: Data) -> int | None:
-    """Return 64 or 32 for a PE file of that class, by its headers; none for all else, such as programs of DOS."""
+    """Return 64 or 32 for a PE file of that class, by its headers, or `None` for other files, such as DOS programs."""
     if not is_pe(data) or len(data) < _PE_POINTER_AT + _PE_POINTER.size:
         return None
     (at,) = _PE_POINTER.unpack(bytes(data[_PE_POINTER_AT : _PE_POINTER_AT + _PE_POINTER.size]))
@@ -171,7 +171,7 @@ def bits_of_pe(data: Data) -> int | None:
 
 
 def read_header(source: PeBytes) -> PeHeader:
-    """Read the headers; raise `PeError` unless the file is a linked image of 64 bits and its headers lie inside it."""
+    """Read the headers; raise `PeError` unless the file is a linked 64-bit image with its headers inside it."""
     start = _find_signature(source)
     machine, sections, _, symbols_at, symbols, optional_size, traits = source.unpack(_COFF, start, "the COFF header")
     optional_at = start + _COFF.size
@@ -195,43 +195,43 @@ def read_header(source: PeBytes) -> PeHeader:
         optional_offset=optional_at,
         sections_offset=optional_at + optional_size,
         section_count=sections,
-        # A symbol has 18 bytes; the string table comes right after the last.
+        # A symbol has 18 bytes; the string table follows the last symbol.
         strings_offset=symbols_at + 18 * symbols if symbols_at else 0,
     )
 
 
 def _find_signature(source: PeBytes) -> int:
-    """Return the offset behind the signature, where the COFF header is."""
+    """Return the offset after the signature, where the COFF header is."""
     start = source.read(0, min(source.size, 2), "the start")
     if start != MZ_MAGIC:
-        found = f"not a DLL or program of Windows (it begins with {start!r})" if start else "empty"
+        found = f"not a Windows DLL or program (it begins with {start!r})" if start else "empty"
         raise PeError(source.name, found, expected=f"a PE file, which begins with {MZ_MAGIC!r}")
-    (at,) = source.unpack(_PE_POINTER, _PE_POINTER_AT, "the place of the PE header")
+    (at,) = source.unpack(_PE_POINTER, _PE_POINTER_AT, "the offset of the PE header")
     signature = source.read(at, len(_SIGNATURE), "the PE signature")
     if signature != _SIGNATURE:
-        found = f"a program of DOS, or damaged: {signature!r} stands at {at:#x}"
+        found = f"a DOS program or a damaged file, with {signature!r} at {at:#x}"
         raise PeError(source.name, found, expected=f"the signature {_SIGNATURE!r} there")
     return int(at) + len(_SIGNATURE)
 
 
 def _check_class(source: PeBytes, at: int, size: int, machine: int) -> None:
-    expected, remedy = "a 64-bit PE file", "Leave it out: no ROCm program loads it."
+    expected, remedy = "a 64-bit PE file", "Leave the file out: no ROCm program loads it."
     magic = int.from_bytes(source.read(at, 2, "the optional header"), "little")
     if magic == _PE32:
         raise PeError(source.name, f"a 32-bit PE file for {machine_name(machine)}", expected=expected, remedy=remedy)
     if magic != _PE32_PLUS:
-        raise PeError(source.name, f"an optional header of the unknown kind {magic:#x}", expected=expected)
+        raise PeError(source.name, f"an optional header with the unknown magic number {magic:#x}", expected=expected)
     if size < _OPTIONAL.size:
-        raise PeError(source.name, f"an optional header of {size} bytes", expected=f"{_OPTIONAL.size} bytes or more")
+        raise PeError(source.name, f"an optional header of {size} bytes", expected=f"at least {_OPTIONAL.size} bytes")
 
 
 def machine_name(machine: int) -> str:
-    """Return what a machine type is called."""
+    """Return the name of a machine type."""
     return MACHINES.get(machine, f"the unknown machine {machine:#x}")
 
 
 def _read_directories(source: PeBytes, at: int, size: int, number: int) -> tuple[DirectoryEntry, ...]:
-    # The loader looks at sixteen at most, whatever the number says.
+    # The loader looks at sixteen directories at most, whatever the number says.
     number = min(number, _MOST_DIRECTORIES, (size - _OPTIONAL.size) // _ENTRY.size)
     table = source.read(at + _OPTIONAL.size, number * _ENTRY.size, "the data directories")
     return tuple(DirectoryEntry(*entry) for entry in _ENTRY.iter_unpack(table))
@@ -239,42 +239,42 @@ def _read_directories(source: PeBytes, at: int, size: int, number: int) -> tuple
 
 SECTION_LAYOUT: Final = Struct("<8sIIIIIIHHI")
 _SECTOR = 512
-"""The loader rounds the place of a section in the file down to this many bytes."""
+"""The loader rounds the file offset of a section down to a multiple of this many bytes."""
 _NAME_DIGITS = 7
 _LONGEST_NAME = 1 << 12
 
 
 class PeSection(msgspec.Struct, frozen=True):
-    """A section: sizes in bytes, the address relative to the image base, the offset in the file."""
+    """A section: sizes are in bytes, the address is relative to the image base, and the offset is in the file."""
 
     name: str
-    """Such as ``.text``; longer names of GNU tools stand in the string table. Bytes that are not ASCII are escaped."""
+    """Such as ``.text``. Longer names of GNU tools are in the string table. Bytes that aren't ASCII are escaped."""
     address: int
     memory_size: int
     offset: int
     file_size: int
-    """Bytes in the file, rounded up to the file alignment; the rest of the memory is zero-filled."""
+    """The bytes in the file, rounded up to the file alignment; the rest of the memory is zero-filled."""
     traits: int
     """``Characteristics``."""
 
     @property
     def end(self) -> int:
-        """File offset after its last byte."""
+        """The file offset after the last byte."""
         return self.offset + self.file_size
 
     @property
     def loaded_size(self) -> int:
-        """Bytes of the file that are loaded; behind them, it is filled up to the file alignment."""
+        """The number of bytes in the file that are loaded, without the padding up to the file alignment."""
         return min(self.memory_size or self.file_size, self.file_size)
 
     @property
     def memory_end(self) -> int:
-        """Address after its last byte in memory."""
+        """The address after the last byte in memory."""
         return self.address + max(self.memory_size, 1)
 
 
 class Image:
-    """A file as the loader places it in memory: reads by addresses relative to the image base."""
+    """A file as the loader maps it to memory; reads use addresses relative to the image base."""
 
     def __init__(self, source: PeBytes, header: PeHeader, sections: tuple[PeSection, ...]) -> None:
         self.source = source
@@ -282,10 +282,9 @@ class Image:
         self.sections = sections
 
     def offset_of(self, address: int, what: str) -> tuple[int, int]:
-        """Return where an address stands in the file, and where the bytes end that are loaded with it.
+        """Return the file offset of an address, and the end of the bytes that are loaded with it.
 
-        Where sections overlap, the first one in the table counts. Raises `PeError` where nothing of the file is loaded
-        there.
+        If sections overlap, the first section in the table counts. Raises `PeError` if the file loads nothing there.
         """
         starts, holders = self._places
         at = bisect_right(starts, address) - 1
@@ -296,14 +295,14 @@ class Image:
             return address, self.header.headers_size
         raise PeError(
             self.source.name,
-            f"{what} would lie at the address {address:#x}, where no section has bytes of the file",
+            f"{what} would be at the address {address:#x}, where no section has bytes in the file",
             expected=self.source.whole,
-            remedy="It is truncated or damaged: copy or build it again.",
+            remedy="The file is truncated or damaged. Copy it or build it again.",
         )
 
     @cached_property
     def _places(self) -> tuple[list[int], list[PeSection | None]]:
-        """Addresses where another section begins to count, in rising order, and which one; none in gaps."""
+        """The ascending addresses where another section starts to count, with that section (`None` in gaps)."""
         places = list(_first_sections(self.sections))
         return [start for start, _ in places], [section for _, section in places]
 
@@ -312,16 +311,17 @@ class Image:
         return layout.unpack(self.read(address, layout.size, what))
 
     def read(self, address: int, size: int, what: str) -> bytes:
-        """Return a copy of a range; raise `PeError` where it doesn't lie in one section."""
+        """Return a copy of a range; raise `PeError` if the range isn't inside one section."""
         offset, end = self.offset_of(address, what)
         if offset + size > end:
             raise PeError(
-                self.source.name, f"{what} would have {size} bytes at {address:#x}, but its section has {end - offset}"
+                self.source.name,
+                f"{what} would have {size} bytes at {address:#x}, but its section has only {end - offset}",
             )
         return self.source.read(offset, size, what)
 
     def string(self, address: int, what: str) -> str:
-        """Return the ASCII text from an address to its NUL byte; raise `PeError` for other text."""
+        """Return the ASCII string from an address to its NUL byte; raise `PeError` for other text."""
         offset, end = self.offset_of(address, what)
         text = self.source.string_bytes(offset, min(end, self.source.size), what)
         if not text.isascii():
@@ -330,9 +330,9 @@ class Image:
 
 
 def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSection | None]]:
-    """Yield each address from which another section is the first one with bytes of the file there, and that section.
+    """Yield each address where another section becomes the first one with bytes in the file, and that section.
 
-    Takes n log n steps: a header may announce 65535 sections, and tables of a million addresses.
+    This takes n log n steps: a header may declare 65535 sections, and tables of a million addresses.
     """
     spans = [(one.address, one.address + one.file_size, number) for number, one in enumerate(sections) if one.file_size]
     waiting = sorted(spans, reverse=True)
@@ -347,7 +347,7 @@ def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSect
 
 
 def read_sections(source: PeBytes, header: PeHeader) -> tuple[PeSection, ...]:
-    """Read the section table; raise `PeError` where a section would lie outside of the file."""
+    """Read the section table; raise `PeError` if a section would lie outside the file."""
     size = header.section_count * SECTION_LAYOUT.size
     table = source.read(header.sections_offset, size, "the section table")
     sections = []
@@ -363,7 +363,10 @@ def read_sections(source: PeBytes, header: PeHeader) -> tuple[PeSection, ...]:
 
 
 def section_name(source: PeBytes, strings_at: int, raw: bytes) -> str:
-    """Return the name in a section header, of 8 bytes; longer ones are in the string table at ``strings_at``."""
+    """Return the name in an 8-byte field of a section header.
+
+    Longer names are in the string table at ``strings_at``.
+    """
     text = raw.rstrip(b"\0")
     digits = text[1:]
     if text.startswith(b"/") and digits.isdigit() and len(digits) <= _NAME_DIGITS and strings_at:
@@ -373,6 +376,6 @@ def section_name(source: PeBytes, strings_at: int, raw: bytes) -> str:
 
 
 def open_image(source: PeBytes) -> Image:
-    """Return a DLL or program with its headers and sections read; raise `PeError` where they are damaged."""
+    """Return a DLL or program with its headers and sections; raise `PeError` if they are damaged."""
     header = read_header(source)
     return Image(source, header, read_sections(source, header))

@@ -1,7 +1,8 @@
-"""Faults in the layout of a Portable Executable, for which Windows refuses to load it or tools don't trust it.
+"""Finds faults in the layout of a Portable Executable that make Windows refuse it or tools distrust it.
 
-The rules are those of Microsoft's "PE Format", sections "Optional Header Windows-Specific Fields", "Section Table" and
-"The Attribute Certificate Table". Linkers keep them; who edits a finished file, to take device code out of it, may not.
+The rules are from Microsoft's "PE Format", sections "Optional Header Windows-Specific Fields", "Section Table", and
+"The Attribute Certificate Table". Linkers follow them. Tools that edit a finished file, such as to remove device code,
+may not.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _GLOBAL_POINTER = 8
 _NOT_IN_SECTIONS = {PeDirectory.CERTIFICATES, PeDirectory.BOUND_IMPORTS, _GLOBAL_POINTER}
 _LARGEST_IMAGE = 1 << 31
 _MOST_SECTIONS = 96
-"""What "PE Format", section "COFF File Header", has for the loader of Windows."""
+"""The limit of the Windows loader, from "PE Format", section "COFF File Header"."""
 _IS_CODE: Final = 0x2000_0020
 """``IMAGE_SCN_MEM_EXECUTE``, ``IMAGE_SCN_CNT_CODE``."""
 
@@ -44,7 +45,7 @@ class FaultKind(str, enum.Enum):
     """Which rule is broken."""
 
     LAYOUT = "layout"
-    """The loader refuses the file, or reads a table that is not there."""
+    """The loader refuses the file, or reads a table that isn't there."""
     CHECKSUM = "checksum"
     SIGNATURE = "signature"
     SIZE = "size"
@@ -58,9 +59,9 @@ class LayoutFault(msgspec.Struct, frozen=True):
 
 
 def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -> tuple[LayoutFault, ...]:
-    """Return what is wrong with the layout of a file of which ``pe`` was read; ``name`` is what errors call it.
+    """Return the faults in the layout of a file with the facts ``pe``, called ``name`` in errors.
 
-    A checksum other than 0 and a signature are compared with all bytes of the file, but not without ``whole``.
+    If ``whole``, a nonzero checksum and a signature are compared with all bytes of the file.
     """
     with viewing(data) as view:
         source = PeBytes(view, name)
@@ -68,7 +69,7 @@ def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -
         faults = [LayoutFault(FaultKind.LAYOUT, found) for found in find_loader_faults(image)]
         for what, size in (("takes", pe.header.image_size), ("has a file of", source.size)):
             if size >= _LARGEST_IMAGE:
-                found = f"{what} {size / 2**30:.1f} GiB, and Windows loads less than 2 GiB"
+                found = f"{what} {size / 2**30:.1f} GiB, but Windows loads only files of less than 2 GiB"
                 faults.append(LayoutFault(FaultKind.SIZE, found))
                 break
         if whole and (found := _checksum_fault(view, pe)):
@@ -79,9 +80,9 @@ def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -
 
 
 def find_loader_faults(image: Image) -> tuple[str, ...]:
-    """Return why the loader refuses an image, or reads a table that is not there; each completes "the file ..."."""
+    """Return why the loader refuses an image or reads a missing table; each text completes "the file ..."."""
     if (number := image.header.section_count) > _MOST_SECTIONS:
-        return (f"has {number} sections, and Windows loads a file with {_MOST_SECTIONS} at most",)
+        return (f"has {number} sections, but Windows loads files with at most {_MOST_SECTIONS}",)
     memory = (*_header_faults(image), *_section_faults(image), *_entry_faults(image))
     return (*memory, *_file_faults(image), *_directory_faults(image), *_debug_faults(image))
 
@@ -90,28 +91,28 @@ def _header_faults(pe: Image) -> Iterator[str]:
     header = pe.header
     table_end = header.sections_offset + _SECTION_HEADER * header.section_count
     if table_end > header.headers_size:
-        yield f"has a section table up to {table_end:#x}, but headers of {header.headers_size:#x} bytes"
+        yield f"has a section table up to {table_end:#x}, but headers of only {header.headers_size:#x} bytes"
     for what, alignment in (("section", header.section_alignment), ("file", header.file_alignment)):
         if alignment.bit_count() != 1:
-            yield f"has a {what} alignment of {alignment}, which is not a power of 2"
+            yield f"has a {what} alignment of {alignment}, which isn't a power of 2"
 
 
 def _section_faults(pe: Image) -> Iterator[str]:
-    """Yield what is wrong with the addresses: sections have to be in order, adjacent, aligned, and fill the image."""
+    """Yield faults in the addresses: sections must be in order, adjacent, and aligned, and must fill the image."""
     unit = max(pe.header.section_alignment, 1)
     expected = _round_up(pe.header.headers_size, unit)
     for section in pe.sections:
         if section.address != expected:
-            kind = "overlaps what is before it" if section.address < expected else "leaves a gap before it"
+            kind = "overlaps the data before it" if section.address < expected else "leaves a gap before it"
             yield f"has {_named(section)} at the address {section.address:#x} instead of {expected:#x}, so it {kind}"
         expected = _round_up(section.address + _memory(section), unit)
     if pe.sections and pe.header.image_size != expected:
         size = pe.header.image_size
-        yield f"says that its image has {size:#x} bytes (SizeOfImage), but its sections end at {expected:#x}"
+        yield f"declares an image of {size:#x} bytes (SizeOfImage), but its sections end at {expected:#x}"
 
 
 def _file_faults(pe: Image) -> Iterator[str]:
-    """Yield what is wrong with the places of sections in the file: aligned, behind the headers, each its own bytes."""
+    """Yield faults in the file offsets: sections must be aligned, after the headers, and must not overlap."""
     unit = max(pe.header.file_alignment, 1)
     held = [section for section in pe.sections if section.file_size]
     for section in held:
@@ -134,31 +135,31 @@ def _directory_faults(pe: Image) -> Iterator[str]:
         places = ((one.address, one.address + _round_up(_memory(one), unit)) for one in pe.sections)
         if not any(start <= entry.address and stop <= end for start, end in places):
             found = f"has its table of {_directory_name(number)} at the addresses {entry.address:#x} to {stop:#x}"
-            yield f"{found}, which no section has whole"
+            yield f"{found}, a range that isn't inside one section"
 
 
 def _entry_faults(pe: Image) -> Iterator[str]:
     entry = pe.header.entry
     holder = next((one for one in pe.sections if one.address <= entry < one.memory_end), None)
     if entry and (holder is None or not holder.traits & _IS_CODE):
-        yield f"begins to run at the address {entry:#x}, where no section has code"
+        yield f"has its entry point at the address {entry:#x}, where no section has code"
 
 
 def _debug_faults(pe: Image) -> Iterator[str]:
-    """Yield entries of the debug directory whose two places, in the file and in memory, are not one."""
+    """Yield entries of the debug directory whose places in the file and in memory differ."""
     if found := debug_directory_fault(pe.header):
-        yield f"has {found}, which is damaged: {MOST_DEBUG_ENTRIES} are the most that are read"
+        yield f"has {found}, which is damaged: the limit is {MOST_DEBUG_ENTRIES}"
         return
-    with suppress(PeError):  # which is a fault of the directory itself
+    with suppress(PeError):  # a fault of the directory itself
         for entry in iter_debug_entries(pe):
             yield from _debug_places(pe, entry)
 
 
 def _debug_places(pe: Image, entry: DebugEntry) -> Iterator[str]:
-    with suppress(PeError):  # debug information that is not loaded
+    with suppress(PeError):  # debug information that isn't loaded
         at, _ = pe.offset_of(entry.address, "debug information") if entry.address else (entry.offset, 0)
         if at != entry.offset:
-            places = f"at {entry.offset:#x} by its directory, but at {at:#x} by address"
+            places = f"at {entry.offset:#x} by its directory, but at {at:#x} by its address"
             yield f"has {entry.size} bytes of debug information {places}"
 
 
@@ -168,11 +169,11 @@ def _checksum_fault(data: Data, pe: Pe) -> str:
     right = checksum_of(data, pe.header.checksum_offset)
     if right == pe.header.checksum:
         return ""
-    return f"has the checksum {pe.header.checksum:#010x}, but its bytes come to {right:#010x}: it was edited afterwards"
+    return f"has the checksum {pe.header.checksum:#010x}, but its bytes give {right:#010x}: the file was edited later"
 
 
 def _memory(section: PeSection) -> int:
-    """Return a section's bytes in memory: linkers may leave the size there 0 for that in the file."""
+    """Return the size of a section in memory; a linker may record 0 there and mean the size in the file."""
     return section.memory_size or section.file_size
 
 

@@ -1,8 +1,8 @@
-"""What a DLL or program imports and exports, and the pointers that the loader corrects.
+"""Reads the imports and exports of a DLL or program, and the pointers that the loader corrects.
 
-The layouts follow "PE Format", sections "The .edata Section", "The .idata Section", "Delay-Load Import Tables" and "The
-.reloc Section". The last has blocks, one for a page of 4096 bytes, each with a header of u32 address and u32 size, and
-an u16 for each place: its kind in the upper four bits, its offset in the page below.
+The layouts follow "PE Format", sections "The .edata Section", "The .idata Section", "Delay-Load Import Tables", and
+"The .reloc Section". The .reloc section has one block for each page of 4096 bytes. A block has a header of u32 address
+and u32 size, and a u16 for each place: the kind in the upper four bits, and the offset in the page in the rest.
 """
 
 from __future__ import annotations
@@ -24,24 +24,27 @@ _LAYOUT: Final = Struct("<IIHHIIIIIII")
 _ADDRESS_ENTRY: Final = Struct("<I")
 _ORDINAL: Final = Struct("<H")
 _MOST = 1 << 20
-"""Names that a DLL exports, and functions that a file imports, at most: a table that leads into itself ends there."""
+"""The most names that a DLL exports or functions that a file imports.
+
+This limit stops a table that leads into itself.
+"""
 
 
 class Exports(msgspec.Struct, frozen=True):
     """The export table of a DLL."""
 
     dll: str
-    """What the DLL was called when it was linked: the nearest thing to a SONAME. Empty where the table has none."""
+    """The name of the DLL when it was linked, similar to a SONAME. Empty if the table has no name."""
     names: tuple[str, ...]
-    """In the table's order, which the loader needs sorted."""
+    """In table order; the loader requires that they are sorted."""
     forwarders: tuple[tuple[str, str], ...] = ()
-    """Names that lead to another DLL, with where, such as ``NTDLL.RtlAllocateHeap``."""
+    """Names that lead to another DLL, with their targets, such as ``NTDLL.RtlAllocateHeap``."""
     ordinal_count: int = 0
-    """Functions with an address, whether they have a name or not."""
+    """The number of functions with an address, with or without a name."""
 
 
 def read_exports(image: Image) -> Exports | None:
-    """Return the export table, none for a file without; raise `PeError` where it is damaged."""
+    """Return the export table, or `None` for a file without one; raise `PeError` if the table is damaged."""
     directory = image.header.directory(PeDirectory.EXPORTS)
     if directory is None:
         return None
@@ -54,16 +57,16 @@ def read_exports(image: Image) -> Exports | None:
     texts = tuple(image.string(name, "the name of an exported function") for name in names)
     for ordinal in ordinals:
         if ordinal >= len(functions):
-            found = f"an exported name has the place {ordinal} among {len(functions)} functions"
+            found = f"an exported name has the index {ordinal}, but there are only {len(functions)} functions"
             raise PeError(image.source.name, found)
-    # A name whose address lies in the export table itself leads elsewhere: it is that of a text, not of a function.
+    # A name with an address in the export table itself leads elsewhere: that address has a text, not a function.
     stop = directory.address + directory.size
     forwarded = ((name, functions[ordinal]) for name, ordinal in zip(texts, ordinals, strict=True))
     return Exports(
         dll=image.string(dll, "the name of the DLL in its export table") if dll else "",
         names=texts,
         forwarders=tuple(
-            (name, image.string(address, f"where {name} leads to"))
+            (name, image.string(address, f"the target of {name}"))
             for name, address in forwarded
             if directory.address <= address < stop
         ),
@@ -75,7 +78,7 @@ def _check_counts(image: Image, *counts: int) -> None:
     for number in counts:
         if number > _MOST:
             found = f"the export table would have {number} entries"
-            raise PeError(image.source.name, found, expected=f"{_MOST} at most")
+            raise PeError(image.source.name, found, expected=f"at most {_MOST}")
 
 
 def read_export_addresses(image: Image) -> tuple[int, ...]:
@@ -102,15 +105,15 @@ _BY_ORDINAL = 1 << 63
 _HINT = 2
 _ADDRESS = 0x7FFFFFFF
 _USES_ADDRESSES = 1
-"""Of a delay-load descriptor: without it, fields count from zero, not from the image base (Visual C++ 6)."""
+"""A flag in a delay-load descriptor. Without it, fields count from zero, not from the image base (Visual C++ 6)."""
 
 
 class ImportedDll(msgspec.Struct, frozen=True):
-    """A DLL that is loaded, by the name that the import table has, and what is taken from it."""
+    """A DLL that the file loads, by its name in the import table, and the functions imported from it."""
 
     name: str
     functions: tuple[str, ...]
-    """In the table's order; ``#5`` is the function of ordinal 5."""
+    """In table order; ``#5`` is the function with ordinal 5."""
 
 
 class _Budget:
@@ -125,7 +128,7 @@ class _Budget:
 
 
 def read_imports(image: Image) -> tuple[ImportedDll, ...]:
-    """Return the DLLs that are loaded together with the file; raise `PeError` where a table is damaged."""
+    """Return the DLLs that are loaded together with the file; raise `PeError` if a table is damaged."""
     directory = image.header.directory(PeDirectory.IMPORTS)
     return tuple(_read_imports(image, directory.address)) if directory else ()
 
@@ -137,7 +140,7 @@ def _read_imports(image: Image, address: int) -> Iterator[ImportedDll]:
         names, _, _, dll, addresses = image.unpack(_DESCRIPTOR, address, "an import descriptor")
         if not dll:
             return
-        # Borland's linker leaves the names out: before binding, the table of addresses has them, too.
+        # Borland's linker omits the names. Before binding, the table of addresses has them too.
         yield ImportedDll(
             _dll_name(image, dll, "the name of an imported DLL"), _functions(image, names or addresses, budget)
         )
@@ -145,7 +148,10 @@ def _read_imports(image: Image, address: int) -> Iterator[ImportedDll]:
 
 
 def read_delay_imports(image: Image) -> tuple[ImportedDll, ...]:
-    """Return the DLLs that are loaded when a function of theirs is first called; errors as for `read_imports`."""
+    """Return the DLLs that are loaded at the first call of one of their functions.
+
+    Raises `PeError` as `read_imports` does.
+    """
     directory = image.header.directory(PeDirectory.DELAY_IMPORTS)
     return tuple(_read_delay_imports(image, directory.address)) if directory else ()
 
@@ -185,7 +191,7 @@ def _thunks(image: Image, address: int, budget: _Budget) -> Iterator[int]:
     while True:
         count = min(_THUNKS_AT_ONCE, (end - offset) // _THUNK.size)
         if not count:
-            raise PeError(image.source.name, "an import table has no end inside its section")
+            raise PeError(image.source.name, "an import table doesn't end inside its section")
         for (thunk,) in _THUNK.iter_unpack(image.source.read(offset, count * _THUNK.size, "an import table")):
             if not thunk:
                 return
@@ -203,9 +209,10 @@ _KIND_SHIFT, _OFFSET = 12, 0xFFF
 
 
 def iter_pointers(image: Image) -> Iterator[tuple[int, int]]:
-    """Yield the file offset of each 64-bit pointer that the loader corrects, and the address that it holds.
+    """Yield the file offset of each 64-bit pointer that the loader corrects, and the address in it.
 
-    That is relative to the image base. Raises `PeError` for damaged tables, and for pointers without bytes in the file.
+    The address is relative to the image base. Raises `PeError` for damaged tables, and for pointers without bytes in
+    the file.
     """
     directory = image.header.directory(PeDirectory.RELOCATIONS)
     position, stop = (directory.address, directory.address + directory.size) if directory else (0, 0)

@@ -1,7 +1,7 @@
-"""Object files of Windows (COFF): their sections, and where pointers in them lead once a linker has been there.
+"""Reads Windows object files (COFF): their sections, and the targets of their pointers after linking.
 
-The layouts follow Microsoft's "PE Format", sections "COFF File Header", "Section Table", "COFF Relocations" and "COFF
-Symbol Table". Object files of more than 65279 sections (``/bigobj``) have another header and are not read.
+The layouts follow Microsoft's "PE Format", sections "COFF File Header", "Section Table", "COFF Relocations", and "COFF
+Symbol Table". Object files with more than 65279 sections (``/bigobj``) have another header and aren't supported.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SYMBOL: Final = Struct("<8sIhHBB")
 _POINTER: Final = Struct("<Q")
 _COUNT: Final = Struct("<I")
 _IS_ADDRESS: Final = {AMD64: 1, ARM64: 14}
-"""Of each machine, the kind of relocation that makes a 64-bit address (``ADDR64``)."""
+"""The kind of relocation for a 64-bit address (``ADDR64``), per machine."""
 _HAS_MORE_RELOCATIONS: Final = 0x0100_0000
 _MOST_RELOCATIONS: Final = 0xFFFF
 
 
 class ObjectSection(msgspec.Struct, frozen=True):
-    """A section: offsets in the file, sizes in bytes."""
+    """A section: offsets are in the file, and sizes are in bytes."""
 
     name: str
     offset: int
@@ -39,7 +39,7 @@ class ObjectSection(msgspec.Struct, frozen=True):
 
 
 class ObjectFile(msgspec.Struct, frozen=True):
-    """An object file: its sections, in the order of their headers, and where its symbols are."""
+    """An object file: its sections, in header order, and the place of its symbols."""
 
     machine: int
     sections: tuple[ObjectSection, ...]
@@ -48,7 +48,7 @@ class ObjectFile(msgspec.Struct, frozen=True):
 
 
 def read_object_file(source: PeBytes) -> ObjectFile:
-    """Read the headers; raise `PeError` where sections or tables lie outside of the file."""
+    """Read the headers; raise `PeError` if sections or tables lie outside the file."""
     machine, number, _, symbols_at, symbols, _, _ = source.unpack(_HEADER, 0, "the COFF header")
     source.require(symbols_at, symbols * _SYMBOL.size, "the symbol table")
     strings_at = symbols_at + symbols * _SYMBOL.size if symbols_at else 0
@@ -70,10 +70,10 @@ def _section(source: PeBytes, strings_at: int, raw: bytes, *fields: int) -> Obje
 def find_targets(
     source: PeBytes, file: ObjectFile, section: ObjectSection, offsets: Collection[int]
 ) -> dict[int, tuple[ObjectSection | None, int]]:
-    """Return for pointers at ``offsets`` of ``section`` the sections that they lead into, and how far.
+    """Return the target section and the offset in it for the pointers at ``offsets`` in ``section``.
 
-    A pointer to a symbol of another file leads nowhere. Raises `PeError` for relocations and symbols outside of the
-    file.
+    A pointer to a symbol of another file has no target section. Raises `PeError` for relocations and symbols outside
+    the file.
     """
     places: dict[int, tuple[ObjectSection | None, int]] = dict.fromkeys(offsets, (None, 0))
     size = section.relocation_count * _RELOCATION.size
@@ -87,8 +87,8 @@ def find_targets(
 
 
 def _symbol(source: PeBytes, file: ObjectFile, number: int) -> tuple[ObjectSection | None, int]:
-    """Return the section that a symbol is in, and where."""
+    """Return the section of a symbol, and the offset in it."""
     if number >= file.symbol_count:
-        raise PeError(source.name, f"a relocation by symbol {number} of {file.symbol_count}")
+        raise PeError(source.name, f"a relocation to symbol {number} of only {file.symbol_count}")
     _, value, section, *_ = source.unpack(_SYMBOL, file.symbols_at + number * _SYMBOL.size, "a symbol")
     return (file.sections[section - 1], value) if 0 < section <= len(file.sections) else (None, 0)

@@ -1,8 +1,8 @@
-"""Changes DLLs and programs of Windows: in place, and with sections of other sizes.
+"""Changes Windows DLLs and programs in place, and changes the sizes of sections.
 
-Nothing moves in memory. What in a file says where something else in it is: section headers, the COFF header for
-symbols, entries of the debug directory, and the data directory for certificates. A file with certificates is refused:
-any change makes them void, and who signed it can do so again.
+Nothing moves in memory. The file offsets are in the section headers, the COFF header (for symbols), the entries of the
+debug directory, and the data directory for certificates. A file with certificates is refused: any change makes them
+invalid, and only the signer can sign the file again.
 """
 
 from __future__ import annotations
@@ -35,41 +35,44 @@ _INITIALIZED_AT, _IMAGE_SIZE_AT = 8, 56
 _IS_INITIALIZED = 0x40
 _LARGEST_NUMBER = (1 << 32) - 1
 _HIGHEST_BASE = (1 << 64) - (1 << 33)
-"""Leaves room for all that an image with addresses of 32 bits can have, and for a section behind that."""
+"""Leaves room for everything that an image with 32-bit addresses can have, and for a section after it."""
 _RELOCATIONS_AT = 24
-"""In a section header: where four fields about relocations and line numbers begin, which images don't have."""
+"""The position in a section header of four fields for relocations and line numbers, which images don't have."""
 _RELOCATIONS_SIZE = 12
 _STEP = 1 << 20
 
 
 class FixedFileError(PeError):
-    """A file that is sound, but whose parts can't be moved without the risk to make it worse."""
+    """A valid file whose parts can't be moved without a risk of damage."""
 
 
 class SignedFileError(FixedFileError):
-    """A file with certificates, which no edit keeps valid."""
+    """A file with certificates, which become invalid with any edit."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
             name,
-            "is signed, and any change makes the signature void",
+            "is signed, and any change makes the signature invalid",
             expected="a file without certificates",
             remedy="Remove the signature first, and sign the result.",
         )
 
 
 class PeRewrite(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of an image; all file offsets are those of the old file, where nothing else is said."""
+    """The changes of an image; all file offsets are in the old file, unless stated otherwise."""
 
     sections: tuple[PeSection, ...]
-    """All sections as they become, in the order of their headers, still with the offsets that they had."""
+    """All new sections, in header order, still with their old offsets."""
     changes: tuple[tuple[int, int], ...] = ()
-    """How many bytes are put in or, negative, taken out before which offset; multiples of the file alignment."""
+    """Pairs of an offset and a number of bytes inserted (or, if negative, removed) there.
+
+    Multiples of the file alignment.
+    """
     content: tuple[Replacement, ...] = ()
-    """What stands in the place of all that is put in, at new offsets."""
+    """The content of all inserted bytes, at new offsets."""
     writes: tuple[Replacement, ...] = ()
     placed: tuple[tuple[str, int], ...] = ()
-    """New offsets of sections, by their names, whose place is not where their old offset has moved."""
+    """New offsets of sections, by name, if they don't follow from their old offsets."""
 
 
 def require_unsigned(name: str, header: PeHeader) -> None:
@@ -81,7 +84,7 @@ def require_unsigned(name: str, header: PeHeader) -> None:
 def has_room_for_section(image: Image) -> bool:
     """Return whether one more section header fits between the last one and the first section.
 
-    Some linkers have a table of bound imports there.
+    Some linkers put a table of bound imports there.
     """
     start = image.header.sections_offset + image.header.section_count * SECTION_LAYOUT.size
     begins = (section.offset for section in image.sections if section.file_size)
@@ -92,11 +95,11 @@ def has_room_for_section(image: Image) -> bool:
 
 
 def require_movable(image: Image) -> None:
-    """Raise `FixedFileError` for a file whose parts can't be moved: nobody would know what counts on their places.
+    """Raise `FixedFileError` for a file whose parts can't be moved, because something may depend on their places.
 
-    Such files are signed, have headers that the loader would refuse or fields that images don't have, begin at the end
-    of memory, have bytes behind the last section that no header mentions, such as an archive, or have debug
-    information that isn't in them. Raises `PeError` for damage.
+    Such files are signed, have headers that the loader would refuse, or have fields that images don't have. Others
+    begin at the end of memory, have bytes after the last section that no header mentions (such as an archive), or have
+    debug information outside the file. Raises `PeError` for damage.
     """
     name, header = image.source.name, image.header
     require_unsigned(name, header)
@@ -104,19 +107,19 @@ def require_movable(image: Image) -> None:
         raise FixedFileError(name, fault, expected="a file that Windows loads")
     if header.image_base > _HIGHEST_BASE:
         found = f"an image base of {header.image_base:#x}"
-        raise FixedFileError(name, found, expected=f"{_HIGHEST_BASE:#x} at most, so that each address has 64 bits")
+        raise FixedFileError(name, found, expected=f"at most {_HIGHEST_BASE:#x}, so that each address fits in 64 bits")
     for number, section in enumerate(image.sections):
         row = header.sections_offset + number * SECTION_LAYOUT.size
         if any(image.source.read(row + _RELOCATIONS_AT, _RELOCATIONS_SIZE, "a section header")):
-            found = f"relocations or line numbers of the section {section.name}"
-            raise FixedFileError(name, found, expected="an image without them, as linkers make it")
+            found = f"relocations or line numbers for the section {section.name}"
+            raise FixedFileError(name, found, expected="an image without them, as linkers write it")
     for entry in iter_debug_entries(image):
         _require_in_file(image, entry)
     _require_known_end(image)
 
 
 def _require_in_file(image: Image, entry: DebugEntry) -> None:
-    """Raise `FixedFileError` for debug information outside of the file: other bytes might come to its address."""
+    """Raise `FixedFileError` for debug information outside the file: other bytes might move to its address."""
     try:
         image.source.require(entry.offset, entry.size, "debug information")
         if entry.address:
@@ -130,26 +133,26 @@ def _require_known_end(image: Image) -> None:
     if image.header.strings_offset:
         symbols_at, end_of_strings = _symbol_tables(image)
         if symbols_at < end:
-            found = f"symbols at {symbols_at:#x}, inside of sections"
-            raise FixedFileError(source.name, found, expected="them behind the last section")
+            found = f"symbols at {symbols_at:#x}, inside sections"
+            raise FixedFileError(source.name, found, expected="symbols after the last section")
         end = end_of_strings
     steps = range(end, source.size, _STEP)
     if any(any(source.read(at, min(_STEP, source.size - at), "the end")) for at in steps):
         raise FixedFileError(
             source.name,
-            f"{source.size - end} bytes behind what its headers tell of, at {end:#x}",
-            expected="sections and symbols only",
-            remedy="Take off what was appended to it, such as an archive.",
+            f"{source.size - end} bytes at {end:#x}, after the data that its headers describe",
+            expected="only sections and symbols",
+            remedy="Remove the appended data, such as an archive.",
         )
 
 
 def sections_end(image: Image) -> int:
-    """Return the file offset behind the last bytes of any section."""
+    """Return the file offset after the last bytes of any section."""
     return max([image.header.headers_size, *(section.end for section in image.sections if section.file_size)])
 
 
 def _symbol_tables(image: Image) -> tuple[int, int]:
-    """Return where symbols begin, and where the strings behind them end: their first four bytes tell their size."""
+    """Return the start of the symbols, and the end of the strings after them, whose first four bytes are their size."""
     source, strings_at = image.source, image.header.strings_offset
     (symbols_at,) = source.unpack(_NUMBER, image.header.optional_offset - _COFF_SIZE + _SYMBOLS_AT, "the COFF header")
     if strings_at == source.size:
@@ -160,10 +163,10 @@ def _symbol_tables(image: Image) -> tuple[int, int]:
 
 
 def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
-    """Return the patch that makes ``rewrite`` of ``image``, whose bytes are ``data``, and sets the checksum right.
+    """Return the patch that applies ``rewrite`` to ``image``, whose bytes are ``data``, and corrects the checksum.
 
-    Whoever asks for it has seen to `require_movable`, and to `has_room_for_section` for each section that comes.
-    Raises `PeError` for a damaged debug directory, and for tables that overlap.
+    Callers must check `require_movable` first, and `has_room_for_section` for each added section. Raises `PeError` for
+    a damaged debug directory, and for tables that overlap.
     """
     moves = OffsetMoves.of(rewrite.changes)
     moved = sorted([*rewrite.content, *moves.iter_moved(image.source.size)], key=lambda piece: piece.start)
@@ -174,13 +177,13 @@ def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
     )
     edits = sorted([*writes, *_iter_edits(image, rewrite, moves)], key=lambda one: one.start)
     if any(one.stop > other.start for one, other in pairwise(edits)):
-        raise PeError(image.source.name, "tables that overlap", expected="a place of its own for each")
+        raise PeError(image.source.name, "tables that overlap", expected="a separate place for each table")
     patch = FilePatch(new_size, tuple(moved)).then(FilePatch(new_size, tuple(edits)))
     return with_checksum(data, image.header, patch)
 
 
 def _iter_edits(image: Image, rewrite: PeRewrite, moves: OffsetMoves) -> Iterator[Replacement]:
-    """Yield what changes in the headers, which stay where they are, and in the debug directory."""
+    """Yield the changes in the headers, which stay in place, and in the debug directory."""
     header, sections = image.header, rewrite.sections
     coff = header.optional_offset - _COFF_SIZE
     yield Replacement.of(coff + _SECTION_COUNT_AT, _SHORT.pack(len(sections)))
@@ -206,7 +209,7 @@ def _image_size(header: PeHeader, sections: Sequence[PeSection]) -> int:
 
 
 def _table(image: Image, rewrite: PeRewrite, moves: OffsetMoves) -> bytes:
-    """Return all section headers, and zeros where there were more of them."""
+    """Return all section headers, followed by zeros for removed headers."""
     placed = dict(rewrite.placed)
     old = image.source.read(
         image.header.sections_offset, len(image.sections) * SECTION_LAYOUT.size, "the section table"
@@ -226,7 +229,7 @@ def _table(image: Image, rewrite: PeRewrite, moves: OffsetMoves) -> bytes:
 
 
 def _debug_offsets(image: Image, moves: OffsetMoves) -> Iterator[Replacement]:
-    """Yield the new places of debug information, which its directory names by file offsets."""
+    """Yield the new places of debug information, which the debug directory stores as file offsets."""
     for entry in iter_debug_entries(image):
         at, _ = image.offset_of(entry.place, "an entry of the debug directory")
         if entry.offset and moves.offset(entry.offset) != entry.offset:
@@ -234,9 +237,9 @@ def _debug_offsets(image: Image, moves: OffsetMoves) -> Iterator[Replacement]:
 
 
 def edited_image(data: Data, patch: FilePatch, *, name: str) -> FilePatch:
-    """Return ``patch``, which changes the file ``data`` in place, with the right checksum.
+    """Return ``patch``, which changes the file ``data`` in place, with the correct checksum.
 
-    Raises `SignedFileError` where a signature would become void.
+    Raises `SignedFileError` if a signature would become invalid.
     """
     header = read_header(PeBytes(data, name))
     if not patch.is_identity:
@@ -245,9 +248,9 @@ def edited_image(data: Data, patch: FilePatch, *, name: str) -> FilePatch:
 
 
 def write_edited_image(file: IO[bytes], data: Data, replacements: Iterable[Replacement], *, name: str) -> None:
-    """Write the image ``data`` with ``replacements``, which leave its size as it is, into ``file`` from its start.
+    """Write the image ``data`` with ``replacements``, which keep its size, into ``file`` from its start.
 
-    Each is released once it is written; the checksum is written last. Raises as `edited_image` does.
+    Each replacement is released after it is written; the checksum is written last. Raises as `edited_image` does.
     """
     header = read_header(PeBytes(data, name))
     checksum = RunningChecksum(data, header.checksum_offset) if header.checksum else None
@@ -261,7 +264,7 @@ def write_edited_image(file: IO[bytes], data: Data, replacements: Iterable[Repla
 
 
 class _Changes:
-    """Counts changes as they pass through, and takes them into account for the checksum."""
+    """Counts changes as they pass through, and updates the checksum for them."""
 
     def __init__(self, header: PeHeader, name: str, checksum: RunningChecksum | None) -> None:
         self._header, self._name, self._checksum = header, name, checksum

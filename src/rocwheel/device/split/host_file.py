@@ -1,14 +1,14 @@
-"""Takes device code out of fat files: what is left runs on the host and names archives for the rest.
+"""Removes device code from fat files: the rest runs on the host and names archives for the code.
 
-The section of device code keeps its place in memory, which the loader fills with zeros, and has no bytes in the file. A
-section with the markers comes behind all others, as AMD's tool makes it: its header takes the place behind the others',
-and the image grows by a page. No other address changes but those that wrappers hold.
+In DLLs and programs, the device code section keeps its place in memory, which the loader fills with zeros, and has no
+bytes in the file. A section with the markers follows all others, as AMD's tool makes it: its header follows the other
+headers, and the image grows by a page. Only the addresses in wrappers change.
 
-One patch makes the host file, whatever the size of the code that leaves:
+One patch makes the host file, however large the removed code is:
 
-* wrappers become ``HIPK``, point to their marker and hold their index, and so do the relocations that give pointers;
-* the section of device code takes no place in the file, and a section with the markers is loaded in its stead;
-* no address changes but those of wrappers' pointers; symbols and all other sections stay where they are in memory.
+* wrappers become ``HIPK`` with a pointer to their marker and their index, and relocations for pointers change too;
+* the device code section takes no space in the file, and a section with the markers is loaded instead;
+* only the addresses in wrapper pointers change; symbols and all other sections stay in place in memory.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ _IS_READ_ONLY_DATA = 0x4000_0040
 
 
 def plan_host_image(data: Data, fat: FatBinary, content: bytes, links: Sequence[tuple[int, int]]) -> FilePatch:
-    """Return the patch that takes the device code ``fat`` out of ``data`` and puts in a section with ``content``.
+    """Return the patch that removes the device code ``fat`` from ``data`` and adds a section with ``content``.
 
-    ``links`` are, for each wrapper, where in that section its marker begins and the index of its bundle.
-    Raises `NotSplittableError` for files whose code something else than a wrapper refers to, whose code shares its
-    place, whose parts can't be moved, and where one more section header has no room; `PeError` for damaged files.
+    ``links`` has, for each wrapper, the offset of its marker in that section and the index of its bundle. Raises
+    `NotSplittableError` if something other than a wrapper refers to the code, the code shares its place, parts can't be
+    moved, or there is no room for another section header. Raises `PeError` for damaged files.
     """
     library = _read_image(data, fat)
     image, section = library.image, library.section
-    # The section of markers, of ``size`` bytes, behind all others in memory.
+    # The section of markers, with ``size`` bytes, after all others in memory.
     size = len(content)
     header = image.header
     end = max(section.memory_end for section in image.sections)
@@ -99,7 +99,7 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
         end = header.sections_offset + header.section_count * SECTION_LAYOUT.size
         raise NotSplittableError(
             CodePlace(fat.name, end),
-            f"no room for one more section header behind the {header.section_count} that end at {end:#x}",
+            f"no room for another section header after the {header.section_count} that end at {end:#x}",
             expected=f"{SECTION_LAYOUT.size} free bytes before {header.headers_size:#x}, where the headers end",
         )
     known = {wrapper.pointer.stored_at for wrapper in fat.wrappers}
@@ -108,16 +108,16 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
             raise NotSplittableError(
                 CodePlace(fat.name, at),
                 f"a pointer to address {target:#x}, inside the device code",
-                expected="pointers to device code in wrappers only",
+                expected="pointers to device code only in wrappers",
             )
     return library
 
 
 class UnitLink(msgspec.Struct, frozen=True):
-    """What a wrapper says once its code is elsewhere.
+    """The content of a wrapper after its code moves elsewhere.
 
-    ``index`` is the number of its bundle in archives, the same for all wrappers of one bundle; ``marker`` says which of
-    the file's markers names the archives.
+    ``index`` is the number of its bundle in archives, the same for all wrappers of one bundle. ``marker`` is the number
+    of the marker that names the archives.
     """
 
     index: int
@@ -125,22 +125,21 @@ class UnitLink(msgspec.Struct, frozen=True):
 
 
 def has_code_to_split(data: Data, *, name: str) -> bool:
-    """Return whether ``data`` is a linked ELF file, or a DLL or program of Windows, with device code of its own.
+    """Return whether ``data`` is a linked ELF file, DLL, or program that contains device code.
 
-    That of a file that was split is elsewhere, and debug information split off a program never had any. Raises
-    `NotSplittableError` for a file with several sections of device code, `ElfError` and `DeviceCodeError` for damaged
-    ones.
+    The code of a split file is elsewhere, and split-off debug information has no code. Raises `NotSplittableError` for
+    a file with several device code sections, and `ElfError` and `DeviceCodeError` for damaged files.
     """
     return _find_code(data, name) is not None
 
 
 def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLink], *, name: str) -> FilePatch:
-    """Return the patch that takes the device code out of ``data`` and puts ``markers`` in; ``links`` are the wrappers'.
+    """Return the patch that removes the device code from ``data`` and adds ``markers``; ``links`` are for the wrappers.
 
-    A file without code to split, or one that was split already, stays as it is, byte for byte.
+    A file without code to split, or an already split file, stays the same, byte for byte.
 
-    Raises `NotSplittableError` for files whose code something else than a wrapper refers to, whose code shares its
-    place, or is smaller than the markers; `ElfError` and `DeviceCodeError` for damaged files, and `KpackError` for
+    Raises `NotSplittableError` if something other than a wrapper refers to the code, the code shares its place, or the
+    code is smaller than the markers. Raises `ElfError` and `DeviceCodeError` for damaged files, and `KpackError` for
     markers that no runtime can read.
     """
     fat = _find_code(data, name)
@@ -149,7 +148,7 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
     if is_pe64(data):
         content, starts = encode_markers(markers)
         return plan_host_image(data, fat, content, [(starts[link.marker], link.index) for link in links])
-    # The patch of a shared library or program for Linux.
+    # The patch for a Linux shared library or program.
     source = ElfBytes(data, name)
     library = _read(data, fat)
     content, starts = encode_markers(markers)
@@ -179,7 +178,7 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
     fat = read_fat_binary(data, name=name)
     if fat is None or (fat.is_empty and not fat.wrappers):
         return None
-    # The names of all sections; none for an object file.
+    # The names of all sections, or `None` for an object file.
     if is_coff_object(data):
         names = None
     elif is_pe64(data):
@@ -191,7 +190,9 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
     if names is None or any(marker in names for marker in (MARKER_SECTION, *PE_MARKER_NAMES)):
         return None
     if fat.is_kpacked or fat.is_empty:
-        raise KpackError(CodePlace(name), "wrappers of archives, but no marker", expected=f"a section {MARKER_SECTION}")
+        raise KpackError(
+            CodePlace(name), "wrappers for archives, but no marker", expected=f"a section {MARKER_SECTION}"
+        )
     if names.count(fat.section.name) > 1:
         raise NotSplittableError(CodePlace(name), f"several sections {fat.section.name}", expected="one")
     return fat
@@ -211,7 +212,7 @@ def _read(data: Data, fat: FatBinary) -> FatLibrary:
 
 
 def _require_alone(library: FatLibrary, writes: Sequence[Replacement]) -> None:
-    """Refuse a file where something beside the wrappers will have an address in the code that is gone."""
+    """Reject a file in which anything besides the wrappers would have an address in the removed code."""
     known = {write.start for write in writes}
     tables = [s for s in library.sections if s.type in {SHT_SYMTAB, SHT_DYNSYM}]
     for pointer in library.addresses:
@@ -221,5 +222,5 @@ def _require_alone(library: FatLibrary, writes: Sequence[Replacement]) -> None:
             raise NotSplittableError(
                 CodePlace(library.fat.name, at or 0),
                 f"a pointer to address {pointer.target:#x}, inside the device code",
-                expected="pointers to device code in wrappers only",
+                expected="pointers to device code only in wrappers",
             )

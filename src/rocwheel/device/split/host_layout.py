@@ -1,15 +1,15 @@
-"""Writes host files anew whose parts have moved: their layout, tables and wrappers.
+"""Rewrites host files after parts have moved: their layout, tables, and wrappers.
 
-The marker takes the last page that ``.hip_fatbin`` had in memory, and is loaded with what follows it. The section ends
-before that page, and as it is empty it needs no place in the file. So one program header more is enough, of which
-`rocwheel.device.trim_space` finds one to spare: the table of program headers stays where it is, as long as it
-is. Linux tells programs an address of the table that is right on every version, and whatever strips the file or edits
-it finds what linkers make.
+The marker takes the last page of ``.hip_fatbin`` in memory, and is loaded with the data after it. The section ends
+before that page, and because it is empty, it needs no space in the file. So one more program header is enough, and
+`rocwheel.device.trim_space` finds a spare one. The table of program headers keeps its place and length. So Linux gives
+programs a correct address of the table in every version, and tools that strip or edit the file find a layout that
+linkers make.
 
-Where no program header can be spared, or sparing one costs more of the file than it gains, the segment may end with the
-section: then both the section and the segment's bytes end behind the marker, which takes the section's first bytes. The
-segment keeps its memory. In all other cases the section keeps its bytes, which become zeros, and the marker takes the
-last of them.
+If there is no spare program header, or a spare one costs more of the file than it gains, the segment may end with the
+section. Then both the section and the bytes of the segment end after the marker, which takes the first bytes of the
+section. The segment keeps its memory. In all other cases, the section keeps its bytes, which become zeros, and the
+marker takes the last of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class NotSplittableError(DeviceCodeError):
-    """A file that is sound, but whose device code can't leave it."""
+    """A valid file whose device code can't be split off."""
 
     @classmethod
     def because(cls, error: NotTrimmableError) -> NotSplittableError:
@@ -61,16 +61,19 @@ class NotSplittableError(DeviceCodeError):
 
     def __init__(self, place: CodePlace, found: str, *, expected: str = "", remedy: str = "") -> None:
         super().__init__(
-            place, found, expected=expected, remedy=remedy or "Leave its device code in it, and list it with the host."
+            place,
+            found,
+            expected=expected,
+            remedy=remedy or "Leave the device code in the file, and list the file with the host.",
         )
 
 
 class NotJoinableError(DeviceCodeError):
-    """A file that is sound, but that can't take device code back."""
+    """A valid file that can't take back its device code."""
 
 
 class NoRoomForCodeError(NotJoinableError):
-    """A file with less room for device code than there is, in bytes."""
+    """A file with less room, in bytes, than the device code needs."""
 
     def __init__(self, place: CodePlace, size: int, room: int) -> None:
         self.size, self.room = size, room
@@ -84,7 +87,7 @@ _POINTER_AT, _INDEX_AT = 8, 16
 
 
 class WrapperContent(msgspec.Struct, frozen=True):
-    """What a wrapper is to say: the address of its bundle, or that of its marker and the index in archives."""
+    """The new content of a wrapper: the address of its bundle, or of its marker with the index in archives."""
 
     target: int
     index: int = 0
@@ -92,16 +95,16 @@ class WrapperContent(msgspec.Struct, frozen=True):
 
 
 def require_known_machine(name: str, machine: int) -> None:
-    """Raise `NotSplittableError` for the ``machine`` of a file whose relocations are not known."""
+    """Raise `NotSplittableError` if the relocations for the ``machine`` of a file are unknown."""
     if pack_relative(machine, 0) is None:
         found = f"a file for machine {machine}"
-        raise NotSplittableError(CodePlace(name), found, expected="x86-64 (62), AArch64 (183) or 64-bit POWER (21)")
+        raise NotSplittableError(CodePlace(name), found, expected="x86-64 (62), AArch64 (183), or 64-bit POWER (21)")
 
 
 def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: WrapperContent) -> Iterator[Replacement]:
-    """Yield what gives ``wrapper`` its ``content``, at its own place and where its pointer is decided.
+    """Yield the writes that give ``wrapper`` its ``content``, in place and where its pointer is stored.
 
-    A relocation that names a symbol becomes one by an address.
+    A relocation to a symbol becomes a relocation to an address.
     """
     pointer, in_place = wrapper.pointer, wrapper.offset + _POINTER_AT
     yield Replacement.of(wrapper.offset, pack_wrapper_head(is_kpack=content.is_kpack))
@@ -110,15 +113,15 @@ def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: Wra
         yield Replacement.of(pointer.named_at + INFO_AT, relative)
     elif pointer.stored_at is not None and pointer.stored_at != in_place:
         yield Replacement.of(pointer.stored_at, _ADDRESS.pack(content.target))
-    # Linkers may leave zeros where a relocation has the address, but not where there is none.
+    # Linkers may leave zeros if a relocation has the address, but not without a relocation.
     if pointer.stored_at == in_place or source.unpack(_ADDRESS, in_place, "a pointer") != (0,):
         yield Replacement.of(in_place, _ADDRESS.pack(content.target))
 
 
 def write_image_wrappers(fat: FatBinary, contents: Iterable[WrapperContent]) -> tuple[Replacement, ...]:
-    """Return what gives the wrappers of a DLL or program their ``contents``, in their order.
+    """Return the writes that give the wrappers of a DLL or program their ``contents``, in order.
 
-    A pointer stands in its place; targets count from zero in memory, as the linker meant the image to be placed.
+    A pointer is stored in place. Targets count from zero in memory, at the preferred address of the image.
     """
     return tuple(
         Replacement.of(wrapper.offset + at, data)
@@ -132,11 +135,11 @@ def write_image_wrappers(fat: FatBinary, contents: Iterable[WrapperContent]) -> 
 
 
 def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, name: str) -> tuple[Segment, ...]:
-    """Return ``segments`` as they are once ``inserted`` bytes come in before what was at the file offset ``at``.
+    """Return ``segments`` after ``inserted`` bytes are inserted at the file offset ``at``.
 
-    File offsets stay the old ones. In programs, AMD's tool moves the table to an address that is its file offset: older
-    kernels, such as 4.18, tell programs that it is there. It stays so, with the segment that loads it.
-    Raises `NotJoinableError` where that segment can't be given another address.
+    File offsets stay the old ones. In programs, AMD's tool moves the table to an address that equals its file offset,
+    because older kernels, such as 4.18, tell programs that it is there. The table and its segment keep this property.
+    Raises `NotJoinableError` if that segment can't get another address.
     """
     headers = next((segment for segment in segments if segment.type == PT_PHDR), None)
     if not inserted or headers is None or headers.offset < at or headers.address != headers.offset:
@@ -144,10 +147,10 @@ def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, nam
     loaded = load_segments(segments)
     holder = max(loaded, key=lambda segment: segment.address)
     if (holder.offset, holder.address, holder.file_size) != (headers.offset, headers.address, headers.file_size):
-        found = f"program headers at {headers.offset:#x} that are not loaded by a last segment of their own"
-        remedy = "Join the file that was there before it was split."
+        found = f"program headers at {headers.offset:#x} that don't have their own, last segment"
+        remedy = "Join the file from before it was split."
         raise NotJoinableError(
-            CodePlace(name, headers.offset), found, expected="them where they can move", remedy=remedy
+            CodePlace(name, headers.offset), found, expected="program headers that can move", remedy=remedy
         )
     return tuple(
         msgspec.structs.replace(s, address=s.address + inserted, physical_address=s.physical_address + inserted)
@@ -161,29 +164,29 @@ _MARKER_ALIGNMENT = 16
 
 
 class HostLayout(msgspec.Struct, frozen=True):
-    """The host file as it becomes, with file offsets of the old file."""
+    """The new layout of the host file, with file offsets of the old file."""
 
     segments: tuple[Segment, ...]
     fat: ElfSection
-    """The section of device code, without it."""
+    """The device code section without its code."""
     marker: ElfSection
     zeros_to: int
-    """New file offset up to which zeros stand in the place of the code."""
+    """The new file offset up to which zeros replace the code."""
     marker_room: int
-    """How many bytes the marker's place has in the file; zeros follow the marker."""
+    """The size of the marker's place in the file; zeros follow the marker."""
     changes: tuple[tuple[int, int], ...] = ()
-    """How many bytes are put in or, negative, taken out before which offset."""
+    """Pairs of an offset and a number of bytes inserted (or, if negative, removed) there."""
 
     @property
     def gain(self) -> int:
-        """By how many bytes the file becomes smaller, but for tables."""
+        """The number of bytes by which the file becomes smaller, not counting tables."""
         return -sum(size for _, size in self.changes)
 
 
 def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
-    """Decide where a marker section of ``size`` bytes goes in ``library``, and how the rest moves.
+    """Choose the place of a marker section of ``size`` bytes in ``library``, and how the rest moves.
 
-    Raises `NotSplittableError` where there is no room for the marker.
+    Raises `NotSplittableError` if there is no room for the marker.
     """
     section = library.section
     start = section.size - size
@@ -192,7 +195,7 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
         raise NotSplittableError(CodePlace(library.fat.name, section.offset), found, expected=f"{size}, for the marker")
     on_page = (section.address + start) // PAGE * PAGE - section.address
     gain = max(on_page, 0) // library.unit * library.unit
-    # Program headers that an edit has moved have to stay as far from the file's start as from that of memory.
+    # Program headers moved by an edit must keep the same distance from the start of the file and of memory.
     if gain == 0 or (is_program and library.header.segments_offset > library.start):
         return _in_place(library, size, start)
     in_place = _at_end(library, size) or _in_place(library, size, start)
@@ -213,7 +216,7 @@ def _in_place(library: FatLibrary, size: int, start: int) -> HostLayout:
 
 
 def _at_end(library: FatLibrary, size: int) -> HostLayout | None:
-    """Return the layout of a section with which the bytes of its segment end; none where others follow in it."""
+    """Return the layout of a section at the end of its segment's bytes, or `None` if other data follow."""
     section, holder = library.section, library.holder
     others = [library.header.segments_offset]
     others += [other.offset for other in library.sections if other.has_bytes and other.size and other != section]
@@ -232,7 +235,7 @@ def _at_end(library: FatLibrary, size: int) -> HostLayout | None:
 
 
 def _marker(section: ElfSection, at: int, size: int) -> ElfSection:
-    """Return the marker's section, ``at`` bytes into the section of device code."""
+    """Return the marker's section, at offset ``at`` in the device code section."""
     address, offset = section.address + at, section.offset + at
     return ElfSection(MARKER_SECTION, 0, SHT_PROGBITS, SHF_ALLOC, address, offset, size, 0, 0, 1, 0)
 
@@ -243,9 +246,9 @@ def _without_code(library: FatLibrary, marker: ElfSection, gain: int, *, is_prog
     sections = [fat if other == section else other for other in library.sections]
     spares = SPARES_OF_PROGRAM if is_program else SPARES_OF_LIBRARY
     tables, holder = (library.segments, [*sections, marker]), library.holder
-    # The segment goes on behind the code that leaves: with the marker, if with nothing else.
+    # The segment continues after the removed code, at least with the marker.
     cut = cut_segment(tables, holder, (library.start, marker.offset), name=library.fat.name, spares=spares)
-    # What is left of the segment has memory up to the marker.
+    # The remaining first part of the segment has memory up to the marker.
     segments = tuple(
         msgspec.structs.replace(segment, memory_size=marker.address - holder.address)
         if segment.address == holder.address and segment in load_segments([segment])
@@ -261,7 +264,7 @@ _TABLE_ALIGNMENT, _LARGEST_ALIGNMENT = 8, 4096
 
 
 class ElfTables(msgspec.Struct, frozen=True):
-    """The tables of a file, as they are."""
+    """The current tables of a file."""
 
     header: Header
     segments: tuple[Segment, ...]
@@ -269,25 +272,25 @@ class ElfTables(msgspec.Struct, frozen=True):
 
 
 class Rewrite(msgspec.Struct, frozen=True):
-    """What becomes of a file; all file offsets are those of the old one."""
+    """The changes of a file; all file offsets are in the old file."""
 
     segments: tuple[Segment, ...]
     sections: tuple[tuple[ElfSection, ElfSection | None], ...]
-    """Each section that changes, and what becomes of it: none for one that goes."""
+    """Each changed section and its replacement, or `None` for a removed section."""
     added: tuple[ElfSection, ...]
     changes: tuple[tuple[int, int], ...]
-    """How many bytes are put in or, negative, taken out before which offset."""
+    """Pairs of an offset and a number of bytes inserted (or, if negative, removed) there."""
     content: tuple[Replacement, ...]
-    """What stands in the place of all that is put in or taken out, at new offsets."""
+    """The content that replaces inserted or removed bytes, at new offsets."""
     writes: tuple[Replacement, ...]
     holder: Segment | None = None
-    """The segment that bytes belong to which are put in where it begins: it stays there."""
+    """The segment that includes bytes inserted at its start, so it keeps its offset."""
 
 
 class _Tail(msgspec.Struct, frozen=True):
-    """The tables of sections and of their names, as they become, and where they go.
+    """The new tables of sections and section names, and their places.
 
-    Tables that nothing loaded follows grow where they are; others go to the file's end.
+    Tables that nothing loaded follows grow in place; others move to the end of the file.
     """
 
     moves: OffsetMoves
@@ -299,7 +302,7 @@ class _Tail(msgspec.Struct, frozen=True):
 
 
 def rewrite_file(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> FilePatch:
-    """Return the patch that makes ``rewrite`` of the file ``source``.
+    """Return the patch that applies ``rewrite`` to the file ``source``.
 
     Raises `ElfError` for tables that overlap, and for sections that can't be renumbered.
     """
@@ -314,7 +317,7 @@ def rewrite_file(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> FileP
     moves = OffsetMoves.of([*rewrite.changes, *_growths(tables, len(names), len(table.sections), loaded_end)])
     size = moves.offset(source.size)
     names_at, table_at = moves.offset(names_section.offset), moves.offset(header.sections_offset)
-    # Tables that something loaded follows go to the file's end.
+    # Tables before loaded data move to the end of the file.
     if names_section.offset < loaded_end and len(names) > names_section.size:
         names_at, size = size, size + len(names)
     if header.sections_offset < loaded_end:
@@ -329,10 +332,10 @@ def rewrite_file(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> FileP
 
 
 def _growths(tables: ElfTables, names_size: int, count: int, loaded_end: int) -> Iterator[tuple[int, int]]:
-    """Yield by how many bytes the tables grow that nothing loaded follows: they do so in their place."""
+    """Yield the growth of the tables that nothing loaded follows; they grow in place."""
     header, names = tables.header, tables.sections[tables.header.section_names_index]
     if names.offset >= loaded_end:
-        # As far as it is of any use, what is behind them stays aligned.
+        # The data after them stay aligned, as far as that is useful.
         behind = (s.alignment for s in tables.sections if s.type != SHT_NULL and s.offset > names.offset)
         alignment = min(max([_TABLE_ALIGNMENT, *behind]), _LARGEST_ALIGNMENT)
         yield names.offset + names.size, _aligned(names_size - names.size, alignment)
@@ -342,7 +345,7 @@ def _growths(tables: ElfTables, names_size: int, count: int, loaded_end: int) ->
 
 
 def _name_sections(added: Sequence[ElfSection], names: bytes) -> tuple[list[ElfSection], bytes]:
-    """Return new sections with the place of their names, and the section names with theirs."""
+    """Return new sections with the offsets of their names, and the section names including the new names."""
     named = []
     for section in added:
         name = section.name.encode() + b"\0"
@@ -358,7 +361,7 @@ def _aligned(size: int, alignment: int) -> int:
 
 
 def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Tail) -> Iterator[Replacement]:
-    """Yield all that is written over what has moved, at new offsets."""
+    """Yield all writes over the moved data, at new offsets."""
     for write in (*rewrite.writes, *tail.table.symbols(source, tables.sections)):
         start = tail.moves.offset(write.start)
         yield msgspec.structs.replace(write, start=start, stop=start + write.stop - write.start)
@@ -377,7 +380,7 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
         new = changed.get(section) or section
         if section == names:
             sections.append(msgspec.structs.replace(new, offset=tail.names_at, size=len(tail.names)))
-        # What is loaded and takes no bytes of the file stays with what is before it.
+        # A loaded section without bytes in the file stays with the data before it.
         elif section in changed or (
             section.type == SHT_NOBITS and section.flags & SHF_ALLOC and not section.flags & SHF_TLS
         ):
@@ -389,5 +392,5 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
 
 
 def _moved_place(offset: int, source: ElfBytes, tail: _Tail) -> int:
-    """Return the new file offset for one in a header; an offset outside of the file stays as it is."""
+    """Return the new file offset for one in a header; an offset outside the file stays the same."""
     return tail.moves.offset(offset) if offset <= source.size else offset

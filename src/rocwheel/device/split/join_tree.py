@@ -1,4 +1,4 @@
-"""Joins a host folder and folders of targets: one tree, with the device code in its libraries."""
+"""Joins a host folder and target folders into one tree, with the device code in its libraries."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Overlay(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything in some trees by paths below their roots; a path that several have comes from the first."""
+    """The combined content of several trees, by paths below their roots; the first tree with a path provides it."""
 
     root_of: dict[str, Path]
-    """The root that each folder, link, file and further name comes from."""
+    """The root of each folder, link, file, and alias."""
     folders: tuple[str, ...]
     links: tuple[str, ...]
     files: tuple[NamedFile, ...]
@@ -39,7 +39,7 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
 def lay_over(host: Path, devices: Sequence[Path]) -> Overlay:
     """List ``host``, a tree or a file, and the trees ``devices`` as one tree.
 
-    Raises `InputError`, or `ProblemsError` for several, for a path that two of them have with different contents.
+    Raises `InputError`, or `ProblemsError` for several, for a path with different contents in two trees.
     """
     listings = [list_source(source) for source in (host, *devices)]
     raise_all(str(host), list(_conflicts(listings)))
@@ -71,9 +71,9 @@ def _conflicts(listings: Sequence[TreeListing]) -> Iterator[InputError]:
         for path, thing in things.items():
             other, known = first.setdefault(path, (listing, thing))
             if other is not listing and not _is_same(known, thing):
-                expected = f"what {other.root / path} is"
-                remedy = "They are of different builds: join those of one."
-                yield InputError(listing.root / path, "another content", expected=expected, remedy=remedy)
+                expected = f"the same content as {other.root / path}"
+                remedy = "The folders are from different builds. Join folders from one build."
+                yield InputError(listing.root / path, "has different content", expected=expected, remedy=remedy)
 
 
 def _is_same(one: NamedFile | str, other: NamedFile | str) -> bool:
@@ -84,26 +84,26 @@ def _is_same(one: NamedFile | str, other: NamedFile | str) -> bool:
 
 
 class JoinedLibrary(msgspec.Struct, frozen=True, kw_only=True):
-    """A library that got its code back: the number of its bundles, bytes of code, targets, and what is missing."""
+    """A library with its code restored: the number of its bundles, bytes of code, targets, and missing targets."""
 
     path: str
     bundles: int
     code: int
     targets: tuple[str, ...]
     missing: tuple[str, ...]
-    """Targets that it had code for before it was split, and that none of the folders brings."""
+    """Targets that had code before the split, but are in none of the folders."""
     size: int = 0
-    """Bytes of the joined file."""
+    """The size of the joined file in bytes."""
 
 
 class JoinReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the folders: joined libraries, the number of other files, archives that were left out."""
+    """The results for the folders: joined libraries, the number of other files, and omitted archives."""
 
     libraries: tuple[JoinedLibrary, ...]
     copied: int
     left_out: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """Faults of archives that another tool has made; wrong indices were corrected if the right ones are known."""
+    """Faults of archives from another tool; wrong indices were corrected if the right ones are known."""
 
 
 def join_tree(
@@ -114,18 +114,17 @@ def join_tree(
     *,
     progress: Progress = SILENT,
 ) -> JoinReport:
-    """Write the tree of ``host``, a folder or one file, with the folders ``devices`` over it and its code joined.
+    """Write the tree of ``host``, a folder or file, combined with the folders ``devices`` and with its code joined.
 
-    Archives whose code is all back in libraries are left out. ``output`` must be new or empty, and in none of the
-    folders; it appears when it is whole.
-    Raises `InputError`, or `ProblemsError` for several: for devices that are no folders, for a library without any of
-    its archives, for archives that lack a unit or are damaged, for files of one path with different contents;
-    `WorkError` when writing fails.
+    Archives are omitted if all of their code is back in libraries. ``output`` must be new or empty, and in none of the
+    folders; it appears when it is complete. Raises `InputError`, or `ProblemsError` for several: for devices that
+    aren't folders, for a library without any of its archives, for archives that are damaged or lack a unit, and for
+    files with one path and different contents. Raises `WorkError` if writing fails.
     """
     map_collecting("devices", _require_folder, devices)
     overlay = lay_over(host, devices)
     has_wheels = any(file.path.endswith(".whl") for file in overlay.files)
-    remedy = "Give the host wheel by itself." if has_wheels else "Give the folder 'host' of what was split."
+    remedy = "Specify the host wheel directly." if has_wheels else "Specify the folder 'host' from the split."
     found = plan_joins(overlay.files, subject=str(host), remedy=remedy)
     with new_folder(output, host, *devices) as made:
         progress.begin(f"joining {output.name}", sum(join.code_size for join in found.joins.values()))
@@ -146,18 +145,20 @@ def join_tree(
 
 
 def _require_folder(device: Path) -> None:
-    """Refuse a file: nothing says where below the root it belongs."""
+    """Reject a file, because its place below the root is unknown."""
     if device.is_dir():
         return
     expected = "a folder of a target"
     if is_given_wheel(device):
-        raise InputError(device, "is a wheel", expected=expected, remedy="Give its host wheel as HOST, or unpack it.")
+        raise InputError(
+            device, "is a wheel", expected=expected, remedy="Specify its host wheel as HOST, or unpack the wheel."
+        )
     with FileRange.whole(device).view() as data:
         is_archive = is_kpack(data)
-    found = "is an archive by itself" if is_archive else "is not a folder"
+    found = "is a standalone archive" if is_archive else "isn't a folder"
     folder = device.resolve().parent
     root = folder.parent if folder.name == ARCHIVE_FOLDER else folder
-    remedy = f"Give the folder that is laid over the host, such as {root}." if is_archive else ""
+    remedy = f"Specify the folder that goes over the host, such as {root}." if is_archive else ""
     raise InputError(device, found, expected=expected, remedy=remedy)
 
 
@@ -169,7 +170,7 @@ class _Joining:
         self._made, self._progress = made, progress
 
     def run(self, subject: str) -> None:
-        """Write everything; what goes wrong is raised for all files together, led by ``subject``."""
+        """Write everything; raise the problems of all files together, for ``subject``."""
         overlay, made, problems = self._overlay, self._made, list[RocwheelError]()
         try:
             for folder in overlay.folders:
@@ -184,7 +185,7 @@ class _Joining:
                 (made / alias).hardlink_to(made / first)
         for link in overlay.links:
             (made / link).symlink_to((overlay.root_of[link] / link).readlink())
-        # Folders get the permissions and times that they had, the deepest first; those with archives alone go.
+        # Folders get their old permissions and times, deepest first; folders of only archives are removed.
         emptied = {path.rpartition("/")[0] for path in self._found.used}
         for folder in sorted(self._overlay.folders, reverse=True):
             made = self._made / folder

@@ -1,4 +1,4 @@
-"""Joins a host wheel and its device wheels into one fat wheel, or mends their libraries."""
+"""Joins a host wheel and its device wheels into one fat wheel, or corrects their libraries."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 
 
 def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict[str, ZipMember]:
-    """Return the members by name, the host's first, without the metadata of device wheels and what they have for pip.
+    """Return the members by name, host members first, without metadata and pip files of device wheels.
 
-    Raises `InputError`, or `ProblemsError` for several, for those there twice.
+    Raises `InputError`, or `ProblemsError` for several, for members that exist twice.
     """
     members = {member.name: member for member in host.kept_members}
     problems = []
@@ -65,23 +65,25 @@ def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict
                 continue
             other = members.setdefault(member.name, member)
             if other is not member:
-                problems.append(InputError(member.source, f"is in {other.packed.path}, too", expected="it once"))
+                problems.append(
+                    InputError(member.source, f"is also in {other.packed.path}", expected="each member once")
+                )
     raise_all(host.path, problems)
     return members
 
 
 class WheelJoin(msgspec.Struct, frozen=True, kw_only=True):
-    """A joined wheel: its path and size in bytes, the members that got their code back, the archives left out."""
+    """A joined wheel: its path, its size in bytes, the members with restored code, and the omitted archives."""
 
     path: str
     size: int
     libraries: tuple[str, ...]
     targets: tuple[str, ...]
     missing: tuple[str, ...]
-    """Targets that libraries had code for before they were split, and that no device wheel brings."""
+    """Targets that libraries had code for before the split, but no device wheel has."""
     left_out: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """What is wrong with archives that another tool has made."""
+    """The faults of archives from another tool."""
 
 
 def join_wheels(
@@ -96,18 +98,18 @@ def join_wheels(
 ) -> WheelJoin:
     """Write to ``dest_dir``, under the name of ``host``, the wheel with the code of ``devices`` in its libraries again.
 
-    Code objects are those that were split off, byte for byte; the extras for device wheels are gone.
-    Raises `InputError`, or `ProblemsError` for several: as `read_finished_wheel` and `plan_joins` do, for wheels that
-    are no device wheels of this host, and for members that two of them have; `WorkError` when writing fails.
+    Code objects are the same, byte for byte, as before the split. The extras for device wheels are removed. Raises
+    `InputError`, or `ProblemsError` for several: as `read_finished_wheel` and `plan_joins` do, for wheels that aren't
+    device wheels of this host, and for members in two wheels. Raises `WorkError` if writing fails.
     """
     output = dest_dir / host.name
     if output.exists() and output.samefile(host):
-        raise InputError(host, "would be overwritten by the joined wheel", remedy="Name another folder.")
+        raise InputError(host, "would be overwritten by the joined wheel", remedy="Specify another folder.")
     host_wheel, device_wheels = _read_wheels(host, devices)
     members = unite_members(host_wheel, device_wheels)
     with unpack_code(tuple(members.values()), str(host)) as code:
         files = [NamedFile(name, content, members[name].source) for name, content in sorted(code.items())]
-        found = plan_joins(files, subject=str(host), remedy="Give the wheel that was split off as the host.")
+        found = plan_joins(files, subject=str(host), remedy="Specify the host wheel from the split.")
         job = _Joining(host_wheel, members, code, found, storage or JoinStorage())
         progress.begin(f"joining {host.name}", sum(member.size for member in members.values()))
         try:
@@ -122,10 +124,10 @@ def join_wheels(
 
 
 def _read_wheels(host: Path, devices: Sequence[Path]) -> tuple[FinishedWheel, list[FinishedWheel]]:
-    """Return the host wheel and its device wheels; raise for wheels that are none of these."""
+    """Return the host wheel and its device wheels; raise errors for other wheels."""
     host_wheel, *device_wheels = map_collecting("wheels", read_finished_wheel, (host, *devices))
     if is_device_wheel(host_wheel):
-        remedy = "Give its host wheel first, and device wheels behind it."
+        remedy = "Specify its host wheel first, and then the device wheels."
         raise InputError(host, "is a device wheel", expected="the host wheel", remedy=remedy)
     map_collecting("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
     return host_wheel, device_wheels
@@ -183,32 +185,31 @@ class _Joining:
             data = stack.enter_context(content.view())
             patch = stack.enter_context(plan_join(data, plan, self._storage, name=member.source))
             wheel.add(member.name, safe_mode(member.mode), PatchedContent(content, patch))
-            # The bundles go with the block.
+            # The bundles disappear with the block.
             packer.drain()
 
 
 def resplit_wheels(
     paths: Sequence[Path], dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate
 ) -> tuple[WheelSplit, ...]:
-    """Split each host wheel among ``paths`` again, with the code in its device wheels, which are among them, too.
+    """Split each host wheel among ``paths`` again, with the code in its device wheels, which are also in ``paths``.
 
-    Device wheels keep their names and what they require besides, unless ``order`` says otherwise. Libraries whose
-    indices are right stay as they are, and so do their archives.
-    Raises `InputError`, or `ProblemsError` for several, as `split_members` does, for device wheels without their host,
-    and where a wheel would overwrite one of ``paths``.
+    Device wheels keep their names and extra requirements, unless ``order`` changes them. Libraries with correct indices
+    stay unchanged, and so do their archives. Raises `InputError`, or `ProblemsError` for several, as `split_members`
+    does, for device wheels without their host, and if a wheel would overwrite one of ``paths``.
     """
     check_order(order)
     wheels = map_collecting("wheels", read_finished_wheel, paths)
     hosts = [wheel for wheel in wheels if not any(is_device_wheel_of(wheel, other) for other in wheels)]
     outputs = [(path, dest_dir / path.name) for path in paths]
     there = [path for path, output in outputs if output.exists() and output.samefile(path)]
-    found, remedy = f"is in {dest_dir}, and would be overwritten", "Name another folder."
+    found, remedy = f"is in {dest_dir}, and would be overwritten", "Specify another folder."
     raise_all("wheels", [InputError(path, found, remedy=remedy) for path in there])
 
     def mend(host: FinishedWheel) -> WheelSplit:
         devices = [wheel for wheel in wheels if is_device_wheel_of(wheel, host) and wheel.file_tags == host.file_tags]
-        # The order with the names and requirements that the device wheels have, where it gives none. Each
-        # target keeps its own; a target that had no wheel gets what all others have.
+        # The order, completed with the names and requirements of the existing device wheels. Each target keeps its own
+        # requirements; a target without a wheel gets the requirements that all others share.
         named = sorted(split_device_name(name) for name in device_names(host))
         prefix = order.device_prefix or next((prefix for prefix, _ in named), "")
         if order.device_requires:
@@ -223,7 +224,7 @@ def resplit_wheels(
 
 
 def _united(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> FinishedWheel:
-    """Return the host wheel as if all members were its own, with the metadata that it had before it was split."""
+    """Return the host wheel as if it contained all members, with the metadata from before the split."""
     anew = {member.name for member in host.members} - {member.name for member in host.kept_members}
     members = (*unite_members(host, devices).values(), *(member for member in host.members if member.name in anew))
     metadata = joined_metadata(host)
@@ -232,11 +233,11 @@ def _united(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> FinishedWh
 
 
 def _shared(requires: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return what all targets require, with ``@GFXARCH@`` for each one's own name."""
+    """Return the requirements that all targets share, with ``@GFXARCH@`` for the target's name."""
     texts = [dict.fromkeys(_general(text, target) for text in found) for target, found in requires.items()]
     return tuple(text for text in texts[0] if all(text in others for others in texts)) if texts else ()
 
 
 def _general(text: str, target: str) -> str:
-    """Return a requirement with ``@GFXARCH@`` for a target, not for the beginning of a longer one."""
+    """Return a requirement with ``@GFXARCH@`` for a target, but not for the beginning of a longer name."""
     return re.sub(rf"(?<![0-9A-Za-z]){re.escape(target)}(?![-_.]*[0-9A-Za-z])", PLACEHOLDER, text)

@@ -1,9 +1,9 @@
-"""Puts device code back into host files, to the addresses that it had, so that they are fat again.
+"""Puts device code back into host files, at its old addresses, so that they are fat files again.
 
-The room is what nothing else lies in, from the start of ``.hip_fatbin`` on. Less code than was there takes the place of
-zeros at a segment's end. For all of it, segments that were parted there become one again. What
-`rocwheel.device.trim_space` has loaded with data goes back to where it was. A segment that ends with the
-section, or with its marker, grows up to the next segment in memory, also where the marker has a segment of its own.
+The available room is the unused space from the start of ``.hip_fatbin`` on. If there is less code than before, it
+replaces zeros at the end of a segment. For all of the code, the segments that were split there become one again. Data
+that `rocwheel.device.trim_space` moved into a data segment go back to their old place. A segment that ends with the
+section, or with its marker, grows up to the next segment in memory, even if the marker has its own segment.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ if TYPE_CHECKING:
 
 
 _LARGEST_UNIT = 1 << 26
-"""The largest alignment of segments, in bytes, that is worth the space that it takes in the file."""
+"""The largest segment alignment, in bytes, that is worth the space in the file."""
 _LARGEST_PAGE = 1 << 16
-"""The largest page of memory that a machine has which runs such files, in bytes."""
+"""The largest page size of any machine that runs such files, in bytes."""
 _SPARE = Segment(PT_NULL, 0, 0, 0, 0, 0, 0, 0)
 
 
 class HostTables(msgspec.Struct, frozen=True):
-    """The tables of a host file, and two of its sections: that of device code, without any, and the marker's."""
+    """The tables of a host file, with its (empty) device code section and its marker section."""
 
     name: str
     tables: ElfTables
@@ -75,17 +75,17 @@ class HostTables(msgspec.Struct, frozen=True):
     marker: ElfSection | None
 
     def room(self, end: int) -> int:
-        """Return how many bytes of memory are free from the section's start on, in a segment up to address ``end``."""
+        """Return the free bytes of memory from the start of the section on, in a segment up to address ``end``."""
         behind = (s.address for s in self.tables.sections if self.is_other(s) and s.address >= self.fat.address)
         return min([end, *behind]) - self.fat.address
 
     def used_end(self, segment: Segment) -> int:
-        """Return the address behind the last section in a segment, but for the two."""
+        """Return the address after the last section in a segment, not counting the code and marker sections."""
         inside = (s for s in self.tables.sections if self.is_other(s) and s.address < segment.memory_end)
         return max((s.address + s.size for s in inside), default=0)
 
     def next_content(self, offset: int) -> int:
-        """Return the file offset of what comes first from ``offset`` on: a segment, a section or a table."""
+        """Return the file offset of the first segment, section, or table from ``offset`` on."""
         header = self.tables.header
         places = [header.segments_offset, header.sections_offset]
         places += [segment.offset for segment in self.tables.segments if segment.file_size]
@@ -93,16 +93,16 @@ class HostTables(msgspec.Struct, frozen=True):
         return min((place for place in places if place >= offset), default=offset)
 
     def is_other(self, section: ElfSection) -> bool:
-        """Return whether a section takes room in memory, and is neither of the two."""
+        """Return whether a section takes room in memory, and isn't the code or marker section."""
         is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
         return bool(is_loaded and section.size) and section not in (self.fat, self.marker)
 
 
 class FatLayout(msgspec.Struct, frozen=True):
-    """The program headers as they become, with old file offsets, and what is put in where.
+    """The new program headers, with old file offsets, and the inserted bytes.
 
-    ``start`` is the file offset of the code, ``room`` what it may take; ``inserted`` bytes come in before what was at
-    the file offset ``at``. They belong to ``holder``, one of the segments, also where that begins there.
+    ``start`` is the file offset of the code, and ``room`` its maximum size; ``inserted`` bytes go before the data at
+    the file offset ``at``. These bytes belong to the segment ``holder``, even if it begins there.
     """
 
     segments: tuple[Segment, ...]
@@ -114,9 +114,9 @@ class FatLayout(msgspec.Struct, frozen=True):
 
 
 def lay_out_code(host: HostTables, size: int) -> FatLayout:
-    """Return the layout of ``host`` with ``size`` bytes of device code where its section begins.
+    """Return the layout of ``host`` with ``size`` bytes of device code at the start of its section.
 
-    Raises `NoRoomForCodeError` where they don't fit, `NotJoinableError` where no segment loads that part of memory.
+    Raises `NoRoomForCodeError` if they don't fit, and `NotJoinableError` if no segment loads that part of memory.
     """
     fat, segments = host.fat, host.tables.segments
     first, parts = _find_parts(host, segments)
@@ -132,7 +132,7 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
         layout = joined if size <= joined.room else _extended(host, parts, first, size) or joined
     if size > layout.room:
         raise NoRoomForCodeError(CodePlace(host.name, layout.start), size, layout.room)
-    # Refuse a file in which another program header has bytes where the code would be: they would be lost.
+    # Reject a file in which the code would overwrite the bytes of another program header.
     address, stop = host.fat.address, layout.start + size
     stop = min(stop, layout.at) if layout.inserted else stop
     others = (segment for segment in layout.segments if not segment.address <= address < segment.memory_end)
@@ -143,27 +143,27 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
 
 
 def _find_parts(host: HostTables, segments: tuple[Segment, ...]) -> tuple[Segment, list[Segment]]:
-    """Return the segment that holds the place of the code, and all around that could become one, in their order."""
+    """Return the segment with the place of the code, and all segments around it that can merge, in order."""
     loaded = sorted(load_segments(segments), key=lambda segment: segment.address)
     address = host.fat.address
     index = next((i for i, s in enumerate(loaded) if s.address <= address < s.memory_end), None)
     if index is None:
-        raise NotJoinableError(CodePlace(host.name, host.fat.offset), ".hip_fatbin outside of every loaded segment")
-    # Others give what has no bytes in the file a segment of its own.
+        raise NotJoinableError(CodePlace(host.name, host.fat.offset), ".hip_fatbin outside every loaded segment")
+    # Other tools give a section without bytes in the file its own segment.
     first, before = loaded[index], loaded[max(index - 1, 0)]
     is_own = first.file_size == 0 and before.memory_end == first.address and before.flags == first.flags
     return first, loaded[index - 1 if is_own else index : index + 2]
 
 
 def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) -> FatLayout:
-    """Let the segment that ends in zeros have the code instead of some of them."""
+    """Replace zeros at the end of a segment with the code."""
     segments, holder, address = host.tables.segments, parts[0], host.fat.address
     at = parts[-1].offset if parts[-1] is not first else holder.end
     start = holder.offset + address - holder.address
     unit = max([PAGE, *(segment.alignment for segment in load_segments(segments))])
     if not (holder.end <= at and start <= at) or unit > _LARGEST_UNIT:
         raise _unusual(host)
-    # No memory is kept beyond what is used: a segment that ends with its bytes can be parted again.
+    # Keep no unused memory, because a segment that ends with its bytes can be split again.
     memory_end = max(address + size, host.used_end(first))
     whole = msgspec.structs.replace(
         holder, file_size=address + size - holder.address, memory_size=memory_end - holder.address
@@ -176,7 +176,7 @@ def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) ->
 
 
 def _ended(host: HostTables, first: Segment, size: int) -> FatLayout | None:
-    """Let the segment that ends with the section and its marker have more bytes; none where others follow in it."""
+    """Add bytes to the segment that ends with the section and its marker; return `None` if other data follow in it."""
     fat, segments = host.fat, host.tables.segments
     start = first.offset + fat.address - first.address
     inside = (s for s in host.tables.sections if s.has_bytes and host.is_other(s))
@@ -193,9 +193,9 @@ def _ended(host: HostTables, first: Segment, size: int) -> FatLayout | None:
 
 
 def _extended(host: HostTables, parts: list[Segment], first: Segment, size: int) -> FatLayout | None:
-    """Let the segment around the place of the code have more bytes and memory than were parted from it.
+    """Add more bytes and memory to the segment around the place of the code than were split from it.
 
-    None where anything but the marker follows: in the segment, or in the one that begins with the marker.
+    Returns `None` if anything except the marker follows, in the segment or in the one that begins with the marker.
     """
     segments, holder, last, address = host.tables.segments, parts[0], parts[-1], host.fat.address
     start = holder.offset + address - holder.address
@@ -216,13 +216,13 @@ def _extended(host: HostTables, parts: list[Segment], first: Segment, size: int)
 
 
 def _end_of_room(loaded: list[Segment], before: Segment, unit: int) -> int:
-    """Return the address up to which a segment may grow: where the first page of the next one begins."""
+    """Return the address up to which a segment may grow: the first page of the next segment."""
     page = min(unit, _LARGEST_PAGE)
     return min((s.address // page * page for s in loaded if s.address > before.address), default=1 << 63)
 
 
 def _without_marker(host: HostTables) -> dict[Segment, Segment]:
-    """Return what becomes of segments that begin with the marker: strip and objcopy let one begin with a section."""
+    """Return replacements for segments that begin with the marker, as strip and objcopy may arrange them."""
     marker, segments = host.marker, host.tables.segments
     if marker is None:
         return {}
@@ -237,9 +237,9 @@ def _without_marker(host: HostTables) -> dict[Segment, Segment]:
 
 
 def _with_own_segment(host: HostTables, before: Segment) -> tuple[Segment, ...]:
-    """Return the program headers in which no read-only sections are loaded with data that begins with the marker.
+    """Return the program headers with a separate segment for read-only sections in a data segment at the marker.
 
-    They get a segment like the one ``before``.
+    The new segment is like the one ``before``.
     """
     segments, marker = host.tables.segments, host.marker
     relro = next((segment for segment in segments if segment.type == PT_GNU_RELRO), None)
@@ -261,7 +261,7 @@ def _with_own_segment(host: HostTables, before: Segment) -> tuple[Segment, ...]:
 
 
 def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment]) -> FatLayout:
-    """Make one of the segments around the place of the code: its bytes come in before those of the last one."""
+    """Merge the segments around the place of the code; its bytes go before the bytes of the last segment."""
     first, last = parts[0], parts[-1]
     are_alike = len(parts) > 1 and {part.flags for part in parts} == {first.flags}
     inserted = first.offset + last.address - first.address - last.offset
@@ -278,7 +278,7 @@ def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment
 def _replaced(
     host: HostTables, segments: tuple[Segment, ...], new: dict[Segment, Segment], gone: list[Segment]
 ) -> tuple[Segment, ...]:
-    """Return program headers with ``new`` ones and without some, as many as the file has: others are spare."""
+    """Return the program headers with ``new`` ones and without ``gone`` ones, padded with spare headers."""
     kept = tuple(new.get(segment, segment) for segment in segments if segment not in gone)
     if len(kept) > len(host.tables.segments):
         raise _unusual(host)
@@ -291,15 +291,14 @@ def _unusual(host: HostTables) -> NotJoinableError:
 
 
 _LARGEST_IMAGE = 1 << 31
-"""Bytes of memory that Windows loads for one file, at most."""
+"""The most memory that Windows loads for one file, in bytes."""
 
 
 def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: Sequence[int]) -> FilePatch:
-    """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` says which each wrapper points to.
+    """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` has the bundle for each wrapper.
 
-    The section of markers goes, and the code stands at the addresses that it had before it was split off.
-    Raises `NotJoinableError` for bundles that don't fit, and where something stands behind the markers; `PeError` for
-    damaged and signed files.
+    The section of markers is removed, and the code gets its addresses from before the split. Raises `NotJoinableError`
+    if bundles don't fit or something follows the markers, and `PeError` for damaged and signed files.
     """
     image = open_image(PeBytes(data, fat.name))
     require_movable(image)
@@ -312,7 +311,7 @@ def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: S
     alignment = max(image.header.file_alignment, 1)
     file_size = -(-size // alignment) * alignment
     filled = msgspec.structs.replace(section, memory_size=max(section.memory_size, size), file_size=file_size)
-    # A section without bytes gets its own behind those of the sections before it.
+    # A section without bytes gets its bytes after those of the earlier sections.
     before = (one.end for one in image.sections[: image.sections.index(section)] if one.file_size)
     at = section.offset if section.file_size else max([image.header.headers_size, *before])
     code = (Replacement.of(start - section.address + at, one) for start, one in zip(starts, bundles, strict=True))
@@ -327,24 +326,24 @@ def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: S
 
 
 def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
-    """Return the sections of device code and of markers; raise `NotJoinableError` where the latter can't leave."""
+    """Return the sections of device code and of markers; raise `NotJoinableError` if the latter can't be removed."""
     section = pe_code_section(image.sections)
     last = max(image.sections, key=lambda one: one.address)
     assert section is not None, "that is where the wrappers were found"
     if last.name not in PE_MARKER_NAMES or last != image.sections[-1]:
         raise NotJoinableError(
             CodePlace(image.source.name),
-            f"{last.name} behind all other sections",
-            expected="the section of markers, .kpackrf, which leaves with them",
-            remedy="Join the file that was there before it was changed again.",
+            f"{last.name} after all other sections",
+            expected="the marker section .kpackrf, which the join removes",
+            remedy="Join the file from before the later change.",
         )
     return section, last
 
 
 def _place_bundles(address: int, bundles: Sequence[Data], *, origin: int = 0) -> tuple[list[int], int]:
-    """Return the address of each bundle, the first at ``address``, and how many bytes they take.
+    """Return the address of each bundle, the first at ``address``, and their total size in bytes.
 
-    The others are on pages, which count from ``origin``.
+    The other bundles are on page boundaries, which count from ``origin``.
     """
     starts: list[int] = []
     position = address
@@ -355,17 +354,17 @@ def _place_bundles(address: int, bundles: Sequence[Data], *, origin: int = 0) ->
 
 
 def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, name: str) -> FilePatch:
-    """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` says which each wrapper points to.
+    """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` has the bundle for each wrapper.
 
-    They come in their order, each on a page of its own, to the addresses from which device code was taken. A file that
-    was split and joined can be split again, to the same bytes.
+    The bundles keep their order, each on its own page, at the addresses that the device code had. A file that was split
+    and joined can be split again with the same result.
 
-    Raises `NotJoinableError` for a file that has its code, and for bundles that don't fit; `ElfError` and
+    Raises `NotJoinableError` for a file that contains its code, and for bundles that don't fit. Raises `ElfError` and
     `DeviceCodeError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or not fat.wrappers or not all(wrapper.is_kpack for wrapper in fat.wrappers):
-        raise NotJoinableError(CodePlace(name), "no wrappers of archives", expected="a file whose code is in archives")
+        raise NotJoinableError(CodePlace(name), "no wrappers for archives", expected="a file whose code is in archives")
     if is_pe64(data):
         return plan_fat_image(data, fat, bundles, units)
     source = ElfBytes(data, name)

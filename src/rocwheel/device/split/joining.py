@@ -1,4 +1,4 @@
-"""Plans how host files get their code back: which archive has the code of each unit, and the bundles it makes."""
+"""Plans how host files get their code back: the archive with each unit's code, and the resulting bundles."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 
 
 class ArchiveFile(msgspec.Struct, frozen=True):
-    """An archive at a path below the root of the host file's tree, over which device folders are laid."""
+    """An archive at a path below the root of the combined host and device tree."""
 
     path: str
     content: FileRange
     archive: KpackArchive
 
     def holds_only(self, binaries: Collection[str]) -> bool:
-        """Return whether all of its code is of ``binaries``, given by their kernel names."""
+        """Return whether all of its code belongs to ``binaries``, given by kernel names."""
         return all(entry.binary in binaries for entry in self.archive.entries)
 
 
 class FoundCode(msgspec.Struct, frozen=True):
-    """An entry of a bundle, by its id, and where its code is; none for the host, which has no code."""
+    """A bundle entry, by its ID, and the place of its code, or `None` for the host, which has no code."""
 
     spelling: str
     file: ArchiveFile | None = None
@@ -62,31 +62,31 @@ class FoundCode(msgspec.Struct, frozen=True):
 
 
 class UnitCode(msgspec.Struct, frozen=True):
-    """The entries of a unit's bundle, in their order, and the targets that it had code for and no archive brings."""
+    """The entries of a unit's bundle, in order, and the targets whose code is in no archive."""
 
     entries: tuple[FoundCode, ...]
     missing: tuple[str, ...] = ()
     was_compressed: bool = False
-    """Whether the bundle was a compressed one, as far as the marker tells."""
+    """Whether the bundle was compressed, according to the marker."""
 
 
 def archives_of(binary: str, unit: SplitUnit, archives: Sequence[ArchiveFile]) -> tuple[ArchiveFile, ...]:
-    """Return those of ``archives`` that the marker of a unit of the file at ``binary`` names, in its order."""
+    """Return the archives that the marker of a unit of the file at ``binary`` names, in its order."""
     places = [_place(binary, path) for path in unit.marker.search_paths]
     named = (file for place in places for file in archives if leads_to(place, file.path))
     return tuple({file.path: file for file in named}.values())
 
 
 def needs_archives(unit: SplitUnit) -> bool:
-    """Return whether a unit has code in archives: not so if none was left when it was split for some targets alone."""
+    """Return whether a unit has code in archives; it has no code if a split for only some targets left nothing."""
     entries = unit.marker.entries
     return not entries or any(BundleEntryId.parse(spelling).target for spelling in entries)
 
 
 def _place(binary: str, search_path: str) -> str:
-    """Return where below the root the archives are that a search path names.
+    """Return the place below the root of the archives that a search path names.
 
-    A file that is looked at outside of its tree has a path that climbs above the root; what is left counts then.
+    If a file is used outside its tree, its path may climb above the root; then only the rest of the path counts.
     """
     path = posixpath.normpath(posixpath.join(posixpath.dirname(binary), search_path)).lstrip("/")
     while path.startswith("../"):
@@ -103,10 +103,10 @@ def find_code(
 ) -> UnitCode:
     """Return the code of ``unit`` in the archives that its marker names.
 
-    If the marker keeps the ids of the bundle's entries, these come back in their order, and then the code that archives
-    have for further targets, as after a retarget; else the host's entry, and one for each code object by target.
-    ``renumbered`` says which unit a code object is, by its archive and its index there, where that index is wrong.
-    Raises `DeviceCodeError`, with the ``name`` of the host file, when an archive for one of its targets lacks the unit.
+    If the marker has the IDs of the bundle's entries, these entries keep their order. Then follows code in archives for
+    other targets, as after a retarget. Without these IDs, the entries are the host and each code object, sorted by
+    target. ``renumbered`` has the correct unit of a code object with a wrong index, by its archive and its index there.
+    Raises `DeviceCodeError`, with the ``name`` of the host file, if an archive for one of its targets lacks the unit.
     """
     if unit.marker.entries:
         return _by_ids(unit, archives, name)
@@ -116,7 +116,7 @@ def find_code(
 def _by_targets(
     unit: SplitUnit, archives: Sequence[ArchiveFile], renumbered: Mapping[tuple[str, int], int]
 ) -> list[FoundCode]:
-    """Return the code of a unit in archives, an entry for each code object, sorted by its target."""
+    """Return the code of a unit in archives, with one entry for each code object, sorted by target."""
     found: dict[tuple[str, int], tuple[ArchiveFile, KpackEntry]] = {}
     for file in archives:
         for entry in file.archive.entries:
@@ -158,42 +158,48 @@ def _entry(unit: SplitUnit, file: ArchiveFile, targets: Sequence[TargetId], targ
             return entry
     raise DeviceCodeError(
         CodePlace(name, unit.offset),
-        f"{file.path} has no code for {target} of {unit.marker.kernel_name}#{unit.index}",
+        f"{file.path} has no code for {target} in {unit.marker.kernel_name}#{unit.index}",
         expected="code for every unit in the archives that it names",
-        remedy="The archive may be that of another build: take one that was made with this file.",
+        remedy="The archive may be from another build. Use an archive that was made with this file.",
     )
 
 
 class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with the archives of a library, which messages call ``name``."""
+    """The faults of the archives of a library that messages call ``name``."""
 
     name: str
     faults: tuple[UnitFault, ...]
     renumbered: dict[tuple[str, int], int]
-    """By the archive's path and index in it, the unit that a code object belongs to, where that is another."""
+    """The correct unit of a code object with a wrong index, by the archive's path and the index in it."""
 
     def texts(self) -> tuple[str, ...]:
-        """Return what is wrong, a text for each archive."""
+        """Return the faults, as one text for each archive."""
         return tuple(map(self._text, self.faults))
 
     def _text(self, fault: UnitFault) -> str:
         units = f"{count(len(fault.lacking), 'unit')} ({first_of([str(_index(key)) for key in fault.lacking])})"
         outcome = (
-            f"where it lists a GPU, runtimes up to {last_stopping_release()} look no further, and give up on every GPU"
+            f"if it lists a GPU, runtimes up to {last_stopping_release()} search no further archive and reject "
+            "every GPU"
         )
         text = (
-            f"{self.name}: {fault.archive} lacks {units}: {outcome}; later ones do so unless another archive has them"
+            f"{self.name}: {fault.archive} lacks {units}: {outcome}; later runtimes do so unless another archive "
+            "has the units"
         )
         if fault.owners:
             wrong = [f"{_index(key)} is {_index(owner)}" for key, owner in fault.owners.items()]
-            return f"{text}; others are under wrong indices ({first_of(wrong)})"
-        return text if fault.is_clear else f"{text}; indices may be wrong, too: kernels don't tell units apart"
+            return f"{text}; other units have wrong indices ({first_of(wrong)})"
+        return (
+            text
+            if fault.is_clear
+            else f"{text}; indices may also be wrong, because kernels don't distinguish the units"
+        )
 
 
 def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile], *, name: str) -> IndexCheck:
-    """Check the archives that the markers of the library at ``path`` name; messages call it ``name``.
+    """Check the archives that the markers of the library at ``path`` name; ``name`` is the library's name in messages.
 
-    Code is read only where units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
+    Code is read only if units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
     """
     wanted: dict[str, set[str]] = {}
     files: dict[str, ArchiveFile] = {}
@@ -221,7 +227,7 @@ def _index(key: str) -> int:
 
 
 class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The bundles of a library, in the order of their indices, and which of them each wrapper points to."""
+    """The bundles of a library, by index, and the bundle for each wrapper."""
 
     units: tuple[UnitCode, ...]
     links: tuple[int, ...]
@@ -235,12 +241,12 @@ class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The targets that some unit had code for, and no archive brings."""
+        """The targets that some unit had code for, but that no archive has."""
         return tuple(sorted({target for unit in self.units for target in unit.missing}, key=text_sort_key))
 
     @property
     def code_size(self) -> int:
-        """Bytes of all code objects."""
+        """The total size of all code objects in bytes."""
         return sum(code.entry.size for unit in self.units for code in unit.entries if code.entry)
 
 
@@ -251,10 +257,10 @@ def plan_library_join(
     *,
     renumbered: Mapping[tuple[str, int], int],
 ) -> JoinPlan:
-    """Plan the joining of ``library``, which is at ``path`` below the root, with ``archives`` of the same root.
+    """Plan the joining of ``library``, at ``path`` below the root, with ``archives`` of the same root.
 
-    ``renumbered`` is as for `find_code`.
-    Raises `InputError` when none of them is one that its markers name, and as `find_code` does.
+    ``renumbered`` has the same meaning as in `find_code`. Raises `InputError` if its markers name none of the archives,
+    and as `find_code` does.
     """
     distinct = sorted(dict.fromkeys(map(_key, library.units)), key=lambda key: key[0])
     by_key: dict[tuple[int, str], SplitUnit] = {_key(unit): unit for unit in library.units}
@@ -262,7 +268,7 @@ def plan_library_join(
     if any(needs_archives(unit) for unit in library.units) and not any(named.values()):
         paths = dict.fromkeys(path for unit in library.units for path in unit.marker.search_paths)
         found = "its archives are missing"
-        remedy = "Give the folders of the targets, too, or the device wheels."
+        remedy = "Also specify the folders of the targets, or the device wheels."
         raise InputError(path, found, expected=f"at least one of {', '.join(paths)}", remedy=remedy)
     units = tuple(find_code(by_key[key], named[key], name=path, renumbered=renumbered) for key in distinct)
     raise_all(path, list(_strangers(path, [by_key[key] for key in distinct], units)))
@@ -270,7 +276,7 @@ def plan_library_join(
 
 
 def _strangers(path: str, split: Sequence[SplitUnit], units: Sequence[UnitCode]) -> Iterator[InputError]:
-    """Yield an error for each entry of bundles whose code has other sizes than when it was split off."""
+    """Yield an error for each bundle entry whose code has different sizes than before the split."""
     members: dict[Marker, list[tuple[int, UnitCode]]] = {}
     for unit, code in zip(split, units, strict=True):
         members.setdefault(unit.marker, []).append((unit.index, code))
@@ -282,9 +288,9 @@ def _strangers(path: str, split: Sequence[SplitUnit], units: Sequence[UnitCode])
                 files = dict.fromkeys(one.file.path for _, one in found if one.file is not None)
                 yield InputError(
                     path,
-                    f"{', '.join(files)}: code objects of other sizes than were split off from it",
-                    expected="an archive of the same build",
-                    remedy="Take the folders that were made together with this file.",
+                    f"{', '.join(files)}: code objects with different sizes than before the split",
+                    expected="an archive from the same build",
+                    remedy="Use the folders that were made together with this file.",
                 )
 
 
@@ -293,22 +299,22 @@ def _key(unit: SplitUnit) -> tuple[int, str]:
 
 
 class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
-    """How bundles come back: each plain or compressed, as it was, as far as the host file tells."""
+    """How bundles are restored: plain or compressed as before, as far as the host file records it."""
 
     compress: bool = False
-    """Whether all of them are compressed."""
+    """Whether to compress all bundles."""
     level: int = DEVICE_CODE_LEVEL
-    """The zstd level. Where compressed bundles have no room in the file, higher ones are tried."""
+    """The zstd level. If compressed bundles don't fit in the file, higher levels are tried."""
 
 
 @contextmanager
 def plan_join(data: Data, join: JoinPlan, storage: JoinStorage | None = None, *, name: str) -> Iterator[FilePatch]:
     """Yield the patch that puts the code of a plan into the host file ``data``.
 
-    Bundles wait in a nameless file while the block lasts, so that memory holds a few megabytes of one, whatever their
-    number and size. Where they have no room in the file, all are compressed, with the lowest level by which they fit.
-    Raises `NotJoinableError` when they have no room at all, `KpackError` for damaged archives, and `WorkError` when
-    there is no space for the nameless file.
+    During the block, bundles are kept in an unnamed file, so memory holds only a few megabytes of one bundle. If the
+    bundles don't fit in the file, all are compressed, with the lowest level that makes them fit. Raises
+    `NotJoinableError` if the bundles don't fit at all, `KpackError` for damaged archives, and `WorkError` if there is
+    no space for the unnamed file.
     """
     with ExitStack() as stack:
         yield _fit(data, join, storage or JoinStorage(), name, stack)
@@ -351,7 +357,7 @@ def _spool_plain(units: Sequence[UnitCode], packed: Sequence[bool], name: str, s
 def _spool_packed(
     plain: Sequence[Data], packed: Sequence[bool], level: int, name: str, stack: ExitStack
 ) -> tuple[Data, ...]:
-    """Return the bundles, those compressed that are to be ``packed``."""
+    """Return the bundles, compressing those that are ``packed``."""
     writers = [
         partial(_pack_bundle, bundle, level, name) for bundle, is_packed in zip(plain, packed, strict=True) if is_packed
     ]
@@ -361,7 +367,7 @@ def _spool_packed(
 
 @contextmanager
 def _spooled(writers: Iterable[Callable[[IO[bytes]], None]], name: str) -> Iterator[tuple[Data, ...]]:
-    """Yield the bundles that ``writers`` write where a nameless file stands."""
+    """Yield the bundles that ``writers`` write to an unnamed file."""
     with ExitStack() as stack:
         try:
             file = stack.enter_context(open_temporary(buffering=-1))
@@ -378,7 +384,7 @@ def _spooled(writers: Iterable[Callable[[IO[bytes]], None]], name: str) -> Itera
 
 
 def _write_bundle(unit: UnitCode, file: IO[bytes], *, spell_hosts: bool) -> None:
-    """Write a plain bundle; between its payloads, and before an empty one at its end, stay holes."""
+    """Write a plain bundle, with holes between its payloads and before an empty payload at its end."""
     start = file.tell()
     spelled = [spell_host(code.spelling) if spell_hosts else code.spelling for code in unit.entries]
     sizes = [code.entry.size if code.entry else 0 for code in unit.entries]
@@ -399,19 +405,19 @@ def _pack_bundle(plain: Data, level: int, name: str, file: IO[bytes]) -> None:
 
 
 class Joins(msgspec.Struct, frozen=True):
-    """The plan of each library by its path, and the archives whose code is all back in libraries then."""
+    """The plan for each library by path, and the archives whose code is then completely in libraries."""
 
     joins: dict[str, JoinPlan]
     used: frozenset[str]
     warnings: tuple[str, ...] = ()
-    """Faults of archives that another tool has made; wrong indices are corrected if the right ones are known."""
+    """Faults of archives from another tool; wrong indices are corrected if the right ones are known."""
 
 
 def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Joins:
     """Plan the joining of every split library among ``files`` with the archives among them.
 
-    Raises, led by ``subject`` if they are several, `InputError` with ``remedy`` when there is no such library, and as
-    `plan_library_join` and `read_archive` do.
+    Raises `InputError` with ``remedy`` if there is no such library, and as `plan_library_join` and `read_archive` do.
+    If there are several problems, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
     archives = [file for found in attempt_all(read_archive_file, files, problems) for file in found]
@@ -440,10 +446,10 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
 
 
 def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
-    """Return a file as an archive, none if it is something else.
+    """Return a file as an archive, or an empty list if it is something else.
 
-    Raises `KpackError` for a damaged archive, `InputError` for one that lists something else than targets, or other
-    targets than that in its name, and `ProblemsError` for several faults.
+    Raises `KpackError` for a damaged archive. Raises `InputError` if the archive lists invalid targets, or other
+    targets than the one in its name. Raises `ProblemsError` for several faults.
     """
     kernels = classify_path(file.path)
     with file.content.view() as data:
@@ -457,22 +463,22 @@ def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
 
 
 class MendedFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a tree, with libraries that were mended in place of the old ones, and what was found wrong."""
+    """The files of a tree, with corrected libraries instead of the old ones, and the faults."""
 
     files: tuple[NamedFile, ...]
     warnings: tuple[str, ...] = ()
     mended: tuple[str, ...] = ()
-    """The libraries that were mended, by their paths."""
+    """The paths of the corrected libraries."""
 
 
 @contextmanager
 def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> Iterator[MendedFiles]:
-    """Yield ``files`` and what is wrong with the libraries among them that are split already.
+    """Yield ``files`` and the faults of the already split libraries among them.
 
-    With ``mend``, such libraries are joined, in nameless files while the block lasts, to be split again; their
-    code leaves archives, and archives that hold nothing else are left out.
-    Raises `InputError`, or `ProblemsError` for several, for one that can't be mended since its code objects can't be
-    told apart, and as `plan_library_join` and `plan_join` do.
+    With ``mend``, these libraries are joined in unnamed files during the block, so that they can be split again. Their
+    code is removed from archives, and archives without other code are omitted. Raises `InputError`, or `ProblemsError`
+    for several, if code objects can't be distinguished to correct a library, and as `plan_library_join` and `plan_join`
+    do.
     """
     archives = [archive for found in map_collecting(subject, read_archive_file, files) for archive in found]
     libraries = [found for libraries in map_collecting(subject, _read_library, files) for found in libraries]
@@ -498,7 +504,7 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
 
 
 def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> list[NamedFile]:
-    """Return an archive without code of the libraries ``names``, in a nameless file; none if it has none of it."""
+    """Return an archive without code of the libraries ``names``, in an unnamed file; empty if nothing changes."""
     name = file.archive.name
     part = select_entries(file.archive, [entry for entry in file.archive.entries if entry.binary not in names])
     if len(part.entries) == len(file.archive.entries):
@@ -512,7 +518,7 @@ def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> lis
 
 
 def _nameless(write: Callable[[IO[bytes]], None], stack: ExitStack, name: str, what: str) -> FileRange:
-    """Return what ``write`` writes to a nameless file that ``stack`` closes; raise `WorkError` if it has no room."""
+    """Return what ``write`` writes to an unnamed file that ``stack`` closes; raise `WorkError` if there is no room."""
     try:
         made = stack.enter_context(open_temporary(buffering=-1))
         write(made)
@@ -530,22 +536,22 @@ def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
 
 
 def _lost_archives(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> Iterator[str]:
-    """Yield what markers of a library lead nowhere, where some of its code ought to be."""
+    """Yield the search paths of a library's markers without archives, although some of its code should be there."""
     lost = (unit for unit in library.units if needs_archives(unit) and not archives_of(file.path, unit, archives))
     paths = dict.fromkeys(path for unit in lost for path in unit.marker.search_paths)
     if paths:
-        yield f"{file.name}: was split before, and none of these archives of its code is there: {', '.join(paths)}"
+        yield f"{file.name}: was split before, but none of these archives with its code exist: {', '.join(paths)}"
 
 
 def _joined(
     file: NamedFile, library: SplitLibrary, check: IndexCheck, archives: Sequence[ArchiveFile], stack: ExitStack
 ) -> NamedFile:
-    """Return the library with its code, in a nameless file that ``stack`` closes."""
-    # Of archives that lack units, kernels may not tell which unit each code object is of.
+    """Return the library with its code, in an unnamed file that ``stack`` closes."""
+    # In archives that lack units, kernels may not show the unit of each code object.
     if doubtful := [fault.archive for fault in check.faults if not fault.is_clear]:
         found = f"units are missing from {', '.join(doubtful)}, and indices in it may be wrong"
-        expected = "an archive with all units, and kernels of different names in each"
-        raise InputError(file.name, found, expected=expected, remedy="Leave out --mend, or split the original again.")
+        expected = "an archive with all units, with different kernel names in each unit"
+        raise InputError(file.name, found, expected=expected, remedy="Omit --mend, or split the original again.")
     join = plan_library_join(file.path, library, archives, renumbered=check.renumbered)
     with file.content.view() as data, plan_join(data, join, name=file.name) as patch:
         made = _nameless(lambda new: write_patch(new, data, patch), stack, file.name, "the library with its code")

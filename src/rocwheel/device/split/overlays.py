@@ -1,4 +1,4 @@
-"""Libraries taken apart for runtimes without kpack: one with code for all GPUs, and a whole one for each target."""
+"""Splits libraries for runtimes without kpack: one for all GPUs, and a complete one for each target."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:
     """Return the generic targets among ``codes``: the least code that runs on the most GPUs.
 
-    Where there are none, it is the target whose instructions the most other GPUs have (users make these take its code
-    by ``HSA_OVERRIDE_GFX_VERSION``); of equal ones, the newest.
+    Without generic targets, return the target whose instructions the most other GPUs have; of equal targets, the
+    newest. Users make these GPUs use its code with ``HSA_OVERRIDE_GFX_VERSION``.
     """
     processors = {code.processor for code in codes}
     generic = sorted((name for name in processors if TargetId(name).is_generic), key=sort_key)
@@ -50,16 +50,16 @@ def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:
 
 
 class OverlayChoice(msgspec.Struct, frozen=True):
-    """Which code libraries keep for all GPUs, and which libraries can be chosen when they are loaded."""
+    """The code that libraries keep for all GPUs, and the libraries that can be selected at load time."""
 
     common: tuple[TargetId, ...]
-    """The targets whose code stays; none for those of `default_common`."""
+    """The targets whose code stays; if empty, the targets from `default_common`."""
     is_chosen: Callable[[str], bool]
-    """Whether a library of this SONAME is loaded by its SONAME, so that one for the GPU can take its place."""
+    """Whether a library with this SONAME is loaded by its SONAME, so that a library for the GPU can replace it."""
 
 
 class OverlaidLibrary(msgspec.Struct, frozen=True):
-    """A library that keeps the code of the common set; each of ``targets`` gets a whole one."""
+    """A library that keeps the code of the common set; each of ``targets`` gets a complete library."""
 
     path: str
     content: FileRange
@@ -74,20 +74,20 @@ class OverlaidLibrary(msgspec.Struct, frozen=True):
 
 
 class OverlayPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of all files: those that are in none of the lists stay as they are."""
+    """The plan for all files; files in none of the lists stay unchanged."""
 
     common: tuple[TargetId, ...]
     libraries: tuple[OverlaidLibrary, ...]
     device: tuple[DeviceFile, ...]
-    """Kernel files, which go to their target as they are."""
+    """Kernel files, which go to their target unchanged."""
     remarks: dict[str, str]
-    """Files that keep their code for all GPUs, and why."""
+    """The files that keep their code for all GPUs, with the reasons."""
 
 
 class PruneToSome(msgspec.Struct, frozen=True):
-    """Keeps the code that GPUs of ``keep`` need; of a bundle without any, the smallest code object.
+    """Keeps the code that GPUs of ``keep`` need, or the smallest code object of a bundle without such code.
 
-    No GPU runs that. But nobody knows of every runtime what it makes of a bundle without device code.
+    No GPU runs that code object, but some runtimes might fail with a bundle without device code.
     """
 
     keep: tuple[TargetId, ...]
@@ -104,14 +104,14 @@ class PruneToSome(msgspec.Struct, frozen=True):
 
 
 def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject: str) -> OverlayPlan:
-    """Plan what becomes of ``files``, whose paths begin at one root; nothing but headers is read.
+    """Plan the split of ``files``, whose paths start at one root, by reading only headers.
 
-    Kernel files go to their target. A library stays whole, with a remark, if it is not loaded by its SONAME alone, if
-    it can't be trimmed, or if it has no code of the common set. A target gets a library if there is code for it, or
-    generic code that the common set lacks.
+    Kernel files go to their target. A library stays complete, with a remark, if it isn't always loaded by its SONAME,
+    can't be trimmed, or has no code of the common set. A target gets a library if there is code for it, or generic code
+    outside the common set.
 
-    Raises, for all files together and led by ``subject`` if they are several, `InputError` for damaged files, for split
-    libraries, whose code is elsewhere, and when no library has code of the common set.
+    Raises `InputError` for damaged files, for split libraries, whose code is elsewhere, and if no library has code of
+    the common set. Errors of all files are raised together; if there are several, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
     ordered = sorted(files, key=lambda file: file.path)
@@ -124,9 +124,11 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
     if libraries and common and not overlaid:
         offered = sorted({code.processor for library in libraries for code in library.codes}, key=sort_key)
         lack = f"has no library with code for the common set, {_listed(common)}"
-        raise InputError(subject, lack, expected=f"some of {', '.join(offered)}", remedy="Give others with --common.")
+        raise InputError(
+            subject, lack, expected=f"some of {', '.join(offered)}", remedy="Specify others with --common."
+        )
     remarks = {one.path: one.reason for one in found if isinstance(one, StayingCode)}
-    lacking = f"it has none for the common set, {_listed(common)}" if common else "it has only code for any GPU"
+    lacking = f"it has no code for the common set, {_listed(common)}" if common else "it has only code for any GPU"
     remarks |= {one.path: lacking for one in libraries if one not in overlaid}
     processors = {code.processor for library in overlaid for code in library.codes}
     processors |= {file.target for file in device if find_family(file.target) is None}
@@ -136,7 +138,7 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
 
 
 def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFile | StayingCode | None:
-    """Return what a file is: none for one without device code."""
+    """Return the kind of a file, or `None` for a file without device code."""
     with file.content.view() as data:
         kernels = find_kernels(data, file)
         if kernels is not None:
@@ -146,13 +148,13 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
             raise InputError(
                 file.name,
                 "is a split library, whose code runtimes without kpack don't find",
-                expected="libraries with their code in them, of which each target gets one",
+                expected="libraries that contain their code, one for each target",
                 remedy="Join it first: rocwheel device join HOST TARGET... --output FOLDER",
             )
         if fat is None or fat.is_kpacked or fat.is_empty:
             return None
         if is_pe64(data):
-            return StayingCode(file.path, "a DLL or program of Windows, where no other file takes the place of one")
+            return StayingCode(file.path, "a Windows DLL or program, which no other file can replace")
         codes = device_targets(data, name=file.path)
         reason = _reason_to_keep(data, file.path, choice)
         soname = read_elf(data, name=file.path).soname or ""
@@ -162,7 +164,7 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
 def _reason_to_keep(data: Data, path: str, choice: OverlayChoice) -> str:
     elf = read_elf(data, name=path)
     if not elf.is_shared_library or not elf.soname or not choice.is_chosen(elf.soname):
-        return "no file needs it by its SONAME, so none for a GPU can take its place"
+        return "no file needs it by its SONAME, so a file for a GPU can't replace it"
     try:
         require_trimmable(data, name=path)
     except NotTrimmableError as e:
@@ -183,18 +185,18 @@ def _listed(targets: Sequence[TargetId]) -> str:
 
 
 class Writing(msgspec.Struct, frozen=True):
-    """How libraries are written: compressed bundles stay so, in a version that ``rocm`` reads."""
+    """How libraries are written: compressed bundles stay compressed, in a version that ``rocm`` reads."""
 
     common: tuple[TargetId, ...]
     rocm: str = ""
-    """The oldest ROCm release that has to read them; empty for any."""
+    """The oldest ROCm release that must read them, or empty for any release."""
     jobs: int = 1
 
 
 def write_library(library: OverlaidLibrary, folder: Path, how: Writing) -> tuple[FileRange, dict[str, FileRange]]:
-    """Write the library for all GPUs, and one for each target, below ``folder``; return them, these by target.
+    """Write the library for all GPUs and one for each target below ``folder``; return both, the latter by target.
 
-    Raises `InputError` for damaged bundles, and `OSError` when writing fails.
+    Raises `InputError` for damaged bundles, and `OSError` if writing fails.
     """
     host = _write(library, folder / "common" / library.path, how.common, how)
     return host, {

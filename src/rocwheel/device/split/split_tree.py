@@ -1,4 +1,4 @@
-"""Splits a tree of files: a folder for the host, and one for each target."""
+"""Splits a tree of files into a folder for the host and a folder for each target."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 
 
 class TreeListing(msgspec.Struct, frozen=True, kw_only=True):
-    """A tree by paths below its root, with ``/``; for a single file, the root is its folder and all else is ignored."""
+    """A tree by paths below its root, with ``/``; for a single file, the root is its folder, without other content."""
 
     root: Path
     folders: tuple[str, ...]
     links: tuple[str, ...]
     files: tuple[NamedFile, ...]
     aliases: dict[str, str]
-    """Further names (hard links) of files, each with the name under which the file is in `files`."""
+    """Other names (hard links) of files, each with the name that is in `files`."""
 
 
 def list_source(source: Path) -> TreeListing:
     """List the tree or file ``source``.
 
-    Raises `InputError`, or `ProblemsError` for several, for folders that can't be listed and for pipes and devices.
+    Raises `InputError`, or `ProblemsError` for several, for folders that can't be listed, and for pipes and devices.
     """
     if not source.is_dir():
         require_regular(source)
@@ -70,7 +70,7 @@ def list_source(source: Path) -> TreeListing:
     folders = [path for path in paths if path.is_dir() and not path.is_symlink()]
     regular = sorted({*paths} - {*links} - {*folders})
     map_collecting(str(source), require_regular, regular)
-    # The further names of files; a name for another target than the first's is a file of its own.
+    # Other names of files. A name for another target than the first name counts as a separate file.
     first: dict[tuple[int, int, str], str] = {}
     aliases = {}
     for path in regular:
@@ -99,11 +99,11 @@ _EXPECTED = "another folder for archives"
 
 
 def find_place(root: Path, folder: str) -> str:
-    """Return where ``folder`` is below ``root``, without a link on the way; it needn't be there.
+    """Return the place of ``folder`` below ``root``, without links in the path; the folder need not exist.
 
-    The part of a target could not be laid over that of the host if one had a folder where the other has a link to it.
-    Raises `InputError` for a file in the way, and for a link that leads nowhere, to a file, out of the tree, or to a
-    name that no marker may have.
+    A target's part can't go over the host's part if it has a folder where the host has a link. Raises `InputError` for
+    a file in the path. Also raises it for a link to nothing, to a file, to a place outside the tree, or to a name that
+    markers can't have.
     """
     parts = folder.split("/")
     for number in range(1, len(parts) + 1):
@@ -112,53 +112,53 @@ def find_place(root: Path, folder: str) -> str:
         if step.is_symlink():
             text = str(step.readlink())
             if fault := _fault_of_link(root, step):
-                found = f"is a symlink to {quoted(text)}, {fault}, and archives would be below it"
+                found = f"is a symlink to {quoted(text)}, {fault}, but archives would be below it"
                 raise InputError(path, found, expected=_EXPECTED, remedy=_remedy(root, text, "/".join(parts[number:])))
         elif step.exists() and not step.is_dir():
-            raise InputError(path, "is a file, and archives would be below it", expected=_EXPECTED)
+            raise InputError(path, "is a file, but archives would be below it", expected=_EXPECTED)
     place = os.path.relpath(os.path.realpath(root / folder), os.path.realpath(root))
     if place != folder and not is_archive_folder(place):
-        expected = f"{_EXPECTED}: names of A-Z, a-z, 0-9 and ._+- alone"
-        raise InputError(folder, f"leads to {quoted(place)}, and archives would be below it", expected=expected)
+        expected = f"{_EXPECTED}, whose names have only A-Z, a-z, 0-9, and ._+-"
+        raise InputError(folder, f"leads to {quoted(place)}, but archives would be below it", expected=expected)
     return "" if place == "." else place
 
 
 def require_free(plan: SplitPlan, taken: Iterable[str]) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for archives whose place is among the paths ``taken``."""
+    """Raise `InputError`, or `ProblemsError` for several, for archives whose path is in ``taken``."""
     names = {path.lower() for path in taken}
     places = dict.fromkeys(archive.path for archive in plan.iter_archives())
-    remedy = "Join first, or name another folder by --archives."
-    found, expected = "is in the tree, and would be made", "a tree without it"
+    remedy = "Join first, or specify another folder with --archives."
+    found, expected = "is already in the tree, but the split would make it", "a tree without it"
     there = [path for path in places if path.lower() in names]
     raise_all("archives", [InputError(path, found, expected=expected, remedy=remedy) for path in there])
 
 
 def _fault_of_link(root: Path, link: Path) -> str:
-    """Return why archives can't be below a link; empty if they can be where it leads."""
+    """Return why archives can't be below a link, or an empty string if they can be at its target."""
     top, aim = os.path.realpath(root), os.path.realpath(link)
     if os.path.commonpath([top, aim]) != top:
-        return "out of the tree"
+        return "outside the tree"
     if not link.exists():
-        return "where nothing is"
+        return "which doesn't exist"
     return "" if link.is_dir() else "which is a file"
 
 
 def _remedy(root: Path, text: str, rest: str) -> str:
-    """Return which folder may be meant by a link's absolute text: in the image of a system it begins at the root."""
+    """Return the folder that an absolute link probably means: in a system image, the path begins at the root."""
     meant = posixpath.normpath(text).lstrip("/")
     folder = posixpath.join(meant, rest) if rest else meant
     is_there = text.startswith("/") and is_archive_folder(folder) and (root / meant).is_dir()
-    return f"Give --archives {folder}." if is_there else ""
+    return f"Specify --archives {folder}." if is_there else ""
 
 
 HOST_FOLDER = "host"
-"""The folder with all that is not for one target."""
+"""The folder for everything that isn't for one target."""
 
 
 def place_files(listing: TreeListing, plan: SplitPlan) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the folder that each path of a tree goes to, and the paths for targets that are not kept.
+    """Return the folder for each path of a tree, and the paths for targets that aren't kept.
 
-    A link goes where its name says, or with the file that it leads to; further names of a file go with the first.
+    A link goes where its name says, or with its target. Other names of a file go with the first name.
     """
     folder_of = {file.path: HOST_FOLDER for file in plan.host} | {file.path: file.target for file in plan.device}
     folder_of |= {alias: folder_of[first] for alias, first in listing.aliases.items() if first in folder_of}
@@ -184,7 +184,7 @@ def _folder_of_link(listing: TreeListing, link: str, folder_of: Mapping[str, str
 
 
 class SplitLibraryReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A library whose code went into archives; sizes in bytes, ``code`` is that of its code objects."""
+    """A library whose code goes into archives; sizes are in bytes, and ``code`` is the size of its code objects."""
 
     path: str
     units: int
@@ -193,13 +193,16 @@ class SplitLibraryReport(msgspec.Struct, frozen=True, kw_only=True):
     size_after: int
     archives: tuple[str, ...]
     zeros: int = 0
-    """Bytes of zeros in the place of its code, which can't leave the file; 0 for less than a mebibyte."""
+    """The bytes of zeros in place of its code, if the code can't be removed from the file.
+
+    0 if less than a mebibyte.
+    """
 
 
 class TargetShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder of a target: its archives, its other files, and the bytes of all.
+    """The folder of a target: the numbers of its archives and other files, and their total size in bytes.
 
-    In a dry run, where no archives are written, these are not known.
+    In a dry run, which writes no archives, the size is unknown.
     """
 
     target: str
@@ -209,24 +212,24 @@ class TargetShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a tree: the number of files in its host folder, the libraries that were split, the targets."""
+    """The results for a tree: the number of files in its host folder, the split libraries, and the targets."""
 
     host_files: int
     libraries: tuple[SplitLibraryReport, ...]
     targets: tuple[TargetShare, ...]
     staying: tuple[StayingCode, ...]
     left_out: tuple[str, ...]
-    """Files for targets that were not to be kept."""
+    """Files for targets that aren't kept."""
     lacking: tuple[LackingCode, ...] = ()
-    """Libraries without any code for a target that was to be kept."""
+    """Libraries without any code for a target to keep."""
     warnings: tuple[str, ...] = ()
-    """What is wrong with libraries that were split before."""
+    """Faults of libraries that were split earlier."""
     mended: tuple[str, ...] = ()
-    """Libraries that were split before, and were mended."""
+    """Libraries that were split earlier and are now corrected."""
 
 
 def make_report(plan: SplitPlan, sizes: Mapping[str, int] | None) -> SplitReport:
-    """Return the report of ``plan``; ``sizes`` are those of the archives, by their paths, if they were written."""
+    """Return the report for ``plan``; ``sizes`` are the sizes of the archives, by path, if they were written."""
     return SplitReport(
         host_files=len(plan.host),
         libraries=tuple(
@@ -258,25 +261,25 @@ def _share(plan: SplitPlan, target: str, sizes: Mapping[str, int] | None) -> Tar
 
 
 class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """How a tree is split: what is kept and how it is stored, and with how many workers."""
+    """How to split a tree: what to keep, how to store it, and the number of workers."""
 
     choice: SplitChoice
     jobs: int = 1
     dry_run: bool = False
-    """Whether nothing is written; archives have no size in the report then."""
+    """Whether to write nothing; then archives have no size in the report."""
     mend: bool = False
-    """Whether libraries that were split before, with units missing or misplaced in archives, are split again."""
+    """Whether to split libraries again if an earlier split left units missing or misplaced in archives."""
     progress: Progress = SILENT
 
 
 def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
     """Split the tree or file ``source`` into folders below ``output``: ``host``, and one for each target.
 
-    ``host`` is the tree without device code; laid over it, the folder of a target brings its code. ``output`` must
-    neither exist nor be in ``source``; it appears when it is whole.
-    Raises `InputError` as `plan_split`, `find_place` and `require_free` do, for what can't be read, and for a file by
-    itself that is no binary or is one of Windows that can't be split; `ProblemsError` for several problems, and
-    `WorkError` when writing fails; with ``mend``, also as `checked_files` does.
+    ``host`` is the tree without device code; the folder of a target adds its code. ``output`` must not exist or be in
+    ``source``; it appears when it is complete. Raises `InputError` as `plan_split`, `find_place`, and `require_free`
+    do, and for unreadable paths. Also raises it for a single file that isn't a binary, or is a Windows file that can't
+    be split. Raises `ProblemsError` for several problems, and `WorkError` if writing fails; with ``mend``, also raises
+    as `checked_files` does.
     """
     listing = list_source(source)
     with checked_files(listing.files, str(source), mend=order.mend) as checked:
@@ -300,25 +303,25 @@ def _plan(source: Path, listing: TreeListing, choice: SplitChoice) -> SplitPlan:
         plan = plan_split(listing.files, choice, subject=str(source))
         if any(plan.iter_archives()):
             raise
-        return plan  # without archives, nothing is in their way
+        return plan  # without archives, nothing blocks them
     plan = plan_split(listing.files, msgspec.structs.replace(choice, archives=place), subject=str(source))
     require_free(plan, (*listing.folders, *place_files(listing, plan)[0]))
     return plan
 
 
 def _require_split(source: Path, plan: SplitPlan) -> None:
-    """Raise `InputError` for what was named by itself: a DLL or program that keeps its code, and what is no binary.
+    """Raise `InputError` for a single input that is a DLL or program that keeps its code, or isn't a binary.
 
-    A library or program without device code is fine: it may be split already.
+    A library or program without device code is fine: it may already be split.
     """
     for file in plan.host:
         if file.library is not None:
             continue
         with file.content.view() as data:
-            # Debian packages are archives, too, and nothing is ever split off a static library.
+            # Debian packages are also archives, and static libraries are never split.
             if not file.remark and (not is_binary(data) or is_ar_archive(data)):
                 found = unread_archive(data) or "no device code to split off"
-                raise InputError(source, found, expected="a fat binary, a wheel or a folder")
+                raise InputError(source, found, expected="a fat binary, a wheel, or a folder")
             if not file.remark:
                 continue
             if is_signed_image(data, name=str(source)):
@@ -346,7 +349,7 @@ class _Splitting:
     def run(self) -> dict[str, int]:
         """Write everything; return the sizes of the archives."""
         problems: list[RocwheelError] = []
-        # Make the host's folders, and those of targets as far as they hold something.
+        # Make the host's folders, and the folders of targets that have content.
         (self._made / HOST_FOLDER).mkdir(parents=True)
         for folder in self._listing.folders:
             (self._made / HOST_FOLDER / folder).mkdir()
@@ -367,7 +370,7 @@ class _Splitting:
             progress.end()
         raise_all(str(self._listing.root), problems)
         self._make_names()
-        # Give folders the permissions and times that they have in the old tree, the deepest first.
+        # Folders get their permissions and times from the old tree, deepest first.
         for folder in sorted(self._listing.folders, reverse=True):
             for name in {HOST_FOLDER, *self._folder_of.values()}:
                 if (self._made / name / folder).is_dir():
@@ -375,7 +378,7 @@ class _Splitting:
         return self._sizes
 
     def _path_of(self, path: str) -> Path:
-        """Return where a file is made."""
+        """Return the new path of a file."""
         return self._made / self._folder_of[path] / path
 
     def _write_host(self, file: HostFile) -> None:
@@ -385,14 +388,14 @@ class _Splitting:
             self._write_patched(file, file.path, file.patch)
 
     def _write_patched(self, file: HostFile, path: str, patch: FilePatch) -> None:
-        """Write ``file``, changed by ``patch``, under its name ``path``."""
+        """Write ``file``, changed by ``patch``, under the name ``path``."""
         old, made = self._listing.root / path, self._path_of(path)
         with unchanged(old), file.content.view() as data, made.open("xb") as new:
             write_patch(new, data, patch)
         copy_status(old, made)
 
     def _write_device(self, file: DeviceFile) -> None:
-        """Write a file of a target; an archive that code was taken out of is in another place than its path says."""
+        """Write a file of a target; the content of an archive with removed code is elsewhere than at its path."""
         old, made = self._listing.root / file.path, self._path_of(file.path)
         if file.content.path == str(old):
             copy_file(old, made)
@@ -411,7 +414,7 @@ class _Splitting:
         path.chmod(0o644)
 
     def _make_names(self) -> None:
-        """Make links, and further names of files: a library whose markers differ from there needs a copy."""
+        """Make links, and other names of files; a library whose markers differ there needs a copy."""
         for link in self._listing.links:
             if link in self._folder_of:
                 self._path_of(link).symlink_to((self._listing.root / link).readlink())

@@ -1,4 +1,4 @@
-"""Splitting the folder of an unpacked wheel: a folder for the host wheel, and one for each device wheel."""
+"""Splits the folder of an unpacked wheel into a folder for the host wheel and one for each device wheel."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from rocwheel.wheels.sdist import SourceDate
 
 _TEXTS = ("METADATA", "WHEEL")
-"""Files of ``.dist-info`` that say which wheel it is."""
+"""The files in ``.dist-info`` that identify the wheel."""
 
 _MOST = 64 << 20
-"""Bytes of such a file, as in a wheel."""
+"""The largest size of such a file in bytes, as in a wheel."""
 
 _WHEELS = ".wheels"
-"""Where the wheels are while their folders are made."""
+"""The folder for the wheels while their folders are made."""
 
 
 def is_unpacked_wheel(folder: Path) -> bool:
-    """Return whether a folder is that of one unpacked wheel, which may lack something: RECORD tells, or the others do.
+    """Return whether a folder contains one unpacked wheel, perhaps incomplete, with RECORD or both other files.
 
-    RECORD of a split tree would no longer hold.
+    The RECORD of a split tree would be invalid.
     """
     infos = list(folder.glob("*.dist-info")) if folder.is_dir() else []
     return len(infos) == 1 and (
@@ -55,9 +55,9 @@ def is_unpacked_wheel(folder: Path) -> bool:
 def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate) -> WheelSplit:
     """Write the folders of the host wheel and the device wheels of the unpacked wheel ``folder`` to ``dest_dir``.
 
-    They are named as wheels without their tags are, such as ``torch-2.9``, and have a RECORD of their own. ``dest_dir``
-    is new or empty, and appears when it is whole.
-    Raises `InputError` as `split_wheel` does, and for what no wheel holds, such as symlinks; and `WorkError`.
+    The folder names are wheel names without tags, such as ``torch-2.9``, and each folder has its own RECORD.
+    ``dest_dir`` is new or empty, and appears when it is complete. Raises `InputError` as `split_wheel` does, and for
+    files that wheels can't contain, such as symlinks. Raises `WorkError` if writing fails.
     """
     with _workplace(folder, dest_dir, dry_run=order.dry_run) as made:
         wheels = made / _WHEELS
@@ -86,11 +86,11 @@ def _workplace(folder: Path, dest_dir: Path, *, dry_run: bool) -> Iterator[Path]
 
 
 def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
-    """Write the files of a folder as a wheel that nothing is compressed in; its name is what its metadata says."""
+    """Write the files of a folder as an uncompressed wheel, named by its metadata."""
     paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     map_collecting(str(folder), partial(_require_plain, folder), paths)
     [info] = folder.glob("*.dist-info")
-    expected = "a text of an unpacked wheel"
+    expected = "a text file of an unpacked wheel"
     map_collecting(str(info), partial(_require_text, info), _TEXTS)
     texts = {name: read_small(info / name, _MOST, expected=expected) for name in _TEXTS}
     wheel = dest_dir / unpacked_name(info, texts["WHEEL"])
@@ -107,17 +107,20 @@ def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
 
 def _require_text(info: Path, name: str) -> None:
     if not os.path.lexists(info / name):
-        expected, remedy = "the folder of an unpacked wheel", "Unpack it again. To split a tree, remove its RECORD."
+        expected, remedy = (
+            "the folder of an unpacked wheel",
+            "Unpack the wheel again. To split a tree, remove its RECORD.",
+        )
         raise InputError(info, f"has no {name}", expected=expected, remedy=remedy)
 
 
 def _require_plain(folder: Path, path: Path) -> None:
     if path.is_symlink() or not path.is_file():
-        found = "is a link" if path.is_symlink() else "is not a regular file"
-        raise InputError(path, found, expected="an unpacked wheel, which holds regular files alone")
+        found = "is a link" if path.is_symlink() else "isn't a regular file"
+        raise InputError(path, found, expected="an unpacked wheel, which contains only regular files")
     name = str(path.relative_to(folder))
     if not is_utf8(name) or "\\" in name:
-        found, remedy = "has a name that no wheel can hold", "Rename it, and its row in RECORD."
+        found, remedy = "has a name that no wheel can contain", "Rename the file, and its row in RECORD."
         raise InputError(path, found, expected="UTF-8 without backslashes", remedy=remedy)
 
 

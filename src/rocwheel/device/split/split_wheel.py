@@ -1,4 +1,4 @@
-"""Splits a finished wheel into a host wheel, and a device wheel for each target."""
+"""Splits a finished wheel into a host wheel and a device wheel for each target."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ if TYPE_CHECKING:
 
 
 def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], given: str) -> str:
-    """Return the overlay root: the one that was ``given``, else the one top-level folder with all device code.
+    """Return the overlay root: the ``given`` folder, or else the only top-level folder with device code.
 
-    ``code`` are the members to look at. Raises `InputError` for a folder that isn't in the wheel, when there is no
-    device code, and when it is in several folders; `ProblemsError` for damaged files.
+    ``code`` are the relevant members. Raises `InputError` for a folder that isn't in the wheel, without device code,
+    and for device code in several folders. Raises `ProblemsError` for damaged files.
     """
     if given:
         root = posixpath.normpath(given.replace("\\", "/"))
         if not any(member.name.startswith(f"{root}/") for member in wheel.kept_members):
-            raise InputError(wheel.source, f"has no folder {root}", expected="an overlay root that is in the wheel")
+            raise InputError(wheel.source, f"has no folder {root}", expected="an overlay root in the wheel")
         return root
     problems: list[RocwheelError] = []
     shown = wheel.shown_names
@@ -83,24 +83,25 @@ def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], giv
         for name, content in sorted(code.items()):
             with content.view() as data:
                 if find_split_library(data, name=shown[name]) is not None:
-                    remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
+                    remedy = "Its device code is in device wheels. To restore it, use 'rocwheel device join'."
                     raise InputError(wheel.source, "is split already", expected=expected, remedy=remedy)
         raise InputError(wheel.source, "no device code to split off", expected=expected)
     if roots == [""]:
         found = (
-            "can't be split: its device code is at its top, which is the folder of all packages once it is installed"
+            "can't be split: its device code is at the top, which is the shared folder of all packages after "
+            "installation"
         )
-        remedy = "Build it with the code in a folder of its own, over which device wheels can be laid."
+        remedy = "Build the wheel with the code in a separate folder for device wheels to add to."
         raise InputError(wheel.source, found, expected="device code below one folder", remedy=remedy)
     if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
         listed = ", ".join(root or "the top" for root in roots)
-        remedy = "Name the folder that holds the package: --overlay-root FOLDER"
+        remedy = "Specify the folder that contains the package: --overlay-root FOLDER"
         raise InputError(wheel.source, f"has device code in {listed}", expected="one folder", remedy=remedy)
     return roots[0]
 
 
 def _top_folder(name: str, content: FileRange, shown: str) -> str | None:
-    """Return the top-level folder of a file with device code; none for other files."""
+    """Return the top-level folder of a file with device code, or `None` for other files."""
     if classify_path(name) is None:
         with content.view() as data:
             if not device_targets(data, name=shown):
@@ -109,9 +110,9 @@ def _top_folder(name: str, content: FileRange, shown: str) -> str | None:
 
 
 class DeviceWheel(msgspec.Struct, frozen=True):
-    """The wheel of a target or a family: its path, the archives and other files in it, and its size in bytes.
+    """The wheel of a target or family: its path, the numbers of its archives and other files, and its size in bytes.
 
-    It has no size in a dry run.
+    In a dry run, it has no size.
     """
 
     path: str
@@ -122,9 +123,9 @@ class DeviceWheel(msgspec.Struct, frozen=True):
 
 
 class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that was split: its size, the host wheel and its size, the device wheels, all in bytes.
+    """A split wheel with its size, its host wheel with its size, and its device wheels; sizes are in bytes.
 
-    In a dry run, what would be written has no size.
+    In a dry run, the new wheels have no sizes.
     """
 
     source: str
@@ -133,29 +134,29 @@ class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     host_size: int | None
     libraries: tuple[str, ...]
-    """The files whose code went into archives."""
+    """The files whose code goes into archives."""
     disk_before: int = 0
-    """Bytes of these files once installed, before the split."""
+    """The installed size of these files before the split, in bytes."""
     disk_after: int = 0
     zeros: dict[str, int] = {}
-    """Those of them with a mebibyte or more of zeros in the place of their code, which can't leave the file."""
+    """The files with at least a mebibyte of zeros in place of their code, which can't be removed from the file."""
     devices: tuple[DeviceWheel, ...]
     staying: tuple[StayingCode, ...]
     left_out: tuple[str, ...]
-    """Files for targets that were not to be kept."""
+    """Files for targets that aren't kept."""
     lacking: tuple[LackingCode, ...] = ()
-    """Members without any code for a target that was to be kept."""
+    """Members without any code for a target to keep."""
     warnings: tuple[str, ...] = ()
     mended: tuple[str, ...] = ()
-    """Libraries that another tool had split with wrong indices."""
+    """Libraries that another tool split with wrong indices."""
     replaced: tuple[str, ...] = ()
-    """Wheels of an earlier split that got new content."""
+    """Wheels from an earlier split that got new content."""
     removed: tuple[str, ...] = ()
-    """Device wheels of an earlier split, for targets that this one doesn't have."""
+    """Device wheels from an earlier split, for targets that this split doesn't have."""
 
 
 class EarlierSplit(msgspec.Struct, frozen=True):
-    """What of an earlier split is in the way: files that get new content, and those that the new split lacks."""
+    """The files of an earlier split: files that get new content, and files that the new split lacks."""
 
     replaced: tuple[Path, ...] = ()
     stale: tuple[Path, ...] = ()
@@ -163,19 +164,19 @@ class EarlierSplit(msgspec.Struct, frozen=True):
     def remove_stale(self) -> None:
         """Remove the files that the new split lacks, while the old host wheel still names them.
 
-        So a run that is killed meanwhile leaves none that the next one can't tell from other people's wheels.
+        So an interrupted run leaves no files that the next run can't distinguish from unrelated wheels.
         """
         for path in self.stale:
             path.unlink(missing_ok=True)
 
 
 def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) -> EarlierSplit:
-    """Return what an earlier split of ``wheel`` left beside ``host`` and ``devices``, the files of the new one.
+    """Return the files of an earlier split of ``wheel`` next to ``host`` and ``devices``, the files of the new split.
 
-    Its device wheels are those that the old host wheel asks for, and have its version, build and tags. Device wheels
-    with other tags belong to another host, and stay; so does what no host wheel asks for.
-    Raises `InputError`, or `ProblemsError` for several, where a file of the new split would overwrite something else,
-    and for files with such names that can't be read as wheels.
+    Its device wheels are the ones that the old host wheel requires with its version, build, and tags. Device wheels
+    with other tags belong to another host and stay. So do wheels that no host wheel requires. Raises `InputError`, or
+    `ProblemsError` for several, if a file of the new split would overwrite something else, and for files with such
+    names that aren't readable wheels.
     """
     folder = host.parent
     ending = next(iter(devices)).name.partition("-")[2]
@@ -195,11 +196,11 @@ def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) ->
 
 
 def _read_host(path: Path, wheel: FinishedWheel) -> FinishedWheel:
-    """Return the host wheel that the new one takes the place of; raise `InputError` for another wheel."""
+    """Return the host wheel that the new one replaces; raise `InputError` for another wheel."""
     found = read_finished_wheel(path)
     if not device_names(found):
-        expected = f"a host wheel that an earlier split of {wheel.name} {wheel.version} made"
-        remedy = "Name another folder, or move that wheel elsewhere."
+        expected = f"a host wheel from an earlier split of {wheel.name} {wheel.version}"
+        remedy = "Specify another folder, or move that wheel elsewhere."
         raise InputError(path, "would be overwritten by the host wheel", expected=expected, remedy=remedy)
     return found
 
@@ -209,19 +210,19 @@ def _is_asked_for(found: FinishedWheel, hosts: Sequence[FinishedWheel]) -> bool:
 
 
 def _require_device_wheel(found: FinishedWheel, wheel: FinishedWheel, hosts: Sequence[FinishedWheel]) -> None:
-    """Raise `InputError` for what stands where a device wheel of ``wheel`` goes, and is none of it."""
+    """Raise `InputError` for a file in the place of a device wheel of ``wheel`` that isn't such a device wheel."""
     if not (_is_asked_for(found, hosts) or looks_made_from(found, wheel)):
         expected = f"a device wheel of {wheel.name} {wheel.version}"
-        remedy = "Name another folder, or another --device-name."
+        remedy = "Specify another folder, or another --device-name."
         raise InputError(found.path, "would be overwritten by a device wheel", expected=expected, remedy=remedy)
 
 
 @contextmanager
 def unpack_code(members: Sequence[ZipMember], source: str) -> Iterator[dict[str, FileRange]]:
-    """Yield where the bytes of each member are that is a binary or by its name a kernel file; symlinks are neither.
+    """Yield the place of each member that is a binary or has the name of a kernel file; symlinks are skipped.
 
-    Stored members stay where they are. Raises `InputError` for a damaged member, `ProblemsError` for several, and
-    `WorkError` when there is no room.
+    Stored members stay in place. Raises `InputError` for a damaged member, `ProblemsError` for several, and `WorkError`
+    if there is no room.
     """
     problems: list[RocwheelError] = []
     wanted = [member for members_ in attempt_all(_as_code, members, problems) for member in members_]
@@ -262,7 +263,7 @@ _COMMAND = "rocwheel device split"
 
 
 class SplitWheels:
-    """The wheels that come of ``wheel``, whose files below ``root`` are split by ``plan``."""
+    """The wheels from a split of ``wheel``, whose files below ``root`` are split by ``plan``."""
 
     def __init__(self, wheel: FinishedWheel, root: str, plan: SplitPlan, names: DeviceNames, dest_dir: Path) -> None:
         self.wheel, self.root, self.plan = wheel, root, plan
@@ -271,7 +272,7 @@ class SplitWheels:
 
     @property
     def host_path(self) -> Path:
-        """Where the host wheel goes."""
+        """The path of the host wheel."""
         return self._dest_dir / Path(self.wheel.path).name
 
     @property
@@ -281,26 +282,26 @@ class SplitWheels:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is lost."""
+        """The members that are lost."""
         signatures = signature_paths(self.wheel.dist_info)
         lost = [self.wheel.source_of(member) for member in self.wheel.members if member.name in signatures]
-        return tuple(f"{source}: left out, as it signs the RECORD of the old wheel" for source in lost)
+        return tuple(f"{source}: left out, because it signs the RECORD of the old wheel" for source in lost)
 
     def device_path(self, target: str) -> Path:
-        """Return where the wheel of a target goes."""
+        """Return the path of the wheel for a target."""
         name = self._device_name(target)
         build = f"-{self.wheel.build}" if self.wheel.build else ""
         return self._dest_dir / f"{name.stem}{build}-{name.tag}.whl"
 
     @property
     def device_paths(self) -> tuple[Path, ...]:
-        """Where the wheels of all targets go."""
+        """The paths of the wheels for all targets."""
         return tuple(map(self.device_path, self.plan.packages))
 
     def write(self, order: WheelSplitOrder, source_date: SourceDate, before_host: Callable[[], None]) -> None:
-        """Write all wheels, and call ``before_host`` when the device wheels are there and the host wheel is not.
+        """Write all wheels, and call ``before_host`` after the device wheels and before the host wheel.
 
-        Raises `InputError` for damaged code, and `WorkError`; then no wheel is left half.
+        Raises `InputError` for damaged code, and `WorkError`; no incomplete wheel is left.
         """
         order.progress.begin(f"splitting {Path(self.wheel.path).name}", sum(m.size for m in self.wheel.members))
         try:
@@ -326,7 +327,7 @@ class SplitWheels:
             for target in self.plan.packages
         }
         for target, wheel in wheels.items():
-            # pip removes the folders that become empty only below those in which the distribution has a file.
+            # pip removes empty folders only below folders in which the distribution has a file.
             wheel.add(f"{self.root}/.device-{target}", _FILE_MODE, BytesContent(b""))
         for file in self.plan.device:
             member = self._members[f"{self.root}/{file.path}"]
@@ -362,7 +363,7 @@ class SplitWheels:
             for archive, spool in made:
                 content = FileContent(FileRange(path_of(spool), 0, spool.seek(0, 2)))
                 wheels[_package_of(archive.target)].add(f"{self.root}/{archive.path}", _FILE_MODE, content)
-            # The archives go with the block; those of one library at a time keep the room that is needed small.
+            # The archives disappear with the block. One library at a time keeps the required space small.
             packer.drain()
 
     def _device_texts(self, target: str, order: WheelSplitOrder) -> dict[str, bytes]:
@@ -419,7 +420,7 @@ def _targets(contents: Iterable[FileRange]) -> Iterator[TargetId]:
             yield from device_targets(data, name=content.path)
 
 
-_OUTSIDE = "not below the overlay root"
+_OUTSIDE = "outside the overlay root"
 
 
 def split_wheel(
@@ -427,13 +428,12 @@ def split_wheel(
 ) -> WheelSplit:
     """Write to ``dest_dir`` the host wheel of ``source``, under its name, and the device wheel of each target.
 
-    Laid over the host wheel, a device wheel brings the code for its target. Members that stay are copied as they are
-    packed; the same wheel gives the same bytes. Signatures of RECORD, which no longer hold, are left out. Wheels of an
-    earlier split of the same wheel are replaced, or removed where this one has none for their target. Messages call the
-    wheel ``shown``, or by its path.
-    Raises `InputError` as `check_order`, `read_finished_wheel`, `check_copied`, `choose_overlay_root`, `plan_split` and
-    `find_earlier` do, `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays
-    that is not whole.
+    A device wheel adds the code for its target to the host wheel. Unchanged members are copied in packed form, and the
+    same wheel gives the same bytes. Signatures of RECORD, which are no longer valid, are omitted. Wheels from an
+    earlier split of the same wheel are replaced, or removed if this split has no wheel for their target. In messages,
+    ``shown`` (or the path) is the name of the wheel. Raises `InputError` as `check_order`, `read_finished_wheel`,
+    `check_copied`, `choose_overlay_root`, `plan_split`, and `find_earlier` do. Raises `ProblemsError` for several
+    problems, and `WorkError` if writing fails. After an error, no incomplete wheel is left.
     """
     check_order(order)
     wheel = read_finished_wheel(source, shown)
@@ -445,15 +445,15 @@ def split_wheel(
 def split_members(
     wheel: FinishedWheel, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, mend: bool = False
 ) -> WheelSplit:
-    """Split a wheel as `split_wheel` does, whose members may be those of several files.
+    """Split a wheel as `split_wheel` does; its members may come from several files.
 
-    With ``mend``, libraries that another tool has split with wrong indices are split again; raises as `checked_files`.
+    With ``mend``, libraries that another tool split with wrong indices are split again. Raises as `checked_files` does.
     """
     check_copied(wheel)
     source = Path(wheel.path)
     output = dest_dir / source.name
     if output.exists() and output.samefile(source):
-        raise InputError(source, "would be overwritten by its host wheel", remedy="Name another folder.")
+        raise InputError(source, "would be overwritten by its host wheel", remedy="Specify another folder.")
     with unpack_code(wheel.kept_members, wheel.source) as code:
         root = choose_overlay_root(wheel, code, order.overlay_root)
         with checked_files(_below(root, code, wheel), wheel.source, mend=mend) as checked:
@@ -470,7 +470,7 @@ def split_members(
 
 
 def _outside(root: str, code: Mapping[str, FileRange], shown: Mapping[str, str]) -> Iterator[StayingCode]:
-    """Yield the files with device code, or for a target by their name, that are elsewhere in the wheel."""
+    """Yield the files elsewhere in the wheel that have device code, or are named for a target."""
     for name, content in sorted(code.items()):
         if name.startswith(f"{root}/"):
             continue

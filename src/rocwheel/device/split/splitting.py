@@ -1,8 +1,8 @@
 """Plans the split of a list of files, from a tree or a wheel, and writes the archives of its libraries.
 
-All archives of a library are written in one pass over its bundles, with bounded memory. Code objects are compressed by
-workers, several at a time, and written in the order of the bundles. So the bytes don't depend on the number of workers,
-and a compressed bundle is decompressed once, whatever the number of its targets.
+All archives of a library are written in one pass over its bundles, with bounded memory. Several workers compress code
+objects at the same time, but the code objects are written in bundle order. So the bytes don't depend on the number of
+workers, and a compressed bundle is decompressed only once, for any number of targets.
 """
 
 from __future__ import annotations
@@ -61,45 +61,45 @@ class NamedFile(msgspec.Struct, frozen=True):
     path: str
     content: FileRange
     shown: str = ""
-    """What messages call it; its path from the root, if empty."""
+    """The name in messages; if empty, the path from the root."""
 
     @property
     def name(self) -> str:
-        """What messages call the file."""
+        """The file's name in messages."""
         return self.shown or self.path
 
 
 class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept, and how archives store it."""
+    """What to keep, and how archives store it."""
 
     keep: tuple[TargetId, ...] = ()
-    """The targets whose code is kept; all, if there are none."""
+    """The targets whose code is kept; if empty, all targets."""
     scheme: Scheme = Scheme.ZSTD
     level: int = DEVICE_CODE_LEVEL
     archives: str = ARCHIVE_FOLDER
-    """The folder below the root that archives go to."""
+    """The folder below the root for archives."""
 
 
 class HostFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the host folder: as it is, or a library whose code goes into archives."""
+    """A file of the host folder: unchanged, or a library whose code goes into archives."""
 
     path: str
     content: FileRange
     library: LibraryPlan | None = None
-    """Which archives its code goes to; none for a file that stays as it is."""
+    """The archives for its code, or `None` for an unchanged file."""
     patch: FilePatch | None = None
-    """What makes the host file of it; none for a file that stays as it is."""
+    """The patch that makes the host file, or `None` for an unchanged file."""
     remark: str = ""
-    """Why device code stays in it; empty where none does."""
+    """Why device code stays in the file; empty if there is no such code."""
 
     @property
     def size(self) -> int:
-        """Bytes of the host file."""
+        """The size of the host file in bytes."""
         return self.content.size if self.patch is None else self.patch.size
 
     @property
     def zeros(self) -> int:
-        """How many bytes of zeros take the place of its code in the host file; 0 for less than a mebibyte."""
+        """The number of zero bytes that replace its code in the host file; 0 if less than a mebibyte."""
         if self.library is None:
             return 0
         left = self.library.fat.section.size - (self.content.size - self.size)
@@ -107,7 +107,7 @@ class HostFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceFile(msgspec.Struct, frozen=True):
-    """A file that goes to the folder of one target as it is: a kernel file, or an archive that was there."""
+    """A file that goes unchanged to the folder of one target: a kernel file, or an existing archive."""
 
     path: str
     content: FileRange
@@ -115,37 +115,37 @@ class DeviceFile(msgspec.Struct, frozen=True):
 
 
 class LackingCode(msgspec.Struct, frozen=True):
-    """A target whose code was to be kept, and the libraries without any code for it, by their paths."""
+    """A target to keep, and the paths of the libraries without code for it."""
 
     target: str
     paths: tuple[str, ...]
 
 
 class StayingCode(msgspec.Struct, frozen=True):
-    """A file of the host folder with device code in it, or what looks like it, and why that stays."""
+    """A file of the host folder with actual or apparent device code, and the reason why the code stays."""
 
     path: str
     reason: str
 
 
 class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of all files; each is in one of the lists, which are in order of paths."""
+    """The plan for all files; each file is in one of the lists, which are in path order."""
 
     host: tuple[HostFile, ...]
     device: tuple[DeviceFile, ...]
     left_out: tuple[str, ...]
-    """Kernel files for targets that are not kept."""
+    """Kernel files for targets that aren't kept."""
     lacking: tuple[LackingCode, ...] = ()
-    """The libraries that have no code for a target to keep, by targets; those without any such are not listed."""
+    """The libraries without code for a target to keep, by target; targets without such libraries are omitted."""
 
     @property
     def libraries(self) -> tuple[tuple[HostFile, LibraryPlan], ...]:
-        """The files whose code goes into archives, and into which."""
+        """The files whose code goes into archives, with the plans for these archives."""
         return tuple((file, file.library) for file in self.host if file.library is not None)
 
     @property
     def code_size(self) -> int:
-        """Bytes of all code objects that go into archives."""
+        """The total size in bytes of the code objects that go into archives."""
         return sum(library.code_size for _, library in self.libraries)
 
     def iter_archives(self) -> Iterator[PlannedArchive]:
@@ -155,18 +155,18 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets that get files of their own, each once."""
+        """The targets that get their own files, each once."""
         found = {*(file.target for file in self.device), *(archive.target for archive in self.iter_archives())}
         return tuple(sorted(found, key=sort_key))
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The targets that device wheels are named for: a target may share the wheel of another one."""
+        """The targets that device wheels are named for; a target may share the wheel of another one."""
         return tuple(sorted(set(map(load_catalog().package_of, self.targets)), key=sort_key))
 
 
 def find_kernels(data: Data, file: NamedFile) -> KernelFile | None:
-    """Return which target a file, whose bytes are ``data``, is for; none if it isn't for one alone.
+    """Return the target of a file, whose bytes are ``data``, or `None` if the file isn't for only one target.
 
     Raises `InputError` for a file whose name and content disagree, and for a damaged archive.
     """
@@ -181,22 +181,22 @@ def find_kernels(data: Data, file: NamedFile) -> KernelFile | None:
 
 
 class _Sorted(msgspec.Struct, frozen=True):
-    """A file and what it is: for one target, a fat binary, or neither."""
+    """A file and its kind: for one target, a fat binary, or neither."""
 
     file: NamedFile
     kernels: KernelFile | None = None
     has_code: bool = False
     remark: str = ""
-    """Why its device code stays in it, where that is known."""
+    """Why its device code stays in the file, if the reason is known."""
 
 
 def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str) -> SplitPlan:
-    """Plan the splitting of ``files``, whose paths begin at one root; nothing but headers is read.
+    """Plan the split of ``files``, whose paths start at one root, by reading only headers.
 
-    Kernel files that the table knows go to their target; so do archives. Libraries that can't be split, other files
-    with device code, and kernel files that no rule knows stay in the host folder, each with a remark.
-    Raises, for all files together and led by ``subject`` if they are several, `InputError` for damaged files, for two
-    archives of one name, and when nothing is left for the targets to keep.
+    Archives, and kernel files in the table, go to their target. Libraries that can't be split, other files with device
+    code, and unknown kernel files stay in the host folder, each with a remark. Raises `InputError` for damaged files,
+    for two archives with one name, and if nothing is left for the targets to keep. Errors of all files are raised
+    together; if there are several, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
     ordered = sorted(files, key=lambda file: file.path)
@@ -244,15 +244,15 @@ def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> H
 
 
 def _remark(file: NamedFile) -> str:
-    """Return why device code stays in a file that is no fat binary; empty if there is none."""
+    """Return why device code stays in a file that isn't a fat binary, or an empty string without device code."""
     if is_unknown_kernel_file(file.path):
-        return "a kernel file that no rule knows"
+        return "a kernel file that no rule covers"
     with file.content.view() as data:
         if is_kpack(data):
             return "an archive for several targets"
         targets = device_targets(data, name=file.name)
         is_file_of_code = is_bundle(data) or is_code_object(data)
-    what = "device code that no rule knows" if is_file_of_code else "device code of an object file or a static library"
+    what = "device code that no rule covers" if is_file_of_code else "device code in an object file or a static library"
     return f"{what}, for {', '.join(map(str, targets))}" if targets else ""
 
 
@@ -273,24 +273,27 @@ def _lacking(host: Sequence[HostFile], keep: Sequence[TargetId]) -> Iterator[Lac
 
 
 def _conflicts(plan: SplitPlan) -> list[InputError]:
-    """Return an error for each archive to write whose name another has, or a file of the tree, or a folder above it."""
+    """Return an error for each archive whose name conflicts with an archive, a file of the tree, or a parent folder."""
     taken = {path.lower() for path in [*(file.path for file in plan.host), *(file.path for file in plan.device)]}
     above = {str(parent) for archive in plan.iter_archives() for parent in PurePosixPath(archive.path).parents}
     in_the_way = [
-        InputError(path, "is a file, and archives would be below it", expected="another folder for archives")
+        InputError(path, "is a file, but archives would be below it", expected="another folder for archives")
         for path in sorted(above)
         if path.lower() in taken
     ]
     there = [
         InputError(
-            archive.path, "is in the tree, and would be made", expected="a tree without it", remedy="Join first."
+            archive.path,
+            "is already in the tree, but the split would make it",
+            expected="a tree without it",
+            remedy="Join first.",
         )
         for archive in plan.iter_archives()
         if archive.path.lower() in taken
     ]
     users = Counter(archive.path.lower() for archive in plan.iter_archives())
     made_twice = [
-        InputError(path, "would be made of two libraries", expected="names that differ in more than '-part2'")
+        InputError(path, "would be made from two libraries", expected="names that differ by more than '-part2'")
         for path in dict.fromkeys(archive.path for archive in plan.iter_archives())
         if users[path.lower()] > 1
     ]
@@ -298,12 +301,12 @@ def _conflicts(plan: SplitPlan) -> list[InputError]:
 
 
 class Workers(msgspec.Struct, frozen=True):
-    """Who compresses, and who is told how much code is done."""
+    """The workers that compress code, and the progress display."""
 
     executor: Executor
     progress: Progress = SILENT
     jobs: int = 0
-    """How many are to work where a step has workers of its own; 0 for one per core."""
+    """The number of workers for a step with its own workers; 0 means one per core."""
 
 
 def write_archives(
@@ -312,10 +315,12 @@ def write_archives(
     open_sink: Callable[[PlannedArchive], AbstractContextManager[ArchiveSink]],
     workers: Workers,
 ) -> None:
-    """Write all archives of a library to what ``open_sink`` opens, each of which is whole when its block ends well.
+    """Write all archives of a library to the sinks from ``open_sink``.
 
-    Raises `DeviceCodeError` for damaged bundles, `KpackError` for archives that readers refuse, and what the files
-    raise.
+    Each is complete when its block ends without error.
+
+    Raises `DeviceCodeError` for damaged bundles, `KpackError` for archives that readers refuse, and any errors of the
+    files.
     """
     library = file.library
     assert library is not None, "it has archives"
@@ -329,19 +334,19 @@ def write_archives(
             writer, keys, size, stored = made
             writer.add(keys, stored, size)
             workers.progress.advance(size)
-            del made, stored  # before the next is waited for
+            del made, stored  # before waiting for the next one
         for writer in writers.values():
             writer.finish()
 
 
 _Stored: TypeAlias = "tuple[KpackWriter, tuple[KernelKey, ...], int, Data]"
-"""A code object as its archive stores it, on its way there, with its keys there and its size before."""
+"""A code object in its stored form, with the writer of its archive, its keys there, and its original size."""
 
 
 def _iter_work(
     data: Data, library: LibraryPlan, writers: dict[tuple[str, str], KpackWriter], choice: SplitChoice
 ) -> Iterator[tuple[int, Callable[[], _Stored]]]:
-    """Yield how many bytes each code object has, and what compresses it, in the order of the bundles."""
+    """Yield the size of each code object, and the function that compresses it, in bundle order."""
     group_of = library.group_of()
     view = library.fat.view(data)
     for unit in library.units:
@@ -362,7 +367,10 @@ def _compress(writer: KpackWriter, keys: tuple[KernelKey, ...], code: Data, choi
 
 
 def _iter_code(view: Data, unit: BundleUnit) -> Iterator[tuple[BundleEntry, Data]]:
-    """Yield each entry of a unit with its code, in file order; that of a plain bundle is read by whoever uses it."""
+    """Yield each entry of a unit with its code, in file order.
+
+    The code of a plain bundle is read only when it is used.
+    """
     code = bytearray()
     ordered = sorted(unit.entries, key=lambda entry: entry.offset)
     for entry, piece in iter_entries(view, unit.bundle, ordered):

@@ -1,14 +1,14 @@
-"""The units of a fat binary, the keys by which archives list them, and their groups.
+"""Determines the units of a fat binary, the keys by which archives list them, and their groups.
 
-A reader asks for a GPU with all its features, ``gfx90a:sramecc+:xnack-``, then with fewer of them, at last for the
-bare processor. It takes the first of these keys that the *archive* lists, and fails if the unit is not there under it.
-So all units of an archive are listed under the same settings of the features that any of them names.
+A reader looks up a GPU with all its features, such as ``gfx90a:sramecc+:xnack-``, then with fewer features, and finally
+the bare processor. It uses the first of these keys that the *archive* lists, and fails if the unit isn't there under
+this key. So all units of an archive are listed with the same settings of the features that any unit names.
 
 With relocatable device code, several wrappers share one bundle: one unit, one index.
 
-A reader that finds an archive for its GPU, but not the unit in it, gives up on every GPU of the machine; one that finds
-no archive skips the GPU, as with a fat binary. So a unit that lacks a target must not name archives which others have
-for it. And a reader may hold an archive in memory as a whole, or refuse it above 2 GiB: larger groups are parted.
+A reader that finds an archive for its GPU without the unit rejects every GPU of the machine. A reader without an
+archive skips the GPU, as with a fat binary. So a unit without a target must not name archives that other units have for
+this target. A reader may hold a complete archive in memory, or refuse one above 2 GiB, so larger groups are split.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 
 
 def base_target(target: TargetId) -> str:
-    """Return the target that the archive with code for ``target`` is for: its processor, no feature set."""
+    """Return the target of the archive with code for ``target``: its processor without features."""
     return target.processor
 
 
 def named_features(targets: Iterable[TargetId]) -> frozenset[str]:
-    """Return the features that some of ``targets`` set."""
+    """Return the features that any of ``targets`` sets."""
     return frozenset(name for target in targets for name in target.features)
 
 
 def code_keys(codes: Sequence[TargetId], processor: str, features: Collection[str]) -> dict[TargetId, int]:
-    """Return the keys of a unit in the archive of ``processor``, and for each the position in ``codes`` of its code.
+    """Return the keys of a unit in the archive of ``processor``, with the position in ``codes`` of the code for each.
 
-    ``features`` are those that units of the archive name (`named_features`): each of their settings is a key, and so
-    is the bare processor when the unit has code that leaves them open. The code is the one that an unmodified runtime
-    takes out of the bundle.
+    ``features`` are the features that units of the archive name (`named_features`). Each of their settings is a key,
+    and so is the bare processor if the unit has code that leaves them open. The code for a key is the one that an
+    unmodified runtime loads from the bundle.
     """
     bare = TargetId(processor)
     own = [(position, code) for position, code in enumerate(codes) if code.processor == processor]
@@ -66,9 +66,9 @@ def code_keys(codes: Sequence[TargetId], processor: str, features: Collection[st
 
 
 def served_settings(codes: Iterable[TargetId]) -> frozenset[TargetId]:
-    """Return the GPUs that find code of their own among ``codes``: processors with every feature they have set.
+    """Return the GPUs that find their own code among ``codes``: processors with a setting for every feature.
 
-    Code for generic processors counts as their own, since readers ask for these by name, too.
+    Code for generic processors counts as own code, because readers also look up these by name.
     """
     offered = tuple(codes)
     processors = dict.fromkeys(code.processor for code in offered)
@@ -78,10 +78,10 @@ def served_settings(codes: Iterable[TargetId]) -> frozenset[TargetId]:
 
 
 ARCHIVE_FOLDER = ".kpack"
-"""The folder below the root of a tree in which its archives are, unless another is chosen."""
+"""The default folder for archives below the root of a tree."""
 
 _FOLDER = re.compile(r"[A-Za-z0-9._+/-]+")
-"""Names that every system allows, and without the placeholder that markers have for targets."""
+"""Names that every system allows, without the placeholder for targets in markers."""
 
 _ODD = re.compile(r"[^A-Za-z0-9._+-]")
 _DIGEST_DIGITS = 8
@@ -90,8 +90,8 @@ _DIGEST_DIGITS = 8
 def name_groups(paths: Iterable[str]) -> dict[str, str]:
     """Return the name of the archive group for each library, given by paths below the root.
 
-    It is the library's file name, with ``-`` for what some systems don't allow in names (``:``, blanks). Libraries
-    whose names would be the same, also where case doesn't count, have a digest of their paths added.
+    The name is the library's file name, with ``-`` in place of characters that some systems don't allow (``:``,
+    blanks). If the names of libraries are equal, even only without case, a digest of their paths is appended.
     """
     plain = {path: _ODD.sub("-", posixpath.basename(path)) for path in paths}
     users = Counter(name.lower() for name in plain.values())
@@ -104,7 +104,7 @@ def name_groups(paths: Iterable[str]) -> dict[str, str]:
 
 
 def is_archive_folder(folder: str) -> bool:
-    """Return whether archives may be in ``folder``, a path without needless parts: below the root, by its name."""
+    """Return whether archives may be in ``folder``, a normalized path: it must be below the root with a valid name."""
     return folder.split("/", maxsplit=1)[0] not in {"", ".."} and _FOLDER.fullmatch(folder) is not None
 
 
@@ -114,7 +114,7 @@ def archive_path(group: str, target: str, folder: str = ARCHIVE_FOLDER) -> str:
 
 
 def search_path(binary: str, group: str, folder: str = ARCHIVE_FOLDER) -> str:
-    """Return the path by which the marker of the file ``binary``, given by its path below the root, names a group."""
+    """Return the path to a group in the marker of the file ``binary``, which is given by its path below the root."""
     return posixpath.relpath(archive_path(group, PLACEHOLDER, folder), posixpath.dirname(binary) or ".")
 
 
@@ -122,7 +122,7 @@ _KINDS = frozenset({"hip", "hipv4"})
 
 
 class BundleUnit(msgspec.Struct, frozen=True):
-    """A bundle, its number among those of the file, and the entries whose code goes into archives, in file order."""
+    """A bundle, its number in the file, and the entries whose code goes into archives, in file order."""
 
     index: int
     bundle: Bundle
@@ -135,17 +135,17 @@ class BundleUnit(msgspec.Struct, frozen=True):
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The ids of the bundle without the entries that were left out or are empty, so that joining can restore it."""
+        """The IDs of the bundle, without omitted and empty entries, so that a join can restore the bundle."""
         return tuple(entry.spelling for entry in self._kept())
 
     @property
     def form(self) -> tuple[tuple[str, ...], bool]:
-        """What markers keep of the bundle: `spellings`, and whether it is compressed."""
+        """The properties of the bundle in markers: `spellings`, and whether it is compressed."""
         return self.spellings, self.bundle.compressed is not None
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The bytes of code of each of `spellings`; none of the host's."""
+        """The code size of each entry in `spellings`, in bytes; 0 for the host."""
         return tuple(0 if entry.id.is_host else entry.size for entry in self._kept())
 
     def _kept(self) -> Iterator[BundleEntry]:
@@ -153,7 +153,7 @@ class BundleUnit(msgspec.Struct, frozen=True):
         return (entry for entry in self.bundle.plain.entries if entry.id.is_host or entry.offset in kept)
 
     def reserved(self) -> dict[str, int]:
-        """Return the most bytes that the code takes in the archive for each processor: not compressed, and listed."""
+        """Return the maximum size of the code in each processor's archive: uncompressed, with its table entries."""
         sizes: Counter[str] = Counter()
         for entry, target in zip(self.entries, self.targets, strict=True):
             sizes[target.processor] += entry.size + ENTRY_RESERVE
@@ -161,16 +161,16 @@ class BundleUnit(msgspec.Struct, frozen=True):
 
 
 def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId]) -> tuple[BundleUnit, ...]:
-    """Read the units of a fat binary; with ``keep``, only the code that these targets need counts.
+    """Read the units of a fat binary; with ``keep``, only the code for these targets counts.
 
-    Raises `NotSplittableError` for what archives can't hold and for a bundle that no wrapper points to, and
+    Raises `NotSplittableError` for content that archives can't hold, and for a bundle without a wrapper. Raises
     `DeviceCodeError` for damaged bundles.
     """
     units = tuple(_unit(index, bundle, keep) for index, bundle in enumerate(fat.iter_bundles(data)))
     starts = set(fat.starts)
     for unit in units:
         if unit.bundle.start not in starts:
-            expected = "wrappers for all bundles, since archives are found through them"
+            expected = "wrappers for all bundles, because runtimes find archives through them"
             raise NotSplittableError(unit.bundle.place, "a bundle that no wrapper points to", expected=expected)
     return units
 
@@ -188,15 +188,15 @@ def _unsplittable(entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
     """Yield what archives can't hold: SPIR-V, code of other offload kinds, and code that no GPU would get."""
     for entry in entries:
         if entry.target is not None and entry.target.processor == SPIRV:
-            yield "SPIR-V", "code objects alone: a runtime finds no other code in archives"
+            yield "SPIR-V", "only code objects, because runtimes find no other code in archives"
         elif entry.id.kind not in _KINDS:
             yield f"the entry {entry.spelling!r}", "code for HIP"
     targets = [entry.target for entry in entries if entry.target is not None]
     unreached = set(range(len(targets))) - set(_reached(targets))
     if unreached:
         names = ", ".join(entries[position].spelling for position in sorted(unreached))
-        found = f"{count(len(unreached), 'entry', 'entries')} behind others for the same GPU ({names})"
-        yield found, "one for each GPU"
+        found = f"{count(len(unreached), 'entry', 'entries')} after others for the same GPU ({names})"
+        yield found, "one entry for each GPU"
 
 
 def _reached(targets: Sequence[TargetId]) -> Iterator[int]:
@@ -206,36 +206,36 @@ def _reached(targets: Sequence[TargetId]) -> Iterator[int]:
 
 
 class BundleGroup(msgspec.Struct, frozen=True):
-    """Units that exist for the same GPUs, in the order of their indices."""
+    """Units with code for the same GPUs, in index order."""
 
     name: str
     units: tuple[BundleUnit, ...]
     features: dict[str, frozenset[str]]
-    """By base target, the features that some units name: kept, as each unit's keys depend on them."""
+    """By base target, the features that some units name; each unit's keys depend on them."""
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The base targets that there is an archive for."""
+        """The base targets with an archive."""
         return tuple(self.features)
 
     def keys_of(self, unit: BundleUnit, target: str) -> dict[int, list[str]]:
-        """Return the keys of the code objects of ``unit`` in the archive for ``target``, by their numbers in it."""
+        """Return the keys of ``unit``'s code objects in the archive for ``target``, by positions in the unit."""
         by_position: dict[int, list[str]] = defaultdict(list)
         for key, position in code_keys(unit.targets, target, self.features[target]).items():
             by_position[position].append(str(key))
         return dict(sorted(by_position.items()))
 
     def listed(self, target: str) -> tuple[str, ...]:
-        """Return all keys of the archive for ``target``, each once, in order of their text."""
+        """Return all keys of the archive for ``target``, each once, in text order."""
         features = self.features[target]
         return tuple(sorted({str(key) for unit in self.units for key in code_keys(unit.targets, target, features)}))
 
 
 def group_units(units: Iterable[BundleUnit], name: str, *, limit: int = ARCHIVE_LIMIT) -> tuple[BundleGroup, ...]:
-    """Return the groups of a library's units; the largest is called ``name``, others ``name-part2`` and so on.
+    """Return the groups of a library's units; the largest is called ``name``, the others ``name-part2`` and so on.
 
-    No archive of a group gets more than ``limit`` bytes, even if its code does not compress. Raises `KpackError` for a
-    unit that alone has more.
+    No archive of a group exceeds ``limit`` bytes, even if its code doesn't compress. Raises `KpackError` for a single
+    unit that exceeds the limit.
     """
     by_gpus: dict[frozenset[TargetId], list[BundleUnit]] = defaultdict(list)
     for unit in units:
@@ -249,7 +249,7 @@ def group_units(units: Iterable[BundleUnit], name: str, *, limit: int = ARCHIVE_
 
 
 def _features(units: Iterable[BundleUnit]) -> dict[str, frozenset[str]]:
-    """Return the base targets of units in order, and of each the features that its targets name."""
+    """Return the base targets of units in order, with the features that their targets name."""
     by_processor: dict[str, list[TargetId]] = defaultdict(list)
     for unit in units:
         for target in unit.targets:
@@ -266,7 +266,7 @@ def _parted(units: Sequence[BundleUnit], limit: int) -> list[list[BundleUnit]]:
 
 
 class PlannedArchive(msgspec.Struct, frozen=True):
-    """An archive to be written: where, below the root, the name of its group, and its base target."""
+    """An archive to write: its path below the root, its group name, and its base target."""
 
     path: str
     group: str
@@ -274,14 +274,14 @@ class PlannedArchive(msgspec.Struct, frozen=True):
 
 
 class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of the device code of the library at ``path`` below the root."""
+    """The plan for the device code of the library at ``path`` below the root."""
 
     path: str
     kernel_name: str
     fat: FatBinary
     groups: tuple[BundleGroup, ...]
     folder: str = ARCHIVE_FOLDER
-    """Where its archives go, below the root."""
+    """The folder for its archives, below the root."""
 
     @property
     def archives(self) -> tuple[PlannedArchive, ...]:
@@ -294,27 +294,27 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def units(self) -> tuple[BundleUnit, ...]:
-        """All units, in the order of their indices."""
+        """All units, in index order."""
         return tuple(sorted((unit for group in self.groups for unit in group.units), key=lambda unit: unit.index))
 
     @property
     def code_size(self) -> int:
-        """Bytes of all code objects that go into archives."""
+        """The total size in bytes of the code objects that go into archives."""
         return sum(entry.size for group in self.groups for unit in group.units for entry in unit.entries)
 
     def group_of(self) -> dict[int, BundleGroup]:
-        """Return the group of each unit by its index."""
+        """Return the group of each unit by index."""
         return {unit.index: group for group in self.groups for unit in group.units}
 
     def markers(self, path: str = "") -> tuple[Marker, ...]:
-        """Return the markers that wrappers point to, each once; for another name of the file if ``path`` is given.
+        """Return the markers for the wrappers, each once; ``path`` is another name of the file.
 
-        Units of one group share a marker, unless their bundles named or ordered entries in another way.
+        Units of one group share a marker, unless their bundles have other names or another order of entries.
         """
         return tuple(dict.fromkeys(marker for _, marker in self._iter_markers(path or self.path)))
 
     def links(self) -> tuple[UnitLink, ...]:
-        """Return what each wrapper says once its code is elsewhere, in the order of the file."""
+        """Return the new content of each wrapper after its code moves elsewhere, in file order."""
         position = {marker: number for number, marker in enumerate(self.markers())}
         marker_of = {index: position[marker] for index, marker in self._iter_markers(self.path)}
         index_at = {unit.bundle.start: unit.index for unit in self.units}

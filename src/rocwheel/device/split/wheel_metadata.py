@@ -58,65 +58,65 @@ if TYPE_CHECKING:
 
 _EXTRA = "device-"
 ALL_EXTRA = f"{_EXTRA}all"
-"""The extra that asks for the device wheels of every target and family."""
+"""The extra that requests the device wheels of every target and family."""
 
 
 def check_prefix(prefix: str) -> None:
-    """Raise `InputError` for a text that no name of a distribution can begin with."""
+    """Raise `InputError` for a text that a distribution name can't begin with."""
     try:
         canonicalize_name(prefix, validate=True)
     except InvalidName as e:
-        option, found = "--device-name", f"is {prefix!r}, with which no name of a distribution can begin"
-        expected = "letters, digits and single '-', '_' and '.' between them, such as torch-device"
+        option, found = "--device-name", f"is {prefix!r}, which no distribution name can begin with"
+        expected = "letters and digits, with a single '-', '_', or '.' between them, such as torch-device"
         raise InputError(option, found, expected=expected) from e
 
 
 def is_device_extra(extra: str) -> bool:
-    """Return whether an extra is called as those are that ask for device wheels: of a target, or of all."""
+    """Return whether an extra has a name for device wheels, of one target or of all."""
     name = canonicalize_name(extra)
     return name == ALL_EXTRA or name.startswith(f"{_EXTRA}gfx")
 
 
 def is_family(target: str) -> bool:
-    """Return whether a target or family, normalized or not, is a family."""
+    """Return whether a target or family name, normalized or not, is a family."""
     return any(find_family(spelling) is not None for spelling in (target, target.replace("-", "_")))
 
 
 class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
-    """The device wheels of one distribution: ``targets`` are those that get a wheel, base targets and families."""
+    """The device wheels of one distribution: ``targets`` are the base targets and families with a wheel."""
 
     prefix: str
-    """What their names begin with, such as ``torch-device`` or ``amd-torch-device``."""
+    """The prefix of their names, such as ``torch-device`` or ``amd-torch-device``."""
     version: str
     targets: tuple[str, ...]
 
     def distribution(self, target: str) -> str:
-        """Return the name of the wheel of a target or a family, normalized: ``torch-device-gfx12-0``."""
+        """Return the normalized name of the wheel of a target or family, such as ``torch-device-gfx12-0``."""
         return canonicalize_name(f"{self.prefix}-{target}")
 
     def pin(self, target: str) -> str:
-        """Return the requirement of exactly the wheel that came of the same split."""
+        """Return the requirement for exactly the wheel from the same split."""
         return f"{self.distribution(target)} == {self.version}"
 
     def extra_of(self, target: str) -> str:
-        """Return the extra that asks for a target's wheel."""
+        """Return the extra that requests a target's wheel."""
         return canonicalize_name(f"{_EXTRA}{target}")
 
     @property
     def single_targets(self) -> tuple[str, ...]:
-        """The targets that are not families."""
+        """The targets that aren't families."""
         return tuple(target for target in self.targets if find_family(target) is None)
 
     def families_of(self, target: str) -> tuple[str, ...]:
-        """Return the families with a wheel of their own that ``target`` belongs to, the smallest first.
+        """Return the families with their own wheel that ``target`` belongs to, smallest first.
 
-        Their files serve it as well.
+        Their files also serve the target.
         """
         found = [(family, name) for name in self.targets if (family := find_family(name)) and target in family.targets]
         return tuple(name for _, name in sorted(found, key=lambda pair: (len(pair[0].targets), pair[1])))
 
     def requirements(self) -> tuple[str, ...]:
-        """Return what the host wheel requires with each extra."""
+        """Return the requirements of the host wheel for each extra."""
         chains = [
             f'{self.pin(name)}; extra == "{self.extra_of(target)}"'
             for target in self.single_targets
@@ -125,14 +125,14 @@ class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
         return (*chains, *(f'{self.pin(target)}; extra == "{ALL_EXTRA}"' for target in self.targets))
 
     def extras(self) -> tuple[str, ...]:
-        """Return the extras of the host wheel; families have none of their own."""
+        """Return the extras of the host wheel; families have no extras."""
         return (*map(self.extra_of, self.single_targets), ALL_EXTRA)
 
 
 def unpacked_name(info: Path, wheel: bytes) -> str:
-    """Return a file name by the name of ``.dist-info``, the build number and all tags of WHEEL.
+    """Return a wheel file name from the name of ``.dist-info``, and the build number and all tags in WHEEL.
 
-    Raises `InputError` for a build number or tags that no wheel has, and for a name that would lead elsewhere.
+    Raises `InputError` for an invalid build number or invalid tags, and for a name that leads elsewhere.
     """
     headers = wheel_headers(wheel)
     tags = [tag for tag in (value.split("-") for key, value in headers if key == "tag") if len(tag) == 3]
@@ -140,10 +140,10 @@ def unpacked_name(info: Path, wheel: bytes) -> str:
     compressed = "-".join(".".join(dict.fromkeys(column)) for column in zip(*tags, strict=True)) or "py3-none-any"
     name = f"{info.name.removesuffix('.dist-info')}{build}-{compressed}.whl"
     plain = f"x-1{build}-{compressed}.whl"
-    # A dash in a build number may make it look like the name of a variant.
+    # With a dash in its build number, the name may look like the name of a variant.
     if not is_file_name(name) or not is_distribution_name(plain) or without_label(plain) != plain:
-        found = f"makes the file name {quoted(name)}"
-        raise InputError(info / "WHEEL", found, expected="a build number and tags that a wheel's name can have")
+        found = f"results in the file name {quoted(name)}"
+        raise InputError(info / "WHEEL", found, expected="a build number and tags that are valid in a wheel name")
     return name
 
 
@@ -151,7 +151,7 @@ _WRITTEN_ANEW = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, *SIGNATURES)
 
 
 class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel by what its metadata says; texts are the bytes of files of ``.dist-info``, none for absent ones."""
+    """A wheel with its metadata; texts are the bytes of files in ``.dist-info``, or `None` for absent files."""
 
     path: str
     dist_info: str
@@ -161,49 +161,49 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
     declaration: bytes | None
     fields: RawMetadata
     tags: tuple[str, ...]
-    """As WHEEL lists them."""
+    """As listed in WHEEL."""
     is_purelib: bool
     build: str
-    """The build number; empty if there is none."""
+    """The build number, or an empty string if there is none."""
     file_tags: str
     """The compressed tags of the file name."""
     shown: str = ""
-    """What messages call it: the folder that it was packed from; its path, if empty."""
+    """The name in messages, which is the folder that it was packed from; if empty, its path."""
 
     @property
     def source(self) -> str:
-        """How messages name the wheel."""
+        """The wheel's name in messages."""
         return self.shown or self.path
 
     def source_of(self, member: ZipMember) -> str:
-        """Return how messages name one of its members."""
+        """Return a member's name in messages."""
         return f"{self.shown}/{member.name}" if self.shown else member.source
 
     @property
     def shown_names(self) -> dict[str, str]:
-        """How messages name each of its members, by the member's own name."""
+        """The name of each member in messages, by the member's own name."""
         return {member.name: self.source_of(member) for member in self.kept_members}
 
     @property
     def name(self) -> str:
-        """The distribution's name, as METADATA spells it."""
+        """The distribution's name, as spelled in METADATA."""
         return self.fields["name"]
 
     @property
     def version(self) -> str:
-        """The version, as METADATA spells it."""
+        """The version, as spelled in METADATA."""
         return self.fields["version"].strip()
 
     @property
     def kept_members(self) -> tuple[ZipMember, ...]:
-        """The members that are not written anew, in the order of the archive."""
+        """The members that aren't written anew, in archive order."""
         anew = {f"{self.dist_info}/{name}" for name in _WRITTEN_ANEW}
         return tuple(member for member in self.members if member.name not in anew)
 
     def licenses(self) -> dict[str, ZipMember]:
-        """Return the license texts by the names that METADATA has for them, or by their paths where it has none.
+        """Return the license texts by their names in METADATA, or else by their paths.
 
-        Where neither METADATA nor ``.dist-info`` has any, they are those beside the code.
+        If neither METADATA nor ``.dist-info`` has any, return the license texts next to the code.
         """
         by_name = {member.name: member for member in self.members}
         found = {}
@@ -217,7 +217,7 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
         } or {member.name: member for member in self.members if _is_text_of_license(member.name)}
 
     def _license(self, member: ZipMember) -> str:
-        """Return the name of a license text in ``.dist-info``; empty for another member."""
+        """Return the name of a license text in ``.dist-info``, or an empty string for another member."""
         folder, _, name = member.name.partition("/")
         if folder != self.dist_info or name.endswith("/"):
             return ""
@@ -227,17 +227,17 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_text_of_license(path: str) -> bool:
-    """Return whether a member is a license text by its name: no module that deals with licenses."""
+    """Return whether a member is a license text by its name, and not a module about licenses."""
     name = path.rpartition("/")[2]
     return is_license_name(name) and not name.endswith((".py", ".pyi", ".pyc", ".so", ".h", ".json"))
 
 
 def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
-    """Read what a wheel is; nothing but its metadata is unpacked. Messages call it ``shown``, or by its path.
+    """Read a wheel, unpacking only its metadata; in messages, it is called ``shown`` or by its path.
 
-    Raises `InputError`, or `ProblemsError` for several: for a wheel variant (a draft), for what is not a wheel or is
-    damaged, has no ``.dist-info`` or several, no METADATA, no WHEEL, no name or version, or others than its file name,
-    and for members that installers refuse.
+    Raises `InputError`, or `ProblemsError` for several: for a wheel variant (a draft), for a file that isn't a wheel or
+    is damaged, and for members that installers refuse. Other errors are a missing METADATA, WHEEL, name, or version; a
+    missing or repeated ``.dist-info``; and a name or version that differs from the file name.
     """
     source = shown or str(path)
     if label := split_label(path.name)[1]:
@@ -271,17 +271,17 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
 
 
 def _refuse_variant(source: str, label: str) -> InputError:
-    """Return the error for a wheel variant (:pep:`825`, a draft): split, it has no code for the GPUs that it is for."""
-    found = f"is a wheel variant{f' ({label})' if label else ''}, which has its code itself"
+    """Return the error for a wheel variant (:pep:`825`, a draft): after a split, it lacks code for its GPUs."""
+    found = f"is a wheel variant{f' ({label})' if label else ''}, which contains its own code"
     remedy = "Split the plain wheel, and make variants of its device wheels with `rocwheel index --variants`."
     return InputError(source, found, expected="a plain wheel", remedy=remedy)
 
 
 def _parse_name(path: Path, source: str) -> tuple[str, Version]:
-    """Return project, normalized, and version, as the file name has them."""
+    """Return the normalized project and the version from the file name."""
     if path.suffix != ".whl" or not is_distribution_name(path.name):
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
-        raise InputError(source, "is not named as a wheel is", expected=expected)
+        raise InputError(source, "doesn't have a wheel file name", expected=expected)
     named = parse_path(path)
     return named.project, named.version
 
@@ -300,7 +300,9 @@ def _parse_metadata(source: str, text: bytes) -> RawMetadata:
     except CoreMetadataError as e:
         raise InputError(source, f"can't be read: {e}") from e
     absent = [field for field in ("Name", "Version") if not fields.get(field.lower())]
-    raise_all(source, [InputError(source, f"has no {field}, or several", expected="one") for field in absent])
+    raise_all(
+        source, [InputError(source, f"has no {field}, or several of them", expected="exactly one") for field in absent]
+    )
     return fields
 
 
@@ -309,10 +311,10 @@ _DEVICE_NAME = re.compile("(.+)-(gfx[0-9a-z-]+)")
 
 
 def asked_for_by(text: str, host: FinishedWheel) -> tuple[str, str]:
-    """Return the device wheel that a requirement of ``host`` names, and its extra; two empty texts for any other.
+    """Return the device wheel that a requirement of ``host`` names, and its extra, or two empty strings for any other.
 
-    Such a requirement pins the host's version, names a target or a family at its end, and holds for nothing but an
-    extra ``device-gfx…`` or ``device-all``, as those do that splitters write.
+    Such a requirement pins the host's version and ends with a target or family. It holds only for an extra
+    ``device-gfx…`` or ``device-all``, as splitters write it.
     """
     for found in readable_requirements([text]):
         name, extra = canonicalize_name(found.name), _ONE_EXTRA.fullmatch(str(found.marker))
@@ -327,17 +329,17 @@ def asked_for_by(text: str, host: FinishedWheel) -> tuple[str, str]:
 
 
 def device_names(host: FinishedWheel) -> frozenset[str]:
-    """Return the names of all device wheels of a host wheel, those of families as well; none if it isn't split."""
+    """Return the names of all device wheels of a host wheel, including families; empty if the wheel isn't split."""
     return frozenset(name for text in host.fields.get("requires_dist", ()) if (name := asked_for_by(text, host)[0]))
 
 
 def is_device_wheel_of(wheel: FinishedWheel, host: FinishedWheel) -> bool:
-    """Return whether a wheel came of the split that made ``host``: each names the other, in exactly its version."""
+    """Return whether a wheel is from the split that made ``host``: each names the other, with its exact version."""
     return canonicalize_name(wheel.name) in device_names(host) and _requires_exactly(wheel, host)
 
 
 def looks_made_from(wheel: FinishedWheel, host: FinishedWheel) -> bool:
-    """Return whether a wheel with a device wheel's name is one of ``host``, where no METADATA of the host tells."""
+    """Return whether a wheel with a device wheel's name belongs to ``host``, if the host's METADATA doesn't show it."""
     return _requires_exactly(wheel, host) and any(
         is_device_mark(member) or member.name.endswith(".kpack") for member in wheel.members
     )
@@ -350,12 +352,12 @@ def check_device_wheel(device: FinishedWheel, host: FinishedWheel) -> None:
     wanted = f"{canonicalize_name(host.name)}=={host.version}"
     found = f"doesn't require {wanted}"
     if _requires_exactly(device, host):
-        found = f"requires {wanted}, which has no extra that asks for it"
+        found = f"requires {wanted}, which has no extra that requests it"
     raise InputError(device.path, found, expected=f"a device wheel of {host.path}")
 
 
 def is_device_wheel(wheel: FinishedWheel) -> bool:
-    """Return whether a wheel came of a split, by what it has for pip, or by its name and the archives in it."""
+    """Return whether a wheel is from a split, by its file for pip, or by its name and its archives."""
     prefix, target = split_device_name(wheel.name)
     is_called_so = target != "" and prefix.endswith("-device")
     return any(is_device_mark(member) or (is_called_so and member.name.endswith(".kpack")) for member in wheel.members)
@@ -367,9 +369,9 @@ def is_device_mark(member: ZipMember) -> bool:
 
 
 def split_device_name(name: str) -> tuple[str, str]:
-    """Return what the names of a host's device wheels begin with, and the target or family, both normalized.
+    """Return the prefix of a host's device wheel names, and the target or family, both normalized.
 
-    The second is empty for a name that ends with none.
+    The second is empty for a name that doesn't end with a target or family.
     """
     normal = canonicalize_name(name)
     match = _DEVICE_NAME.fullmatch(normal)
@@ -377,7 +379,7 @@ def split_device_name(name: str) -> tuple[str, str]:
 
 
 def own_requirements(device: FinishedWheel, host: FinishedWheel) -> list[str]:
-    """Return what a device wheel requires besides its host and other device wheels of that."""
+    """Return the requirements of a device wheel, except its host and other device wheels of this host."""
     known = {canonicalize_name(host.name), *device_names(host)}
     texts = device.fields.get("requires_dist", ())
     return [
@@ -386,7 +388,7 @@ def own_requirements(device: FinishedWheel, host: FinishedWheel) -> list[str]:
 
 
 def _requires_exactly(wheel: FinishedWheel, other: FinishedWheel) -> bool:
-    """Return whether a wheel requires another one in exactly its version, whatever extras are asked for."""
+    """Return whether a wheel requires the exact version of another wheel, with any extras."""
     required = readable_requirements(wheel.fields.get("requires_dist", ()))
     pinned = [found for found in required if found.marker is None and _pins(found.specifier, other.version)]
     return canonicalize_name(other.name) in {canonicalize_name(found.name) for found in pinned}
@@ -401,19 +403,18 @@ _COPIED = {
     "requires_python": ("Requires-Python", "a version specifier such as '>=3.10'"),
     "license_expression": ("License-Expression", "an SPDX expression such as 'MIT OR Apache-2.0'"),
 }
-"""Fields that device wheels have from their host: how METADATA spells them, and what may stand there."""
+"""Fields that device wheels copy from their host: the spelling in METADATA, and the allowed values."""
 _CR_ALONE = re.compile(rb"\r(?!\n)")
 
 
 def check_copied(wheel: FinishedWheel) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for METADATA that the wheels of a split can't be made from.
+    """Raise `InputError`, or `ProblemsError` for several, for METADATA that prevents a split.
 
-    Those are headers with lines that end in CR alone, and values that device wheels would get, too, and that the
-    standard doesn't allow.
+    The problems are headers with lines that end in only CR, and invalid values that device wheels would also get.
     """
     place = f"{wheel.source}: METADATA"
     if _CR_ALONE.search(re.split(rb"(?<=\n)\r?\n", wheel.metadata, maxsplit=1)[0]):
-        raise InputError(place, "has a line that ends in CR alone", expected="lines that end in LF, or in CR and LF")
+        raise InputError(place, "has a line that ends in only CR", expected="lines that end in LF or CR LF")
     raise_all(
         wheel.source,
         [
@@ -433,9 +434,9 @@ def _is_valid(field: str, fields: RawMetadata) -> bool:
 
 
 def check_requirements(texts: Iterable[str], source: str, *, target: str = "") -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for requirements that can't be read.
+    """Raise `InputError`, or `ProblemsError` for several, for invalid requirements.
 
-    With a ``target``, ``@GFXARCH@`` may stand for one.
+    With a ``target``, ``@GFXARCH@`` may be a placeholder for it.
     """
     expected = f"a requirement, such as {f'rocm-sdk-device-{PLACEHOLDER}==7.14' if target else 'rocm-bootstrap'!r}"
     raise_all(
@@ -457,7 +458,7 @@ def _error_of(text: str) -> str:
 
 
 def host_metadata(wheel: FinishedWheel, names: DeviceNames, requires: Sequence[str] = ()) -> bytes:
-    """Return METADATA of the host wheel: all that the wheel said, the extras for device wheels, and ``requires``."""
+    """Return METADATA of the host wheel: all fields of the wheel, the extras for device wheels, and ``requires``."""
     old = {*wheel.fields.get("provides_extra", ())}
     metadata = add_values(wheel.metadata, "Provides-Extra", [extra for extra in names.extras() if extra not in old])
     metadata = add_requirements(metadata, [*requires, *names.requirements()])
@@ -467,9 +468,9 @@ def host_metadata(wheel: FinishedWheel, names: DeviceNames, requires: Sequence[s
 
 
 def joined_metadata(host: FinishedWheel) -> bytes:
-    """Return METADATA of a joined wheel: that of its host without what asks for device wheels.
+    """Return METADATA of a joined wheel: METADATA of its host without references to device wheels.
 
-    An extra by which something else is asked for stays.
+    An extra that also requests something else stays.
     """
     texts = host.fields.get("requires_dist", ())
     gone = {extra for text in texts if (extra := asked_for_by(text, host)[1])}
@@ -479,12 +480,12 @@ def joined_metadata(host: FinishedWheel) -> bytes:
 
 
 def _is_asked_for(extra: str, text: str) -> bool:
-    """Return whether a requirement is judged by an extra."""
+    """Return whether a requirement depends on an extra."""
     return any(f'extra == "{extra}"' in str(found.marker) for found in readable_requirements([text]))
 
 
 def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requires: Sequence[str] = ()) -> bytes:
-    """Return METADATA of the wheel of a target or a family.
+    """Return METADATA of the wheel of a target or family.
 
     It requires exactly its host wheel, the wheels of families that serve the target, and ``requires``.
     """
@@ -507,10 +508,10 @@ def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requi
 
 
 def device_wheel_file(wheel: FinishedWheel) -> bytes:
-    """Return WHEEL of a device wheel: for the same systems as its host wheel, and installed to the same folder.
+    """Return WHEEL of a device wheel: for the same systems and the same installation folder as its host wheel.
 
-    Its tags are those of the file name, by which installers choose. WHEEL of the host may lack tags, or list others:
-    tools that rename a finished wheel leave ``linux_x86_64`` in it.
+    The tags are the tags of the file name, which installers use. WHEEL of the host may lack tags or list others,
+    because tools that rename a finished wheel leave ``linux_x86_64`` in it.
     """
     named = expand_tags(*wheel.file_tags.split("-"))
     tags = wheel.tags if sorted(wheel.tags) == sorted(named) else named
@@ -519,26 +520,26 @@ def device_wheel_file(wheel: FinishedWheel) -> bytes:
 
 
 class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """How a wheel is split: what is kept, how its parts are called, and what they require."""
+    """How to split a wheel: what to keep, the names of its parts, and their requirements."""
 
     choice: SplitChoice
     overlay_root: str = ""
-    """The folder that device wheels are laid over; the one with device code if it is empty."""
+    """The folder that device wheels add to; if empty, the folder with device code."""
     device_prefix: str = ""
-    """What the names of device wheels begin with; that of the wheel and ``-device`` if it is empty."""
+    """The prefix of device wheel names; if empty, the name of the wheel and ``-device``."""
     host_requires: tuple[str, ...] = ()
-    """What the host wheel requires besides."""
+    """Additional requirements of the host wheel."""
     device_requires: tuple[str, ...] = ()
-    """What device wheels require besides; ``@GFXARCH@`` stands for their target."""
+    """Additional requirements of device wheels; ``@GFXARCH@`` represents their target."""
     kept_requires: dict[str, tuple[str, ...]] = {}
-    """What the device wheels of some targets require in place of that, word for word; by their normalized names."""
+    """Literal requirements of the device wheels of some targets instead, by normalized name."""
     jobs: int = 1
     dry_run: bool = False
-    """Whether nothing is written; wheels have no size in the report then."""
+    """Whether to write nothing; then wheels have no size in the report."""
     progress: Progress = SILENT
 
     def requires_of(self, target: str) -> tuple[str, ...]:
-        """Return what the device wheel of a target or a family requires besides."""
+        """Return the additional requirements of the device wheel of a target or family."""
         kept = self.kept_requires.get(canonicalize_name(target))
         if kept is not None:
             return kept
@@ -551,7 +552,7 @@ class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_order(order: WheelSplitOrder) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for a name or requirements that no wheel can have."""
+    """Raise `InputError`, or `ProblemsError` for several, for an invalid name or invalid requirements."""
     prefixes = [order.device_prefix] if order.device_prefix else []
     checks: tuple[Callable[[], object], ...] = (
         lambda: map_collecting("--device-name", check_prefix, prefixes),
