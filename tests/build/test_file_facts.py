@@ -153,7 +153,7 @@ def test_all_files_that_windows_could_not_load_are_named_at_once(tmp_path: Path)
     with pytest.raises(ProblemsError) as caught:
         read(tmp_path, {"bin/a.dll": DLL, "bin/b.dll": DLL[:20], "bin/c.exe": b""})
     assert [str(problem)[:34] for problem in caught.value.problems] == [
-        "base_lib_generic: bin/b.dll: the p",
+        "base_lib_generic: bin/b.dll: the o",
         "base_lib_generic: bin/c.exe: empty",
     ]
 

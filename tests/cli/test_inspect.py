@@ -265,7 +265,7 @@ def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
         ),
         (
             (FIXTURES / "v22/saxpy.hipfb").read_bytes().replace(b"--gfx906", b"--gfx908", 1),
-            "bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx908' holds code for gfx906",
+            "bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx908' contains code for gfx906",
         ),
     ],
     ids=["trailing byte", "trailing bytes, zlib", "other processor"],

@@ -79,7 +79,7 @@ def test_code_for_another_processor_is_a_problem() -> None:
     facts = read_device_facts(memoryview(data), name="x.kpack", look=Look(deep=True))
     assert facts is not None
     [problem] = facts.problems
-    assert problem.startswith("x.kpack: offset 0x48: lib/a.so#0 for gfx908 is code for gfx906")
+    assert problem.startswith("x.kpack: offset 0x48: lib/a.so#0 for gfx908 contains code for gfx906")
 
 
 def test_key_without_code_for_a_target_of_the_archive_is_a_problem() -> None:
@@ -327,7 +327,7 @@ def test_entry_whose_code_names_other_features_is_reported_where_flags_name_them
     renamed = [BundlePart(re.sub("gfx906$", "gfx906:xnack-", part.spelling), part.payload) for part in parts]
     facts = read_device_facts(memoryview(join_data(write_offload_bundle(renamed))), name="x")
     assert facts is not None
-    problem = "x: bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx906:xnack-' holds code for gfx906"
+    problem = "x: bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx906:xnack-' contains code for gfx906"
     assert facts.problems == ((problem,) if is_told else ())
 
 

@@ -347,7 +347,7 @@ def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path:
             (
                 "a code object, which can be for only one target, not for gfx1031, gfx1032; expected one target. "
                 "Make a "
-                "file for"
+                "separate file for each"
             ),
         ),
         (
@@ -375,7 +375,9 @@ def test_code_object_for_no_processor_is_refused(code_object: Path, tmp_path: Pa
     data = bytearray(code_object.read_bytes())
     data[0x30:0x34] = bytes(4)
     code_object.write_bytes(data)
-    with pytest.raises(InputError, match="a code object whose flags 0x0 name no processor; expected one for a proc"):
+    with pytest.raises(
+        InputError, match="a code object whose flags 0x0 name no processor; expected a code object for a proc"
+    ):
         rewrite_device_code(code_object, tmp_path / "out.co", prune_of_rewrite("gfx1030"), REWRITE_PLAIN)
 
 

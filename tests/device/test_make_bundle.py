@@ -124,7 +124,7 @@ def test_code_objects_that_leave_their_target_open_are_refused(
     path = code("gfx906", of=f"v16/vadd.cov{version}.hipfb")
     message = (
         f"{path}: a code object with version {version}, which doesn't record the features that it leaves open; "
-        "expected 4 or later"
+        "expected version 4 or later"
     )
     with pytest.raises(InputError, match=re.escape(message)):
         make_bundle([path], tmp_path / "x.hipfb", Storage())

@@ -167,7 +167,7 @@ def test_same_code_is_distinguished_from_other_code(fixture: Fixture) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "agent", "message"),
     [
-        ("v16/vadd.cov3.hipfb", "gfx906", "gfx900", "a code object with version 3; expected 4 or later"),
+        ("v16/vadd.cov3.hipfb", "gfx906", "gfx900", "a code object with version 3; expected version 4 or later"),
         (
             "v22/saxpy.hipfb",
             "gfx906",

@@ -188,12 +188,12 @@ def test_a_copy_has_all_code_or_is_not_made(tmp_path: Path) -> None:
         (
             "lib/rocfft_kernel_cache.db",
             b"gfx1030" + bytes(9),
-            f"names gfx1030 and not gfx1031: {ROCFFT}",
+            f"names gfx1030 but not gfx1031: {ROCFFT}",
         ),
         (
             "lib/hipblaslt/library/hipblasltExtOpLibrary.dat",
             msgspec.msgpack.encode({"gfx1030": {}}),
-            "names gfx1030 and not gfx1031: it maps each target to its kernels",
+            "names gfx1030 but not gfx1031: it maps each target to its kernels",
         ),
     ],
 )
@@ -348,7 +348,7 @@ def test_an_archive_is_not_written_under_the_name_of_another_gpu(tmp_path: Path)
     assert done.returncode == 2
     assert done.stderr == (
         f"error: {output}: is named for gfx1030, so no runtime would find the code for gfx1031 in it; "
-        "expected a name with gfx1031. Call it x_gfx1031.kpack.\n"
+        "expected a name with gfx1031. Name it x_gfx1031.kpack.\n"
     )
     assert not output.exists()
 

@@ -267,7 +267,7 @@ def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
 
 
 def test_a_setting_is_one_only_at_the_start_of_a_word() -> None:
-    with pytest.raises(InputError, match=re.escape("'x-DGPU_TARGETS=gfx906' is not a target id")):
+    with pytest.raises(InputError, match=re.escape("'x-DGPU_TARGETS=gfx906' isn't a target ID")):
         parse_target_set("x-DGPU_TARGETS=gfx906")
 
 

@@ -241,9 +241,8 @@ def full_headers() -> bytes:
         pytest.param(
             TWO + b"PK\3\4 an archive",
             (
-                "a.dll: offset 0x0: 15 bytes at 0xa000, after the data that its headers describe; expected sections "
-                "and "
-                "symbols"
+                "a.dll: offset 0x0: 15 bytes at 0xa000, after the data that its headers describe; expected only "
+                "sections and symbols"
             ),
             id="bytes behind",
         ),
@@ -274,7 +273,7 @@ def full_headers() -> bytes:
         ),
         pytest.param(
             changed(TWO, OPTIONAL + 24, "<Q", 0xFFFFFFFFFFFF0000),
-            "a.dll: offset 0x0: an image base of 0xffffffffffff0000; expected 0xfffffffe00000000 at most",
+            "a.dll: offset 0x0: an image base of 0xffffffffffff0000; expected at most 0xfffffffe00000000",
             id="at the end of memory",
         ),
     ],
@@ -309,7 +308,7 @@ def test_a_section_behind_the_marker_is_refused() -> None:
     struct.pack_into("<H", image, 0x78 + 6, 8)
     struct.pack_into("<I", image, OPTIONAL + 56, 0x12000)
     assert (name, faults_of(bytes(image))) == (b".kpackrf", ())
-    with pytest.raises(NotJoinableError, match=r"\.newer after all other sections; expected the section of markers"):
+    with pytest.raises(NotJoinableError, match=r"\.newer after all other sections; expected the marker section"):
         joined(bytes(image), bundles_of(TWO))
 
 
