@@ -209,7 +209,7 @@ def test_wheels_with_device_code_in_a_folder_are_refused_by_name(run: Run, tmp_p
     assert (done.status, done.stdout) == (2, "")
     found = "a wheel with device code in a folder; expected unpacked files"
     assert (
-        f"{wheel}: {found}. Prune the wheel separately: rocwheel device prune WHEEL --keep TARGETS -o FOLDER"
+        f"{wheel}: {found}. Prune the wheel separately: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
         in done.stderr
     )
     assert f"{named}: {found}" in done.stderr
