@@ -250,7 +250,7 @@ class _Reader(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         """Fill the buffer with the next bytes; 0 means the end."""
-        view = memoryview(buffer)  # a writable buffer of any type
+        view = memoryview(buffer)  # type: ignore[arg-type]  # a writable buffer of any type
         piece = load(self._data[self._position : self._position + len(view)])
         view[: len(piece)] = piece
         self._position += len(piece)
