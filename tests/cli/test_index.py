@@ -140,7 +140,7 @@ def test_an_output_that_is_no_folder_is_reported_with_status_2(dist_dir: Path) -
     finished = run(dist_dir, "--output", "/etc/passwd")
     assert (finished.returncode, finished.stderr) == (
         2,
-        "error: /etc/passwd: is not a folder. Name a folder for the index with --output.\n",
+        "error: /etc/passwd: is not a folder. Choose a folder for the index with --output.\n",
     )
 
 
@@ -346,9 +346,9 @@ def test_two_files_of_one_name_with_different_bytes_leave_the_index_as_it_was(
     make_wheel(tmp_path / "more", "a", {"a.py": b"other"}, tag="py3-none-any", is_purelib=True)
     status, _, err = run(*command)
     name = "a-1.0-py3-none-any.whl"
-    remedy = "Remove one of the two, or make an index of each folder."
+    remedy = "Remove one of the two, or index each folder separately."
     assert status == 2
-    assert f"{tmp_path}/more/{name}: has other bytes than {dist}/{name}; expected the same file. {remedy}\n" in err
+    assert f"{tmp_path}/more/{name}: differs from {dist}/{name}; expected the same file. {remedy}\n" in err
     assert {path: path.read_bytes() for path in (tmp_path / "pages").rglob("*.*") if path.is_file()} == before
 
 
@@ -388,7 +388,7 @@ def test_a_folder_that_can_not_be_written_is_named_with_what_to_do(dist: Path, w
         "its parent": (output, "Check the free space and the permissions of its folder."),
         "the distributions": (
             dist / "a-1.0-py3-none-any.whl.metadata",
-            "Make its folder writable, or have the index hold the files: --files hardlink or copy.",
+            "Make its folder writable, or put the files into the index: --files hardlink or copy.",
         ),
     }[what]
     expected = f"error: {path}: can't be written (Permission denied). {remedy}\n"
@@ -430,8 +430,8 @@ def test_a_full_disk_is_named_with_the_index(tmp_path: Path, size: str) -> None:
         1,
         "",
         (
-            f"error: {disk}/simple: can't be written, as its disk, {disk}, is full. "
-            "Make room there, and run it again; until then the index lists nothing that is not there.\n"
+            f"error: {disk}/simple: can't be written because its disk, {disk}, is full. Make room there, and run "
+            "the command again. Until then, the index lists only files that exist.\n"
         ),
     )
 
@@ -499,7 +499,7 @@ def test_a_page_of_somebody_else_is_not_replaced(run: Run, family_dist: Path) ->
     finished = run("index", family_dist)
     assert (finished.status, finished.stderr.splitlines()[-1]) == (
         2,
-        f"error: {page}: a file that this command has not written. Give another --output, or remove it.",
+        f"error: {page}: is a file that this command did not write. Choose another --output, or remove it.",
     )
     assert page.read_text() == "<p>mine</p>"
 
@@ -675,13 +675,13 @@ def odd_dist(tmp_path: Path) -> Path:
     [
         (
             ("index", "yank", f"DIST/{NAME}", "--reason", "\udcff"),
-            f"DIST/{NAME}: the reason '\\udcff' is not in UTF-8.",
+            f"DIST/{NAME}: the reason '\\udcff' is not valid UTF-8.",
         ),
         (
             ("publish", "DIST", "STORE", "--output", "s\udcff"),
             "--output: is 's\\udcff'; expected a folder",
         ),
-        (("index", "mirror", "INDEX", "--project", "\udcff", "-o", "STORE"), "\\udcff: is no project of INDEX/."),
+        (("index", "mirror", "INDEX", "--project", "\udcff", "-o", "STORE"), "\\udcff: is not a project of INDEX/."),
     ],
     ids=["yank", "publish", "mirror"],
 )
@@ -714,7 +714,6 @@ def test_a_family_whose_name_is_not_in_utf8_is_named(odd_dist: Path, tmp_path: P
     done = rocwheel("index", odd_dist)
     assert done.returncode == 2
     assert done.stderr.endswith(
-        f"error: {odd_dist}/f\\udcff: has a name that is not in UTF-8, which no address of an index can have. "
-        "Rename it.\n"
+        f"error: {odd_dist}/f\\udcff: has a name that is not UTF-8 and can't be in a URL. Rename it.\n"
     )
     assert sorted((tmp_path / "simple").rglob("*")) == before

@@ -74,7 +74,7 @@ def test_the_folder_above_an_index_leads_to_it(
             store.put(path.relative_to(there).as_posix(), path)
     # Quiet: on a busy machine, asking the store takes long enough to say how far it is.
     done = run("index", "mirror", url, "--project", project, "-o", tmp_path / "here", "--quiet")
-    text = f"error: {url}/: is the folder above a package index, {url}/simple/. Give that address.\n"
+    text = f"error: {url}/: is the folder above a package index, {url}/simple/. Use that URL.\n"
     assert (done.status, done.stderr) == (2, text)
     assert not (tmp_path / "here").exists()
 
@@ -85,7 +85,7 @@ def test_an_index_of_a_project_named_like_the_folder_of_indexes_is_one(run: Run,
     write_index(tmp_path / "dist", tmp_path / "index")
     with served(tmp_path) as found:
         done = run("index", "mirror", f"{found}/index", "--project", "other", "-o", tmp_path / "here")
-    assert (done.status, done.stderr) == (2, f"error: other: is no project of {found}/index/. Correct the name.\n")
+    assert (done.status, done.stderr) == (2, f"error: other: is not a project of {found}/index/. Correct the name.\n")
 
 
 @pytest.mark.slow
@@ -299,8 +299,8 @@ def test_variants_that_the_index_does_not_list_are_refused(run: Run, with_varian
     done = run("index", "mirror", (with_variants / "simple").as_uri(), *words)
     assert done.status == 2
     message = (
-        "rocm-sdk-device: has wheel variants, and its page doesn't list rocm_sdk_device-7.0.0-variants.json. Ask who "
-        "publishes it, or leave out --variants.\n"
+        "rocm-sdk-device: has wheel variants, but its page doesn't list rocm_sdk_device-7.0.0-variants.json. Ask "
+        "the publisher, or omit --variants.\n"
     )
     assert message in done.stderr
     assert not (tmp_path / "here").exists()
@@ -370,7 +370,7 @@ def test_a_platform_and_a_python_are_told_apart(run: Run, tmp_path: Path) -> Non
     other = (*words[:2], "--platform", "win_arm64", "-o", tmp_path / "x")
     done = run("index", "mirror", (there / "simple").as_uri(), *other)
     assert done.status == 2
-    assert "has no file of these projects for win_arm64. Ask for other projects, versions or targets." in done.stderr
+    assert "has no file of these projects for win_arm64. Choose other projects, versions, or targets." in done.stderr
 
 
 @pytest.mark.slow
@@ -400,7 +400,7 @@ DATA = b"evil"
 SHA256 = hashlib.sha256(DATA).hexdigest()
 NAME = "x-1.0-py3-none-any.whl"
 LONG = f"x-1.{'0' * 300}-py3-none-any.whl"
-PLAIN = "expected a plain name of a file, which ends its address"
+PLAIN = "expected a plain file name at the end of the URL"
 
 FILES: dict[str, tuple[dict[str, Any], str]] = {
     "a path": ({"filename": f"../../{NAME}", "url": NAME}, f"lists '../../{NAME}' at 'HERE/x/{NAME}'; {PLAIN}"),
@@ -425,7 +425,7 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
     "non-ASCII": ({"filename": f"é{NAME}", "url": f"é{NAME}"}, f"lists 'é{NAME}' at 'HERE/x/é{NAME}'; {PLAIN}"),
     "no hash": (
         {"hashes": {}},
-        f"has no SHA-256 of {NAME}. Without one, nothing says whether the file is the right one.",
+        f"has no SHA-256 of {NAME}. Without a hash, the file can't be verified.",
     ),
     "an endless size": ({"size": 1 << 62}, f"says that {NAME} has {1 << 62} bytes; expected a size"),
     "another project": (
@@ -454,7 +454,7 @@ def test_projects_with_hostile_names_are_passed_over(run: Run, server: Server, t
     server.add("/", Reply(json.dumps(page).encode(), JSON))
     done = run("index", "mirror", server.address, "--project", "*", "-o", tmp_path / "here")
     assert done.status == 2
-    assert done.stderr == f"error: *: is no project of {server.address}/. Correct the name.\n"
+    assert done.stderr == f"error: *: is not a project of {server.address}/. Correct the name.\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -465,7 +465,7 @@ def test_a_name_that_is_too_long_is_an_error(run: Run, server: Server, tmp_path:
     done = run("index", "mirror", server.address, "--project", "x", "-o", tmp_path / "here")
     assert done.status == 2
     assert done.stderr.startswith(f"error: {server.address}/x/: lists '{LONG[:20]}")
-    assert done.stderr.endswith("; expected a name that a file can have\n")
+    assert done.stderr.endswith("; expected ~a name that a file can have~a valid file name\n")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -177,10 +177,7 @@ def test_the_list_goes_with_the_last_variant(run: Run, dist: Path) -> None:
         ),
         (
             "gfx942",
-            (
-                "error: --variants-for: is asked for gfx942, and there are no variant wheels. Make them with "
-                "--variants.\n"
-            ),
+            ("error: --variants-for: lists gfx942, but there are no variant wheels. Build them with --variants.\n"),
         ),
     ],
     ids=["feature", "generic", "no variants"],

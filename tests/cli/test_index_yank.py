@@ -59,8 +59,8 @@ def test_a_folder_without_an_index_is_reported_with_status_2(tmp_path: Path) -> 
     finished = run("yank", tmp_path / "other" / NAME)
     assert finished.returncode == 2
     assert finished.stderr == (
-        f"error: {tmp_path}/simple-other: is not an index that rocwheel has written. "
-        "Run rocwheel index first, or name the index with --output.\n"
+        f"error: {tmp_path}/simple-other: is not an index that rocwheel has written. Run rocwheel index first, or "
+        "give the index with --output.\n"
     )
 
 
@@ -125,7 +125,7 @@ def test_a_file_that_none_lists_is_not_taken_for_one_of_its_name(run: Run, dist:
     run("index", dist)
     refused = run("index", "yank", tmp_path / "elsewhere" / FAMILY_NAME, "--output", tmp_path / "simple")
     first, second = (dist / family / FAMILY_NAME for family in FAMILIES)
-    says = f"is not listed, but other files of its name: {first}, {second}"
+    says = f"is not listed, but other files with its name are: {first}, {second}"
     assert (refused.status, says in " ".join(refused.stderr.split())) == (2, True)
     assert marks(tmp_path / "simple") == [None, None]
 

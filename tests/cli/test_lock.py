@@ -98,7 +98,7 @@ def test_a_lock_file_is_for_this_platform_unless_told_otherwise(run: Run, there:
 def test_a_python_that_is_none_is_told_by_its_option(run: Run, there: Path, version: str) -> None:
     index = ("--index-url", (there / "simple").as_uri())
     done = run("lock", "rocm-sdk", *index, "-o", there / "pylock.toml", "--python-version", version)
-    expected = "a version of Python 3 such as 3.12"
+    expected = "a Python 3 version such as 3.12"
     assert (done.status, done.stderr) == (2, f"error: --python-version: is {version!r}; expected {expected}\n")
 
 
@@ -325,7 +325,7 @@ def test_the_packages_of_every_gpu_are_locked_without_naming_any(sample_dist: Pa
     done = rocwheel(*words)
     assert (done.returncode, done.stdout) == (0, f"{tmp_path}/pylock.toml: 6 packages\n"), done.stderr
     done = rocwheel(*words, "--targets", "gfx906")
-    message = "error: --targets: name gfx906 alone, and device-all asks for others (gfx90a, gfx1030)."
+    message = "error: --targets: name gfx906 alone, and device-all requires others (gfx90a, gfx1030)."
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 

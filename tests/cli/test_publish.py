@@ -206,7 +206,10 @@ def test_no_advice_loses_the_files_and_marks_of_others(run: Run, dist: Path, tmp
     broken = run("publish", dist, tmp_path / "store")
     page.unlink()
     missing = run("publish", dist, tmp_path / "store")
-    advice = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
+    advice = (
+        "Restore it from a copy, or repair it from its index.html. Without it, files and marks from other "
+        "publishers are lost."
+    )
     for refused in (broken, missing):
         assert (refused.status, advice in " ".join(refused.stderr.split())) == (2, True)
 

@@ -395,7 +395,7 @@ def test_what_the_resolver_meets_is_said(run: Run, web: FaultProxy, here: Path, 
     assert re.search(rf"(?m)^error: alpha: can't be locked \(.*{web.address}/simple.*{LOCKING[fault]}", done.stderr), (
         done.stderr
     )
-    assert "Check the requirements and where packages are looked for (--index-url, --find-links)." in done.stderr
+    assert "Check the requirements and the package locations (--index-url, --find-links)." in done.stderr
     assert list(here.iterdir()) == []
     web.recover()
     again = run(*words)

@@ -133,13 +133,13 @@ def test_an_empty_value_removes_the_run_path(run: Run, tmp_path: Path) -> None:
     [
         ("/../lib", "has '/../lib': a shell or make has removed $ORIGIN"),
         ("RIGIN/../lib", "has 'RIGIN/../lib': a shell or make has removed $ORIGIN"),
-        ("lib", "searches 'lib' relative to the folder in which the process was started"),
-        ("$$ORIGIN/..", "searches '$$ORIGIN/..' relative to the folder in which the process was started"),
-        ("\\$ORIGIN", r"searches '\\$ORIGIN' relative to the folder in which the process was started"),
-        ("@loader_path/..", "searches '@loader_path/..' relative to the folder in which the process was started"),
-        ("$ORIGIN:", "searches '' relative to the folder in which the process was started"),
+        ("lib", "searches 'lib' relative to the working directory"),
+        ("$$ORIGIN/..", "searches '$$ORIGIN/..' relative to the working directory"),
+        ("\\$ORIGIN", r"searches '\\$ORIGIN' relative to the working directory"),
+        ("@loader_path/..", "searches '@loader_path/..' relative to the working directory"),
+        ("$ORIGIN:", "searches '' relative to the working directory"),
         ("$ORIGIN/\x01lib", r"has control characters in '$ORIGIN/\x01lib'"),
-        ("/home/me/lib", "searches '/home/me/lib', a folder of the machine that built it"),
+        ("/home/me/lib", "searches '/home/me/lib', a folder of the build machine"),
     ],
 )
 def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
@@ -206,7 +206,7 @@ def test_two_files_for_one_copy_are_refused(run: Run, tmp_path: Path) -> None:
     assert finished == (
         2,
         "",
-        f"error: {second}: the same name as {first}; expected a name of its own for each copy\n",
+        f"error: {second}: the same name as {first}; expected a unique name for each copy\n",
     )
 
 

@@ -301,7 +301,7 @@ def test_a_gpu_without_an_archive_is_passed_over_and_one_whose_archive_lacks_a_u
         return {row["gpu"]: [(use["code"], use["bundles"]) for use in row["uses"]] for row in stock}
 
     assert later() == {"gfx906:xnack-": [("gfx906:xnack-", 1), (None, 1)], "gfx1030": [("gfx1030", 1), (None, 1)]}
-    lack = f"{archive} lists gfx1030 and lacks lib/libtwo.so#1"
+    lack = f"{archive} lists gfx1030 but lacks lib/libtwo.so#1"
     text = run_targets("runs-on", "native", library).stdout
     assert f"({lack}, so runtimes reject every GPU)" in text
     assert f"(next to gfx1030: {lack}, so runtimes reject every GPU)" in text

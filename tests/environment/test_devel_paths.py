@@ -99,11 +99,11 @@ WHOLE = tar(*PATHS)
 @pytest.mark.parametrize(
     ("name", "content", "found"),
     [
-        ("_devel.tar", b"", "is damaged or cut off (it has no end); expected a tar"),
-        ("_devel.tar", WHOLE[:2000], "is damaged or cut off (a header is damaged: truncated header)"),
-        ("_devel.tar.xz", lzma.compress(WHOLE)[:-20], "is damaged or cut off (it ends before the end of its stream)"),
-        ("_devel.tar.zst", zstd.compress(WHOLE)[:-9], "is damaged or cut off ("),
-        ("_devel.tar.zst", b"no zstd", "is damaged or cut off ("),
+        ("_devel.tar", b"", "is damaged or truncated (it has no end); expected a tar file"),
+        ("_devel.tar", WHOLE[:2000], "is damaged or truncated (a header is damaged: truncated header)"),
+        ("_devel.tar.xz", lzma.compress(WHOLE)[:-20], "is damaged or truncated (it ends before the end of its stream)"),
+        ("_devel.tar.zst", zstd.compress(WHOLE)[:-9], "is damaged or truncated ("),
+        ("_devel.tar.zst", b"no zstd", "is damaged or truncated ("),
         ("_links.json", b"{", "is damaged (Input data was truncated); expected an object with 'links'"),
         ("_links.json", b'{"links": []}', "is damaged (Expected `object`, got `array` - at `$.links`)"),
     ],
@@ -150,8 +150,8 @@ def test_a_wheel_with_several_archives_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_tree([path])
     assert str(caught.value) == (
-        f"{path}: has 2 archives of development files, 'a/_devel.tar.xz' and others; expected one. "
-        "Build or download it again."
+        f"{path}: has 2 archives of development files, 'a/_devel.tar.xz' and others; expected one. Build or "
+        "download the wheel again."
     )
 
 

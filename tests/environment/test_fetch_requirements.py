@@ -115,7 +115,7 @@ def test_uv_fetches_where_there_is_no_pip(tmp_path: Path, links: Path, monkeypat
     with fetched_requirements([demo(tmp_path, "helper")], [], options) as (site,):
         assert {path.name for path in site.glob("*.dist-info")} == {"helper-2.0.dist-info", "deeper-1.0.dist-info"}
     with (
-        pytest.raises(InputError, match=r"required packages can't be fetched .*absent-package"),
+        pytest.raises(InputError, match=r"can't fetch the required packages .*absent-package"),
         fetched_requirements([demo(tmp_path, "absent-package")], [], options),
     ):
         pass
@@ -167,7 +167,7 @@ def test_what_can_not_be_resolved_is_an_error_with_the_reason(
 ) -> None:
     options = IndexOptions(find_links=(str(links),))
     with (
-        pytest.raises(InputError, match=f"--with-requirements: the required packages can't be fetched .*{found}"),
+        pytest.raises(InputError, match=f"--with-requirements: can't fetch the required packages .*{found}"),
         fetched_requirements([demo(tmp_path, *requires)], [], options),
     ):
         pass

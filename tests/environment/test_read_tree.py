@@ -126,7 +126,7 @@ def test_a_folder_of_archives_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         read_tree([tmp_path])
     assert str(error.value) == (
-        f"{tmp_path}: holds only archives, such as 'one-1.0.tar.gz'; expected wheels, an environment or "
+        f"{tmp_path}: contains only archives, such as 'one-1.0.tar.gz'; expected wheels, an environment or "
         "artifacts. Name the folder of the wheels, or unpack the archives."
     )
 
@@ -318,7 +318,7 @@ WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         ({"METADATA": METADATA.replace(b"1.0", b"one")}, ["METADATA: 'one' is not a valid version (PEP 440)"]),
         (
             {"METADATA": METADATA.replace(b"1.0", b"1.1")},
-            ["METADATA is of demo 1.1, but the name demo-1.0-py3-none-any.whl says otherwise"],
+            ["METADATA has demo 1.1, but the file name is demo-1.0-py3-none-any.whl"],
         ),
         ({"WHEEL": b"garbage"}, ["WHEEL has no Root-Is-Purelib", "WHEEL has no Tag", "WHEEL has no Wheel-Version"]),
         ({"RECORD": b""}, ["RECORD lists nothing"]),

@@ -65,6 +65,6 @@ def test_entries_are_wrong_or_doubtful_exactly_where_the_audit_says_so(entry: st
 def test_a_folder_of_a_build_host_and_a_relative_one_are_told_together() -> None:
     problems = entry_problems("it", ["lib", "/home/me", "lib64", "$ORIGIN"])
     assert [problem.found for problem in problems] == [
-        "searches 'lib', 'lib64' relative to the folder in which the process was started",
-        "searches '/home/me', a folder of the machine that built it",
+        "searches 'lib', 'lib64' relative to the working directory",
+        "searches '/home/me', a folder of the build machine",
     ]

@@ -27,7 +27,7 @@ def check(status: int, messages: str, expected: Expected = _QUOTA, text: str = "
         (0, "", []),
         (1, "error: /place/out: can't be written (Disk quota exceeded).\n", []),
         (1, "warning: a\nerror: file: can't be written (Disk quota\n  exceeded).\n", []),
-        (1, "error: /place: can't be written, as the quota on its disk, /, is used up.\n", []),
+        (1, "error: /place: can't be written because the quota on its disk, /, is used up.\n", []),
         (1, "error: /place/out: is full\n", ["doesn't give the reason, Disk quota exceeded"]),
         (1, "error: it: Disk quota exceeded\n", ["names no path"]),
         (3, "error: /place/out: Disk quota exceeded\n", ["ends with 3"]),

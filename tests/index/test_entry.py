@@ -310,7 +310,7 @@ def test_a_record_that_disagrees_with_the_members_is_reported(
 def test_a_wheel_without_record_is_reported(add_wheel: AddWheel) -> None:
     path = add_wheel("demo")
     _with_record(path, None)
-    expected = f"has no {INFO}/RECORD; expected a list of its members there. Build the wheel again."
+    expected = f"has no {INFO}/RECORD; expected a RECORD that lists its members. Build the wheel again."
     assert fail(path) == f"{path}: {expected}"
 
 

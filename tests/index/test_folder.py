@@ -40,7 +40,7 @@ def test_other_files_are_reported_not_listed(add_wheel: AddWheel, dist_dir: Path
 
 
 def test_a_folder_without_distributions_is_reported(dist_dir: Path, output: Path) -> None:
-    expected = f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files"
+    expected = f"{dist_dir}: contains no distributions; expected *.whl or *.tar.gz files"
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
 
@@ -76,7 +76,8 @@ def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, di
     (dist_dir / "gfx90x").mkdir()
     wheel.rename(dist_dir / "gfx90x" / wheel.name)
     expected = (
-        f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files. Index its folders one by one: gfx90x."
+        f"{dist_dir}: contains no distributions; expected *.whl or *.tar.gz files. Index its subfolders "
+        "separately: gfx90x."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
@@ -92,7 +93,8 @@ def test_the_folder_of_a_build_is_refused_with_that_of_its_distributions(
         with pytest.raises(InputError) as caught:
             list_folder(dist_dir, output, may_be_empty=may_be_empty)
         assert str(caught.value) == (
-            f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files. Give dist in it, which has some."
+            f"{dist_dir}: contains no distributions; expected *.whl or *.tar.gz files. Give its subfolder dist, "
+            "which has some."
         )
 
 
@@ -133,15 +135,15 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
         write_index(dist_dir, output)
     assert str(caught.value) == (
         f"{dist_dir}: 5 problems\n"
-        f"  {dist_dir}/broken-1.0-py3-none-any.whl: a damaged archive (File is not a zip file). "
-        "Build or download it again.\n"
-        f"  {dist_dir}/dangling-1.0-py3-none-any.whl: can't be read (No such file or directory). "
-        "Check its permissions.\n"
-        f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
-        "expected 'mismatch' as in the file name\n"
-        f"  {dist_dir}/thing.whl: not the name of a distribution; "
-        "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename it, or remove it.\n"
-        f"  {dist_dir}/twice-1.0-py3-none-any.whl: the same distribution as Twice-1.0.0-py3-none-any.whl under "
+        f"  {dist_dir}/broken-1.0-py3-none-any.whl: a damaged archive (File is not a zip file). Build or download "
+        "it again.\n"
+        f"  {dist_dir}/dangling-1.0-py3-none-any.whl: can't be read (No such file or directory). Check its "
+        "permissions.\n"
+        f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; expected 'mismatch' "
+        "as in the file name\n"
+        f"  {dist_dir}/thing.whl: not the name of a distribution; expected "
+        "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename it, or remove it.\n"
+        f"  {dist_dir}/twice-1.0-py3-none-any.whl: is the same distribution as Twice-1.0.0-py3-none-any.whl under "
         "another name. Remove one of the two."
     )
     assert not output.exists()

@@ -59,7 +59,7 @@ def test_what_names_the_gpus(
 def test_what_the_machine_would_decide_is_refused() -> None:
     with pytest.raises(InputError, match="is decided by the GPUs of a machine") as caught:
         targets_to_lock(parse_requirements(["rocm[device]"]), None, {})
-    assert str(caught.value).endswith("Say for which GPUs: --targets gfx942.")
+    assert str(caught.value).endswith("Name the GPUs: --targets gfx942.")
 
 
 CORE = ("rocm", "rocm-sdk-core")
@@ -85,8 +85,8 @@ def test_packages_for_the_named_gpus_are_well(projects: tuple[str, ...], text: s
 def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
     projects = ("rocm-sdk-device", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942")
     message = (
-        "rocm-sdk-device-gfx942: is required by the plain wheel of rocm-sdk-device, as lock files have no variants. "
-        "Lock rocm-sdk-device-gfx... for the GPU in its place, or an extra such as rocm[device-gfx942]."
+        "rocm-sdk-device-gfx942: is required by the plain wheel of rocm-sdk-device, as lock files have no "
+        "variants. Lock rocm-sdk-device-gfx... for the GPU instead, or an extra such as rocm[device-gfx942]."
     )
     with pytest.raises(InputError, match=re.escape(message)):
         check_locked(projects, parse_requirements(["rocm-sdk-device"]), ("gfx1100",), "pylock.toml", is_given=False)
@@ -95,8 +95,8 @@ def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
 @pytest.mark.parametrize("targets", [(), ("gfx942",)])
 def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...]) -> None:
     message = (
-        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: this machine's GPUs chose it, or another package "
-        "requires it"
+        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: it was selected by this machine's GPUs, or "
+        "another package requires it"
     )
     projects = (*CORE, "rocm-sdk-libraries-gfx103x-dgpu")
     with pytest.raises(InputError, match=re.escape(message)):
@@ -106,15 +106,15 @@ def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...])
 def test_every_device_package_asks_for_none_that_the_machine_chooses() -> None:
     projects = (*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-libraries-gfx103x-dgpu")
     message = (
-        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: this machine's GPUs chose it, or another package "
-        "requires it"
+        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: it was selected by this machine's GPUs, or "
+        "another package requires it"
     )
     with pytest.raises(InputError, match=re.escape(message)):
         check_locked(projects, parse_requirements(["rocm[device-all]"]), (), "pylock.toml", is_given=False)
 
 
 def test_an_extra_that_resolvers_pass_over_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, which an extra asks for"):
+    with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, which an extra requires"):
         check_locked(CORE, parse_requirements(["rocm[device-gfx1100]"]), ("gfx1100",), "pylock.toml", is_given=False)
 
 
@@ -140,7 +140,7 @@ def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
     [
         (
             "rocm[libraries,device-gfx906]",
-            "name gfx90a alone, and an extra asks for gfx906. Name gfx906 as well, or leave its extra out.",
+            "name gfx90a alone, and an extra requires gfx906. Name gfx906 as well, or leave its extra out.",
         ),
         (
             "rocm-sdk-device-gfx906",
@@ -149,8 +149,8 @@ def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
         (
             "rocm[device-all]",
             (
-                "name gfx90a alone, and device-all asks for others (gfx906). "
-                "Leave --targets out, or ask for device-gfx90a in place of device-all."
+                "name gfx90a alone, and device-all requires others (gfx906). Omit --targets, or request "
+                "device-gfx90a instead of device-all."
             ),
         ),
     ],
@@ -186,13 +186,13 @@ def test_no_secret_of_a_url_is_told() -> None:
         "error: Failed to fetch: `http://127.0.0.1:1/simple/rocm/` cause: HTTP status client error (403 Forbidden) "
         "for url (http://127.0.0.1:1/simple/rocm/)"
     )
-    assert remedy == "Check the requirements and where packages are looked for (--index-url, --find-links)."
+    assert remedy == "Check the requirements and the package locations (--index-url, --find-links)."
 
 
 def test_gpus_without_packages_are_told_in_the_words_of_the_selector() -> None:
     assert why_not(NO_GPU) == (
         "ROCm 7.0.0 has no packages for gfx1100 on linux. Available: gfx906, gfx90a",
-        "Name GPUs that it has packages for: --targets.",
+        "Name GPUs that have packages: --targets.",
     )
 
 
@@ -202,7 +202,7 @@ def test_only_extras_that_are_asked_for_count() -> None:
         "warning: The package `rocm-sdk==7.0.0` does not have an extra named `other`\n"
     )
     problems = lacking_extras(said, ["ROCm[libraries,Profilr]", "rocm_sdk"])
-    assert list(map(str, problems)) == ["rocm[profilr]: no such extra is there. Correct its name, or leave it out."]
+    assert list(map(str, problems)) == ["rocm[profilr]: does not exist. Correct its name, or leave it out."]
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_an_extra_that_no_package_has_locks_nothing(run: Run, tmp_path: Path) ->
     write_index(tmp_path / "dist", tmp_path / "simple")
     index = ("--index-url", (tmp_path / "simple").as_uri())
     done = run("lock", "alpha[libraries,profilr]", *index, "-o", tmp_path / "pylock.toml")
-    assert (done.status, "alpha[profilr]: no such extra is there" in done.stderr) == (2, True), done.stderr
+    assert (done.status, "alpha[profilr]: does not exist" in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "pylock.toml").exists()
 
 
@@ -287,7 +287,7 @@ def test_a_query_is_kept_for_installers_with_a_warning_and_not_noted(run: Run, h
 @pytest.mark.parametrize("option", ["--index-url", "--extra-index-url"])
 def test_the_folder_above_an_index_leads_to_it(run: Run, host: str, tmp_path: Path, option: str) -> None:
     done = run("lock", "rocm", option, f"http://me:secret@{host}", "-o", tmp_path / "pylock.toml")
-    text = f"is the folder above a package index, http://{host}/simple/. Give that address."
+    text = f"is the folder above a package index, http://{host}/simple/. Use that URL."
     assert (done.status, done.stderr) == (2, f"error: http://{host}/: {text}\n")
 
 

@@ -147,9 +147,15 @@ def test_an_html_page_that_is_cut_off_is_made_again_of_the_json_page(
     [
         (
             "alpha/",
-            r"alpha/index\.json: can't be read as a page of the index \(.*\)\. Put it back from a copy, or mend it",
+            r"alpha/index\.json: can't be read as a page of the index \(.*\)\. Restore it from a copy, or repair it",
         ),
-        ("", "index.json: can't be read as the page of all projects, nor index.html beside it. Put one of them back"),
+        (
+            "",
+            (
+                "index.json: can't be read as the page of all projects, nor can index.html next to it. Put one of "
+                "them back"
+            ),
+        ),
     ],
 )
 def test_a_page_both_forms_of_which_are_damaged_is_named_and_stays(

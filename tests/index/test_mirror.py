@@ -136,7 +136,7 @@ def test_a_second_run_fetches_what_is_new_alone(there: Path, tmp_path: Path) -> 
 def test_other_bytes_that_are_there_are_not_replaced(there: Path, tmp_path: Path) -> None:
     name = mirror(there, tmp_path / "here").files[0].filename
     (tmp_path / "here/dist" / name).write_bytes(b"other")
-    with pytest.raises(RocwheelError, match=f"{re.escape(name)}: is there with the SHA-256"):
+    with pytest.raises(RocwheelError, match=f"{re.escape(name)}: exists with the SHA-256"):
         mirror(there, tmp_path / "here")
     assert (tmp_path / "here/dist" / name).read_bytes() == b"other"
 
@@ -169,7 +169,7 @@ def test_a_broken_promise_of_metadata_is_an_error(there: Path, tmp_path: Path) -
     document = json.loads(page.read_text())
     document["files"][0]["core-metadata"] = {"sha256": "0" * 64}
     page.write_text(json.dumps(document))
-    with pytest.raises(InputError, match="has other core metadata than its page promises"):
+    with pytest.raises(InputError, match="has other core metadata than its page lists"):
         mirror(there, tmp_path / "here")
 
 
@@ -217,7 +217,7 @@ def test_an_index_without_a_page_of_all_projects_has_those_that_have_pages(there
     for name in ("index.html", "index.json"):
         (there / "simple" / name).unlink()
     assert projects(plan(there, projects=("torch",))) == ["torch"]
-    with pytest.raises(InputError, match="rocm-sdk-cor: is no project of"):
+    with pytest.raises(InputError, match="rocm-sdk-cor: is not a project of"):
         plan(there, projects=("torch", "rocm-sdk-cor"))
 
 
@@ -226,8 +226,8 @@ def test_what_is_to_be_taken_from_all_indexes_has_to_be_a_project_of_one(there: 
         plan(there, other, pooled=frozenset({"rocm-sdk-core", "rocm-sdk-cor", "rocm-*"}))
     either = " or ".join(f"{(place / 'simple').as_uri()}/" for place in (there, other))
     assert [str(problem) for problem in caught.value.problems] == [
-        "--pool: 'rocm-*' is a pattern; expected the name of a project. Give it once for each project.",
-        f"--pool: 'rocm-sdk-cor' is no project of {either}. Correct the name.",
+        "--pool: 'rocm-*' is a pattern; expected the name of a project. Repeat the option for each project.",
+        f"--pool: 'rocm-sdk-cor' is not a project of {either}. Correct the name.",
     ]
 
 
@@ -301,7 +301,7 @@ def test_what_the_source_has_no_more_stays_until_the_mirror_is_to_be_exact(there
 @pytest.mark.parametrize("exact", [True, False])
 def test_an_index_is_not_mirrored_to_where_it_has_its_files(there: Path, exact: bool) -> None:
     before = sorted(path.name for path in (there / "dist").iterdir())
-    with pytest.raises(InputError, match="dist: is where the index has its files; expected another folder"):
+    with pytest.raises(InputError, match="dist: contains the files of the index itself; expected another folder"):
         make_mirror(plan(there), there, MirrorOptions(exact=exact))
     assert sorted(path.name for path in (there / "dist").iterdir()) == before
 

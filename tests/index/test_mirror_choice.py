@@ -78,6 +78,6 @@ def test_words_that_are_no_machines_are_named_together() -> None:
     assert [str(problem) for problem in caught.value.problems] == [
         "--platform: is 'linux'; expected a platform such as linux_x86_64 or win_amd64",
         "--platform: is 'any'; expected a platform such as linux_x86_64 or win_amd64",
-        "--python-version: is '3'; expected a version of Python 3 such as 3.12",
-        "--python-version: is '2.7'; expected a version of Python 3 such as 3.12",
+        "--python-version: is '3'; expected a Python 3 version such as 3.12",
+        "--python-version: is '2.7'; expected a Python 3 version such as 3.12",
     ]

@@ -105,7 +105,7 @@ def test_what_can_not_be_marked_is_refused(store: Store, yanking: Yanking, messa
 
 
 def test_a_store_without_an_index_is_refused() -> None:
-    with pytest.raises(InputError, match="is not an index that rocwheel has published"):
+    with pytest.raises(InputError, match="is not an index that rocwheel published"):
         change_published_marks(
             ObjectStore(obstore.store.MemoryStore(), "memory://"), Yanking({NAME: ""}), next_front_page
         )

@@ -112,8 +112,8 @@ def test_a_store_in_the_folder_of_the_distributions_is_refused(dist: Path, name:
     with pytest.raises(InputError) as caught:
         publish(dist, FolderStore(dist / name))
     assert str(caught.value) == (
-        f"{dist / name}: would have its files in {dist / name / 'dist'}, below the folder that they are from; "
-        "expected a store beside that or above it. Name another STORE."
+        f"{dist / name}: would store its files in {dist / name / 'dist'}, below their source folder; expected a "
+        "store next to that folder or above it. Choose another STORE."
     )
     assert sorted(path.name for path in dist.iterdir()) == [A, B]
 
@@ -152,7 +152,7 @@ def test_other_bytes_of_a_published_name_are_refused(dist: Path, store: Store, t
 
 def test_other_bytes_of_a_stored_file_that_no_page_lists_are_refused(dist: Path, store: Store) -> None:
     store.put(f"dist/{A}", b"other")
-    with pytest.raises(TakenError, match=f"dist/{A}: is there already with other bytes"):
+    with pytest.raises(TakenError, match=f"dist/{A}: exists with other bytes"):
         publish(dist, store)
     assert names(store) == [f"dist/{A}"]
 
@@ -173,7 +173,7 @@ def test_other_core_metadata_of_a_stored_file_is_refused_before_anything_is_sent
         store.put(f"dist/{A}", dist / A)
     store.put(f"dist/{A}.metadata", b"Metadata-Version: 2.1\nName: alpha\nVersion: 1.0\nRequires-Dist: other\n")
     before = names(store)
-    with pytest.raises(TakenError, match=f"dist/{A}.metadata: is there already with other bytes"):
+    with pytest.raises(TakenError, match=f"dist/{A}.metadata: exists with other bytes"):
         publish(dist, store, PublishOptions(is_dry_run=is_dry_run))
     assert names(store) == before
 
@@ -182,7 +182,7 @@ def test_other_core_metadata_of_a_listed_file_that_is_gone_is_refused(dist: Path
     publish(dist, store)
     store.delete(f"dist/{A}")
     store.put(f"dist/{A}.metadata", b"other", create=False)
-    with pytest.raises(TakenError, match=f"dist/{A}.metadata: is there already with other bytes"):
+    with pytest.raises(TakenError, match=f"dist/{A}.metadata: exists with other bytes"):
         publish(dist, store, PublishOptions(is_dry_run=True))
 
 
@@ -228,7 +228,9 @@ def test_marks_of_yanked_files_are_kept(dist: Path, store: Store, tmp_path: Path
     assert store.read("simple/alpha/index.html").count(b'data-yanked="bad code"') == 1
 
 
-FOREIGN = "a page that this command has not written. Name the folder of another index by --output, or remove the page."
+FOREIGN = (
+    "is a page that this command did not write. Choose the folder of another index with --output, or remove the page."
+)
 EDITED = [
     ("simple/alpha/index.json", b"{", "can't be read as a page of the index"),
     ("simple/alpha/index.json", b'{"name": "other", "files": []}', "is the page of 'other'"),

@@ -97,15 +97,15 @@ def test_two_files_of_one_name_with_different_bytes_are_refused(
     wheel = add_wheel("shared", "1.0", "Keywords: other")
     with pytest.raises(ProblemsError) as caught:
         write_index(folders, output)
-    remedy = "Remove one of the two, or make an index of each folder."
+    remedy = "Remove one of the two, or index each folder separately."
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{folders[1] / wheel.name}: has other bytes than {wheel}; expected the same file. {remedy}"
+        f"{folders[1] / wheel.name}: differs from {wheel}; expected the same file. {remedy}"
     ]
     assert not output.exists()
 
 
 def test_a_folder_that_is_given_twice_is_refused(folders: list[Path], output: Path) -> None:
-    with pytest.raises(InputError, match=re.escape("one folder is given twice. Give each once.")):
+    with pytest.raises(InputError, match=re.escape("a folder is given twice. Give each once.")):
         write_index([folders[0], folders[1], folders[0].parent / "more/../dist"], output)
     assert not output.exists()
 

@@ -57,7 +57,7 @@ def test_what_else_a_page_lists_is_sorted_out(server: Server) -> None:
     assert [str(problem).partition(": ")[2].partition(";")[0] for problem in listing.problems] == [
         f"lists 'evil/{NAME}' at '{server.address}/x/evil%2f{NAME}'",
         "lists 'y-1.tar.gz', a file of y",
-        f"lists {NAME} twice, with different hashes. Ask who publishes it.",
+        f"lists {NAME} twice with different hashes. Ask the publisher.",
     ]
 
 
@@ -70,7 +70,7 @@ def test_a_project_without_a_page_is_none(server: Server) -> None:
     [
         (b"{}", "image/png", "has the type 'image/png'; expected a page of a package index, in HTML or JSON"),
         (b"[1]", JSON, "is not a page of a package index"),
-        (b'{"meta": {"api-version": "2.0"}}', JSON, "has version '2.0' of the format of indexes"),
+        (b'{"meta": {"api-version": "2.0"}}', JSON, "has version '2.0' of the index format"),
     ],
     ids=["type", "text", "version"],
 )

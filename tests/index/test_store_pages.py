@@ -82,7 +82,7 @@ def test_its_address_stays_until_another_is_given(tmp_path: Path, store: Store) 
 
 def test_a_page_that_is_somebody_elses_is_named_and_stays(tmp_path: Path, store: Store) -> None:
     store.put(PAGE, b"<html>mine</html>")
-    with pytest.raises(InputError, match=r"packages\.html: a page that this command has not written"):
+    with pytest.raises(InputError, match=r"packages\.html: is a page that this command did not write"):
         publish(add(tmp_path / "one", "alpha"), store, OPTIONS)
     assert [file.name for file in store.list()] == [PAGE]
 

@@ -47,7 +47,7 @@ def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
         (raw("https://[/" + WHEEL), "lists 'https://[/"),
         (raw("..%2f..%2f" + WHEEL), "lists '../../rocm_sdk-1.0-py3-none-any.whl'"),
         (raw(WHEEL, filename="../" + WHEEL), "lists '../rocm_sdk-1.0-py3-none-any.whl'"),
-        (raw("x.whl", filename=WHEEL), "expected a plain name of a file, which ends its address"),
+        (raw("x.whl", filename=WHEEL), "expected a plain file name at the end of the URL"),
         (raw("rocm_sdk-1.0%0a-py3-none-any.whl"), "lists 'rocm_sdk-1.0\\n-py3-none-any.whl'"),
         (raw("-rf-1.0.tar.gz"), "lists '-rf-1.0.tar.gz'"),
         (raw("other-1.0-py3-none-any.whl"), "lists 'other-1.0-py3-none-any.whl', a file of other"),

@@ -271,8 +271,8 @@ def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     add_wheel("a")
     output = tmp_path / "www" / "simple"
     expected = (
-        f"{output}: a web server for it would not serve {dist_dir}. "
-        "Write the index next to the folder or above it, or put the files into it with --files hardlink or copy."
+        f"{output}: can't be served with {dist_dir} from one folder. Write the index next to the folder or above "
+        "it, or put the files into it with --files hardlink or copy."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
@@ -289,8 +289,8 @@ def test_a_page_of_somebody_else_is_not_overwritten(add_wheel: AddWheel, dist_di
     output.mkdir()
     (output / "index.html").write_text("<title>My site</title>")
     expected = (
-        f"{output}/index.html: a page that this command has not written for this place. "
-        "Give another --output, or remove the page."
+        f"{output}/index.html: is a page that this command did not write for this place. Give another --output, "
+        "or remove the page."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
@@ -359,8 +359,8 @@ def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
     add_wheel("a")
     write_index(dist_dir, output / "a", options=IndexOptions(placement=FilePlacement.COPY))
     expected = (
-        f"{output}/a/index.html: a page that this command has not written for this place. "
-        "Give another --output, or remove the page."
+        f"{output}/a/index.html: is a page that this command did not write for this place. Give another --output, "
+        "or remove the page."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
@@ -377,7 +377,7 @@ def test_a_file_of_somebody_else_is_not_replaced(
     theirs.parent.mkdir(parents=True)
     (dist_dir.parent / "kept").write_text("theirs")
     theirs.symlink_to(dist_dir.parent / "kept") if is_link else theirs.write_text("theirs")
-    expected = f"{theirs}: a file that this command has not written. Give another --output, or remove it."
+    expected = f"{theirs}: is a file that this command did not write. Choose another --output, or remove it."
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert [path for path in output.rglob("*") if not path.is_dir()] == [theirs]
@@ -396,7 +396,7 @@ def test_a_temporary_name_of_another_run_is_left_alone(add_wheel: AddWheel, dist
 def test_an_output_that_is_a_file_is_reported(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     output.write_text("")
-    expected = f"{output}: is not a folder. Name a folder for the index with --output."
+    expected = f"{output}: is not a folder. Choose a folder for the index with --output."
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
 
@@ -417,8 +417,8 @@ def test_a_file_in_the_place_of_a_project_is_reported_before_anything_is_written
         write_index(dist_dir, output)
     assert str(caught.value).splitlines() == [
         f"{output}: 5 problems",
-        f"  {output}/a: is a link to {dist_dir.parent}; expected a folder of the index's own. Remove the link.",
-        f"  {output}/b: is not a folder. Give another --output, or remove it.",
+        f"  {output}/a: is a link to {dist_dir.parent}; expected a regular folder. Remove the link.",
+        f"  {output}/b: is not a folder. Choose another --output, or remove it.",
         f"  {output}/c/index.html: is a folder; expected a file that can be replaced, or nothing. Remove it.",
         f"  {dist_dir}/{wheel.name}.metadata: is a pipe; expected a file that can be replaced, or nothing. Remove it.",
         f"  {output}/index.json: is a pipe; expected a file that can be replaced, or nothing. Remove it.",
@@ -459,8 +459,8 @@ def test_an_index_with_the_files_is_not_put_among_them(
 ) -> None:
     add_wheel("a")
     expected = (
-        f"{dist_dir}: holds the distributions already. "
-        "Name another folder with --output, or link to the files with --files relative."
+        f"{dist_dir}: already contains the distributions. Choose another folder with --output, or link to the "
+        "files with --files relative."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, dist_dir, options=IndexOptions(placement=placement))
@@ -545,8 +545,8 @@ def test_what_is_used_up_is_named(
     monkeypatch.setattr(os, "fsync", refuse)
     disk = next(place for place in output.parents if place.is_mount())
     expected = (
-        f"{output}: can't be written, as {why.format(disk=disk)}. "
-        "Make room there, and run it again; until then the index lists nothing that is not there."
+        f"{output}: can't be written because {why.format(disk=disk)}. Make room there, and run the command again. "
+        "Until then, the index lists only files that exist."
     )
     with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
@@ -570,7 +570,7 @@ def test_a_folder_to_which_no_address_leads_is_refused_before_anything_is_writte
         run(folder)
     assert (str(caught.value.source), caught.value.found, caught.value.remedy) == (
         str(folder),
-        "has a name that is not in UTF-8, which no address of an index can have",
+        "has a name that is not UTF-8 and can't be in a URL",
         "Rename it.",
     )
     assert sorted(tmp_path.rglob("*")) == before

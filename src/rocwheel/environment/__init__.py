@@ -1,1 +1,1 @@
-"""What is installed or would be, and what a loader finds in it."""
+"""Installed packages and wheels, and what a loader finds in them."""

@@ -1,4 +1,4 @@
-"""What a bug report needs to know: this installation of rocwheel, its machine, and the ROCm that is installed there."""
+"""The facts that a bug report needs: this installation of rocwheel, its machine, and the installed ROCm."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class Prefix(msgspec.Struct, frozen=True):
     """A place where a ROCm installation is expected."""
 
     named_by: str
-    """The variable or the convention that names it."""
+    """The variable or the convention that names the place."""
     path: str
     exists: bool
     version: str
-    """The text of ``.info/version``; empty when there is none."""
+    """The text of ``.info/version``; empty if the file doesn't exist."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about this installation of rocwheel and its machine: the document ``rocwheel.about/1``."""
+    """Facts about this installation of rocwheel and its machine: the document ``rocwheel.about/1``."""
 
     rocwheel: str
     folder: str
-    """Where rocwheel's modules are."""
+    """The folder of rocwheel's modules."""
     python: str
     executable: str
     system: str
     libc: str
     cpus: int
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     codecs: dict[str, str]
     packages: dict[str, str]
     """Versions of the packages that rocwheel requires."""
@@ -58,14 +58,14 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     rocm_packages: dict[str, str]
     """Versions of the installed ``rocm`` packages, by name."""
     environment: dict[str, str]
-    """The variables that are set and choose a ROCm, a GPU or the date of an archive."""
+    """The variables that are set and that select a ROCm, a GPU, or the date of an archive."""
     gpus: tuple[str, ...]
     problems: tuple[str, ...]
-    """What of the machine's GPUs can't be understood."""
+    """Facts about the machine's GPUs that rocwheel can't interpret."""
 
 
 def read_about(environ: Mapping[str, str], *, root: Path = Path("/")) -> About:
-    """Return the facts of this process, with those of the machine whose file system is at ``root``."""
+    """Return facts about this process and about the machine whose file system is at ``root``."""
     detection = survey_machine(System(root))
     return About(
         rocwheel=__version__,
@@ -106,7 +106,7 @@ def _version(name: str) -> str:
 
 
 def _prefixes(environ: Mapping[str, str], root: Path) -> Iterator[Prefix]:
-    """Yield where ROCm is expected: where variables say, and in ``/opt/rocm``."""
+    """Yield the places where ROCm is expected: those that variables name, and ``/opt/rocm``."""
     for name in _PREFIX_VARIABLES:
         if environ.get(name):
             yield _prefix(name, Path(environ[name]))
@@ -122,7 +122,7 @@ def _prefix(named_by: str, path: Path) -> Prefix:
 
 
 def _rocm_packages(installed: Iterable[metadata.Distribution]) -> dict[str, str]:
-    """Return the versions of the packages that ROCm's wheels come as: ``rocm`` and ``rocm-sdk-*``."""
+    """Return the versions of the installed ROCm packages: ``rocm`` and ``rocm-sdk-*``."""
     found = {str(one.metadata["Name"]): one.version for one in installed if one.metadata["Name"]}
     return {name: found[name] for name in sorted(found) if _is_rocm(name)}
 

@@ -1,4 +1,4 @@
-"""RECORD compared with the files that it lists, in a wheel and in an environment (:pep:`376`, :pep:`427`)."""
+"""Compares RECORD with the files that it lists, in wheels and environments (:pep:`376`, :pep:`427`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WEAK = ("md5", "sha1")
 
 
 class RecordProblem(msgspec.Struct, frozen=True):
-    """What is wrong with the entry of a path: the kind of fault, and a sentence about it."""
+    """A problem with the entry of a path: its kind, and a sentence about it."""
 
     path: str
     kind: str
@@ -29,12 +29,12 @@ class RecordProblem(msgspec.Struct, frozen=True):
 
     @property
     def facts(self) -> tuple[str, str]:
-        """What sets the problem apart from others of the same RECORD."""
+        """The facts that distinguish the problem from others in the same RECORD."""
         return self.kind, self.path
 
 
 def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[RecordProblem]:
-    """Yield what is wrong with the RECORD of a wheel, whose members are ``files``."""
+    """Yield the problems in the RECORD of a wheel whose members are ``files``."""
     rows = {entry.path: entry for entry in owner.record}
     members = {file.member: file for file in files}
     gaps = find_record_gaps((entry.path for entry in owner.record), members, owner.dist_info)
@@ -50,19 +50,19 @@ def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -
 
 
 def _absent(path: str) -> RecordProblem:
-    return RecordProblem(path, "absent", f"RECORD lists {path}, which is absent")
+    return RecordProblem(path, "absent", f"RECORD lists {path}, which does not exist")
 
 
 def _wrong_hash(file: InstalledFile, row: RecordEntry) -> RecordProblem:
-    """Return the problem of a hash that is not the file's, or not spelled as installers read it."""
+    """Return the problem of a wrong hash, or of a correct hash in a form that installers don't read."""
     if file.sha256 is None or not (spelling := _other_spelling(row.hash.partition("=")[2], file.sha256)):
         return RecordProblem(row.path, "hash", f"RECORD has a different hash for {row.path}")
-    found = f"RECORD has the hash of {row.path} {spelling}, not in URL-safe base64 without padding"
+    found = f"RECORD has the hash of {row.path} {spelling}; expected URL-safe base64 without padding"
     return RecordProblem(row.path, "spelling", found)
 
 
 def _other_spelling(digest: str, sha256: bytes) -> str:
-    """Return how a digest is spelled that is the right one, but not as :pep:`376` has it; empty for a wrong one."""
+    """Return how a correct digest deviates from the form in :pep:`376`, or an empty string if the digest is wrong."""
     if digest.lower() == sha256.hex():
         return "in hexadecimal"
     padded = base64.urlsafe_b64encode(sha256).decode()
@@ -85,10 +85,10 @@ def _row_problem(row: RecordEntry, file: InstalledFile) -> RecordProblem | None:
 
 
 def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[RecordProblem]:
-    """Yield what is wrong with the RECORD of an installed distribution.
+    """Yield the problems in the RECORD of an installed distribution.
 
-    Bytecode is not compared, since interpreters write it. Files that no RECORD lists are not reported: nothing says
-    whose they are. A line may name a folder, which pip and uv then remove with all its content.
+    Bytecode is not compared, because interpreters write it. Files that no RECORD lists are not reported, because their
+    owner is unknown. An entry may name a folder, which pip and uv then remove with all its contents.
     """
     folders = _folders(tree)
     for path, row in sorted({entry.path: entry for entry in owner.record}.items()):
@@ -97,7 +97,7 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[Recor
         source = posixpath.join(posixpath.dirname(owner.source), path)
         file = tree.by_source.get(source)
         if file is not None and file.is_dangling:
-            yield RecordProblem(path, "absent", f"RECORD lists {path}, which is a link to nothing: {file.link}")
+            yield RecordProblem(path, "absent", f"RECORD lists {path}, which is a broken symlink to {file.link}")
         elif file is not None and not _has_hash(file, row):
             yield _wrong_hash(file, row)
         is_folder = not row.hash and source in folders
@@ -106,7 +106,7 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[Recor
 
 
 def _folders(tree: Tree) -> set[str]:
-    """Return the folders that hold files, the higher ones too."""
+    """Return the folders that hold files, with their parent folders."""
     folders: set[str] = set()
     for source in tree.by_source:
         folder = posixpath.dirname(source)
@@ -117,6 +117,6 @@ def _folders(tree: Tree) -> set[str]:
 
 
 def _has_hash(file: InstalledFile, row: RecordEntry) -> bool:
-    """Return whether a file has the hash that RECORD has for it."""
-    # A hash by another algorithm is not compared: both pip and uv write and read this one.
+    """Return whether a file matches its hash in RECORD."""
+    # Hashes of other algorithms are not compared: pip and uv read and write only this one.
     return file.sha256 is None or row.algorithm != "sha256" or row.hash == spell_hash(file.sha256)

@@ -1,8 +1,8 @@
-"""Whether packages that use one another carry code for the same GPUs.
+"""Whether packages that depend on each other carry code for the same GPUs.
 
-The rule is that of Gentoo's rocm.eclass (``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``): at least one target is enabled,
-and each target that a package carries is carried by each of its dependencies. A dependency without device code, such as
-a compiler or headers, limits nothing; packages that all have none are coherent.
+The rule comes from Gentoo's rocm.eclass (``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``): at least one target is enabled,
+and each dependency of a package carries every target that the package carries. A dependency without device code, such
+as a compiler or headers, doesn't limit the targets. Packages are coherent if none of them has device code.
 """
 
 from __future__ import annotations
@@ -41,19 +41,22 @@ _FEATURE_CHOICES = ((), *((feature,) for feature in FEATURES), FEATURES)
 
 
 class PackageTargets(msgspec.Struct, frozen=True):
-    """A package, the targets its binaries carry, and the names of the packages it needs."""
+    """A package, the targets that its binaries carry, and the names of the packages that it needs."""
 
     name: str
     targets: tuple[TargetId, ...] = ()
     requires: tuple[str, ...] = ()
     part_of: str = ""
-    """The package that this one completes, as kernels for one GPU complete host libraries; its code counts there."""
+    """The package that this one completes, as kernels for one GPU complete host libraries.
+
+    The code counts as that package's.
+    """
     lost: tuple[TargetId, ...] = ()
-    """Targets for which one of its libraries finds no code, whatever the others carry."""
+    """Targets for which one of its libraries finds no code, even if its other libraries have some."""
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A target that ``package`` lacks, although ``wanted_by`` (a package, or the list of required targets) has it."""
+    """A target that ``package`` lacks and ``wanted_by`` has: another package, or the list of required targets."""
 
     package: str
     target: TargetId
@@ -62,35 +65,35 @@ class Gap(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         carried = ", ".join(map(str, self.carried)) or "no device code"
-        return f"{self.package} lacks {self.target}, which {self.wanted_by} asks for; it carries {carried}"
+        return f"{self.package} lacks {self.target}, which {self.wanted_by} has; it carries {carried}"
 
 
 class Misdeclared(msgspec.Struct, frozen=True):
-    """A package whose control file declares other processors than its binaries carry; ``field`` declares them."""
+    """A package whose binaries carry other processors than its control file declares in ``field``."""
 
     package: str
     field: str
     declared: tuple[TargetId, ...]
     carried: tuple[TargetId, ...]
     holders: tuple[tuple[TargetId, str], ...]
-    """What is carried and not declared, each with the file that holds it."""
+    """The targets that are carried but not declared, each with the file that holds it."""
 
     @property
     def absent(self) -> tuple[TargetId, ...]:
-        """What is declared and not carried."""
+        """The targets that are declared but not carried."""
         found = {target.processor for target in self.carried}
         return tuple(target for target in self.declared if target.processor not in found)
 
     def __str__(self) -> str:
         declared, carried, absent = (", ".join(map(str, ids)) for ids in (self.declared, self.carried, self.absent))
-        found = [f"{target} is in {holder}, and not declared" for target, holder in self.holders]
+        found = [f"{target} is in {holder} but not declared" for target, holder in self.holders]
         found += [f"no file carries {absent}"] if absent else []
-        lead = f"{self.package} declares {declared} in {self.field}, and carries {carried}"
+        lead = f"{self.package} declares {declared} in {self.field}, but carries {carried}"
         return shortened(f"{lead}: {'; '.join(found)}")
 
 
 class CoherenceReport(msgspec.Struct, frozen=True):
-    """What `check_coherence` found."""
+    """The result of `check_coherence`."""
 
     packages: tuple[str, ...]
     common: tuple[TargetId, ...]
@@ -99,30 +102,30 @@ class CoherenceReport(msgspec.Struct, frozen=True):
     has_device_code: bool
     """Whether any of the packages has device code."""
     absent: tuple[str, ...] = ()
-    """Packages that are needed but were not given, so that their code was not compared."""
+    """Packages that are needed but not given. Their code was not compared."""
     unusable: tuple[CodeGap, ...] = ()
-    """What libraries carry and find no code for."""
+    """Targets for which libraries carry code but can't find it."""
     leaves: tuple[Gap, ...] = ()
-    """Targets that packages which nobody needs lack, although those that others need all serve them."""
+    """Targets that are missing only from packages that no other package needs."""
     is_divided: bool = False
     misdeclared: tuple[Misdeclared, ...] = ()
 
     @property
     def divided(self) -> bool:
-        """Whether no target is served by every package with device code that another one needs.
+        """Whether the needed packages with device code share no target.
 
-        Where none needs another, all count.
+        If no package needs another, all packages with device code count.
         """
         return self.has_device_code and self.is_divided
 
     @property
     def recorded(self) -> RecordedCoherence:
-        """What a wheel that is built records of it."""
+        """The summary that a built wheel records."""
         return RecordedCoherence(self.packages, tuple(map(str, self.common)), tuple(map(str, self.gaps)))
 
     @property
     def coherent(self) -> bool:
-        """Whether each package serves what it declares and its users carry, and all that are needed share a target."""
+        """Whether each package serves its declared targets and its users', and all needed packages share a target."""
         fails = any(gap.reach is Reach.FAILS for gap in self.unusable)
         return not self.gaps and not fails and not self.divided and not self.misdeclared
 
@@ -133,17 +136,17 @@ def check_coherence(
     unusable: Sequence[CodeGap] = (),
     misdeclared: Iterable[Misdeclared] = (),
 ) -> CoherenceReport:
-    """Compare each package with its dependencies, and each that has device code with ``required``.
+    """Compare each package with its dependencies, and each package with device code with ``required``.
 
-    When none has device code, each of them lacks what is required. A dependency that is not given is only named. What
-    is ``unusable`` doesn't count as served. Raises `InputError` for a package that is given twice.
+    If no package has device code, each of them lacks the required targets. A dependency that is not given is only
+    listed. Targets in ``unusable`` don't count as served. Raises `InputError` for a package that is given twice.
     """
     lost: dict[str, list[TargetId]] = {}
     for gap in unusable:
         lost.setdefault(gap.file.package, []).extend(gap.targets if gap.is_lost else ())
     packages = [msgspec.structs.replace(one, lost=tuple(lost.get(one.name, ()))) for one in packages]
     groups = _Groups(packages)
-    carrying = {package.name for package in packages if package.targets}  # what is lost included
+    carrying = {package.name for package in packages if package.targets}  # includes lost targets
     carrying |= {whole.name for whole in groups.wholes if whole.targets}
     wanted = tuple(required)
     gaps: list[Gap] = []
@@ -173,22 +176,22 @@ def check_coherence(
 
 
 def largest_coherent_set(packages: Sequence[PackageTargets]) -> TargetSet:
-    """Return the targets that every package with device code serves: the set that all could be reduced to.
+    """Return the targets that every package with device code serves: the largest set that all packages can share.
 
-    A set names the same features in each id of a processor; settings that only some packages distinguish are split.
+    All ids of a processor name the same features. Settings that only some packages distinguish are split.
     """
     return _common(whole for whole in _Groups(packages).wholes if whole.targets)
 
 
 def _common(wholes: Iterable[PackageTargets]) -> TargetSet:
-    """Return the targets that each of some packages serves."""
+    """Return the targets that all given packages serve."""
     loaded = [whole.targets for whole in wholes]
     processors = {target.processor for targets in loaded for target in targets}
     return TargetSet.of(target for processor in processors for target in _common_settings(TargetId(processor), loaded))
 
 
 def _common_settings(processor: TargetId, loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
-    """Return what every one of ``loaded`` serves of a processor, naming as few features as describe it fully."""
+    """Return the settings of a processor that every entry of ``loaded`` serves, with as few features as possible."""
     finest = _served(settings_of(processor, FEATURES), loaded)
     choices = (_served(settings_of(processor, features), loaded) for features in _FEATURE_CHOICES)
     return next(choice for choice in choices if all(covers(choice, target) for target in finest))
@@ -204,13 +207,13 @@ def _gaps(package: PackageTargets, wanted: Iterable[TargetId], wanted_by: str) -
 
 
 class _Groups:
-    """Packages with those that complete them, whose code counts as theirs."""
+    """Packages grouped with the packages that complete them. The code of a group counts as one package's."""
 
     def __init__(self, packages: Sequence[PackageTargets]) -> None:
         self._by_name = {package.name: package for package in packages}
         if len(self._by_name) < len(packages):
             twice = next(c.name for i, c in enumerate(packages) if c.name in {d.name for d in packages[:i]})
-            raise InputError(twice, "is given twice, with different contents", expected="each package once")
+            raise InputError(twice, "is given twice with different contents", expected="each package once")
         self._roots = {name: self._root(name) for name in self._by_name}
         self.parts = [package for package in packages if self._roots[package.name] != package.name]
         self.wholes = [
@@ -221,7 +224,7 @@ class _Groups:
 
     @property
     def needed(self) -> list[PackageTargets]:
-        """The packages with device code that another one with device code needs."""
+        """The packages with device code that another package with device code needs."""
         users = [whole for whole in (*self.wholes, *self.parts) if whole.targets]
         names = {
             self._roots.get(name) for user in users for name in user.requires if self._roots.get(name) != user.name
@@ -229,7 +232,10 @@ class _Groups:
         return [whole for whole in self.wholes if whole.targets and whole.name in names]
 
     def dependencies(self, package: PackageTargets) -> list[PackageTargets]:
-        """Return the other packages that a package needs: of each, the parts needed by name, or else all."""
+        """Return the other packages that a package needs.
+
+        Of each, these are the parts needed by name, or else all parts.
+        """
         own = self._roots[package.name]
         needed: dict[str, list[str]] = {}
         for name in package.requires:
@@ -244,7 +250,7 @@ class _Groups:
         passed = [name]
         while (whole := self._by_name[passed[-1]].part_of) in self._by_name:
             if whole in passed:
-                raise InputError(name, f"and {passed[-1]} complete one another", expected="a part of a whole")
+                raise InputError(name, f"and {passed[-1]} complete each other", expected="a part of a whole")
             passed.append(whole)
         return passed[-1]
 
@@ -257,33 +263,33 @@ class _Groups:
 
 
 class WheelFacts(msgspec.Struct, frozen=True):
-    """What coherence needs of one wheel, or of the sdist that chooses wheels."""
+    """The facts about one wheel, or about the sdist that selects wheels, that the coherence check needs."""
 
     path: str
     name: str
-    """The distribution's name, normalized."""
+    """The normalized name of the distribution."""
     requirements: tuple[str, ...]
-    """As `read_requirements` reads them."""
+    """In the format that `read_requirements` reads."""
     targets: tuple[TargetId, ...]
     roots: frozenset[str]
-    """Its top-level directories, without ``.dist-info`` and ``.data``."""
+    """The top-level folders of the wheel, without ``.dist-info`` and ``.data``."""
     version: str = ""
     """Empty when all packages have the same version, as in a build."""
     alternatives: frozenset[str] = frozenset()
-    """Names of packages of which it installs those for the machine's GPUs; their code counts as that of one package."""
+    """Names of packages of which it installs those for the machine's GPUs. Their code counts as that of one package."""
     code: tuple[FileCode, ...] = ()
-    """Its files with code, and those that open a folder of kernels."""
+    """Its files with device code, and its files that open a folder of kernels."""
     places: tuple[str, ...] = ()
-    """Where its files are installed."""
+    """The paths where its files are installed."""
 
     @property
     def is_divided(self) -> bool:
-        """Whether device packages bring its kernels."""
+        """Whether device packages provide its kernels."""
         return is_divided(self.name, self.requirements)
 
 
 def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
-    """Return the requirements of a package; raise `InputError`, led by its ``path``, for one that can't be read."""
+    """Return the requirements of a package. Raise `InputError` with its ``path`` for an unreadable requirement."""
     try:
         return [parse_requirement(text) for text in texts]
     except RequirementError as e:
@@ -291,13 +297,13 @@ def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
 
 
 def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
-    """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
+    """Return the input of `check_coherence`: each wheel with all packages that it needs, directly or indirectly.
 
-    A wheel completes another one when it is named for the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
-    requires the other one, which has all its directories; packages may share a directory without being parts of one
-    another. Wheels of one package that carry the same, such as those for several versions of Python, count once, with
-    what any of them needs. Raises `InputError` for wheels of one package that carry different code or have different
-    versions.
+    A wheel completes another one if it is named for the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
+    requires the other one, which has all its folders. Packages may share a folder without completing each other. Wheels
+    of one package that carry the same targets, such as those for several versions of Python, count once, with the
+    requirements of all of them. Raises `InputError` for wheels of one package that carry different code or have
+    different versions.
     """
     by_name = {wheel.name: wheel for wheel in wheels}
     raise_all("wheels", [*filter(None, (_difference(by_name[wheel.name], wheel) for wheel in wheels))])
@@ -306,7 +312,7 @@ def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
 
 
 def _difference(one: WheelFacts, other: WheelFacts) -> InputError | None:
-    """Return the error when two wheels of one package differ."""
+    """Return an error if two wheels of one package differ."""
     if (one.version, one.targets) == (other.version, other.targets):
         return None
     if one.version != other.version:
@@ -326,7 +332,7 @@ def _package_targets(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -
 def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> set[str]:
     """Return the names of all packages that a wheel needs, following requirements and extras through the given wheels.
 
-    A package that is needed in another version than the given one is named with that version.
+    If a package is needed in another version than the given one, its name includes that version.
     """
 
     def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
@@ -343,13 +349,16 @@ def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
     version = by_name[name].version if name in by_name else ""
     try:
         met = not version or requirement.specifier.contains(version, prereleases=True)
-    except ValueError:  # it can't be compared
+    except ValueError:  # not comparable
         met = True
     return name if met else f"{name}{requirement.specifier}"
 
 
 def _requirements(wheel: WheelFacts, extra: str, path: str) -> list[Requirement]:
-    """Return what a wheel needs with an extra, or none for ``""``, wherever the wheel ``path`` can be installed."""
+    """Return the requirements of a wheel with an extra, wherever the wheel ``path`` can be installed.
+
+    The extra ``""`` stands for no extra.
+    """
     requirements = read_requirements(wheel.path, wheel.requirements)
     return [requirement for requirement in requirements if applies(requirement, (extra,), path)]
 
@@ -364,10 +373,10 @@ def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
 
 
 def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
-    """Return whether a wheel's name holds, between dashes, each target that it carries, or a family of it.
+    """Return whether a wheel's name contains each target that it carries, or the target's family, between dashes.
 
-    Code for a generic target may also be there for one of its members, which has no other, and code for a target that
-    shares the package of another one is in that.
+    Code for a generic target may also be in the package of one of its members, which has no other code. Code for a
+    target that shares another target's package is in that package.
     """
     catalog = load_catalog()
     members = {generic.name: generic.members for generic in catalog.generics}

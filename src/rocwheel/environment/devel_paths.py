@@ -1,7 +1,7 @@
-"""Paths of development files that a package carries packed, and that ``rocm_sdk`` makes when somebody needs them.
+"""Paths of development files that a package carries in an archive, which ``rocm_sdk`` unpacks when they are needed.
 
-A package has a tar, plain or compressed by xz or zstd, and for Windows a manifest beside it in place of links: what
-the tree has of files that other packages bring.
+The archive is a tar file, uncompressed or compressed with xz or zstd. On Windows, a manifest beside the archive
+replaces links: it lists the files of the tree that other packages provide.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _AGAIN = "Build or download it again."
 
 
 def is_devel_archive(path: str) -> bool:
-    """Return whether a file is, by its name, an archive of development files."""
+    """Return whether a file is an archive of development files, judging by its name."""
     return posixpath.basename(path) in _OPENERS
 
 
 def is_devel_manifest(path: str) -> bool:
-    """Return whether a file is, by its name, the manifest beside such an archive."""
+    """Return whether a file is the manifest of such an archive, judging by its name."""
     return posixpath.basename(path) == _MANIFEST
 
 
 def read_archive_paths(name: str, pieces: Iterable[bytes | memoryview], size: int) -> tuple[str, ...]:
     """Return the paths of an archive's files and links, relative to site-packages, in their order.
 
-    ``pieces`` are its bytes, of which no more than one is kept; ``size`` is how many of them are stored, of a member of
-    a wheel after its compression. Raises `InputError` for a damaged archive, and for one that holds far more than
-    libraries do.
+    ``pieces`` are the bytes of the archive; at most one piece is kept in memory. ``size`` is the stored size, which is
+    the compressed size for a member of a wheel. Raises `InputError` for a damaged archive, and for one with far more
+    contents than libraries have.
     """
     stream = io.BufferedReader(_Pieces(iter(pieces)), 1 << 16)
     opened = _OPENERS[posixpath.basename(name)](cast("IO[bytes]", stream))
@@ -57,7 +57,7 @@ def read_archive_paths(name: str, pieces: Iterable[bytes | memoryview], size: in
     except ExpansionError as e:
         raise InputError(name, str(e), expected=BOUND, remedy=CAUTION) from e
     except _DAMAGE as e:
-        raise InputError(name, f"is damaged or cut off ({e})", expected="a tar", remedy=_AGAIN) from e
+        raise InputError(name, f"is damaged or truncated ({e})", expected="a tar file", remedy=_AGAIN) from e
 
 
 class _Manifest(msgspec.Struct):
@@ -65,7 +65,7 @@ class _Manifest(msgspec.Struct):
 
 
 def read_manifest_paths(name: str, data: bytes) -> tuple[str, ...]:
-    """Return the paths that a manifest names, relative to the tree. Raises `InputError` for a damaged one."""
+    """Return the paths that a manifest names, relative to the tree. Raises `InputError` for a damaged manifest."""
     try:
         return tuple(decode_json(data, _Manifest).links)
     except msgspec.DecodeError as e:
@@ -73,7 +73,7 @@ def read_manifest_paths(name: str, data: bytes) -> tuple[str, ...]:
 
 
 class _Pieces(io.RawIOBase):
-    """Pieces of bytes as a file to read forward."""
+    """Pieces of bytes as a file that can be read forward."""
 
     def __init__(self, pieces: Iterator[bytes | memoryview]) -> None:
         super().__init__()
@@ -81,11 +81,11 @@ class _Pieces(io.RawIOBase):
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
-        """Return that it can be read, as `io.BufferedReader` asks."""
+        """Return ``True``, as `io.BufferedReader` requires."""
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Fill the buffer with what comes next; 0 is the end."""
+        """Fill the buffer with the next bytes. Return 0 at the end."""
         view = memoryview(cast("bytearray", buffer))
         while not self._rest:
             if (piece := next(self._pieces, None)) is None:

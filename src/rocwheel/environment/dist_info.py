@@ -1,6 +1,6 @@
-"""What a distribution says of itself, and which libraries its files name.
+"""Reads a distribution's metadata and finds the names of libraries in its files.
 
-A binary that puts names together has ``lib%s.so``, ``lib{}.so`` or a bare ``.so`` among them.
+A binary that assembles names at run time contains ``lib%s.so``, ``lib{}.so`` or a bare ``.so``.
 """
 
 from __future__ import annotations
@@ -45,31 +45,31 @@ if TYPE_CHECKING:
 
 
 _SOURCE = ".py"
-# The searches go by a part of a name that is rare, and look back for its beginning: tried at every place, a name that
-# begins with any word takes the square of the time where a text has a long run of letters, such as embedded data.
+# The searches look for a rare part of a name and then look back for its start. A pattern that starts with any word
+# takes quadratic time on a long run of letters, such as embedded data.
 _IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?")
 _LOADER_WORD = re.compile(rb"\b(?:add_dll_directory|rocm_sdk)\b")
 _DLL_NAME = re.compile(rb"(?<![\w+.-])[\w+.-]{1,120}\.dll\b")
 _SOURCE_START = re.compile(rb"[\w+-]*\Z")
 _END = re.compile(rb"\.so[.0-9]*(?=\0)")
-"""What ends a string of a binary."""
+"""The end of a string in a binary."""
 _START = re.compile(rb"[\w+.%{}-]*\Z")
-"""What a name may have before that, a directive for a name that is put together (``lib%s.so``) included."""
+"""The part of a name before the ending. It may include a format directive (``lib%s.so``)."""
 _LONGEST = 128
-"""Bytes that are looked back."""
+"""The number of bytes to look back."""
 _PIECE = 4 << 20
 
 
 def is_source(name: str) -> bool:
-    """Return whether a file, by its name, is text that opens libraries by name: Python's sources."""
+    """Return whether a file is Python source, judging by its name. Such a file may open libraries by name."""
     return name.endswith(_SOURCE)
 
 
 def mentioned_in_source(text: bytes) -> frozenset[str]:
-    """Return the names that may be of libraries in the text of a program: ``libdemo.so.1``, and ``libdemo``.
+    """Return the possible names of libraries in the text of a program: ``libdemo.so.1``, and ``libdemo``.
 
-    ``add_dll_directory`` and ``rocm_sdk`` are among them, where a program tells Windows' loader of folders, and whole
-    names of DLLs, which it may open by their paths.
+    The result includes ``add_dll_directory`` and ``rocm_sdk``, with which a program adds folders to the search of
+    Windows' loader. It also includes whole names of DLLs, which a program may open by path.
     """
     words = (word.decode(errors="replace") for found in (_LOADER_WORD, _DLL_NAME) for word in found.findall(text))
     return frozenset((*_source_names(text), *words))
@@ -85,17 +85,17 @@ def _source_names(text: bytes) -> Iterator[str]:
 
 
 def mentioned_in_binary(data: Data) -> frozenset[str]:
-    """Return the names of libraries with which strings of a binary end, its own SONAME among them."""
+    """Return the library names at the end of strings in a binary, including its own SONAME."""
     found: set[str] = set()
     for start in range(0, len(data), _PIECE):
-        # The parts overlap, and are not copied where they are in memory already.
+        # The parts overlap. They are not copied if they are in memory already.
         first = max(start - 2 * _LONGEST, 0)
         found.update(_names(load(data[first : start + _PIECE]), start - first))
     return frozenset(found)
 
 
 def _names(window: memoryview, known: int) -> Iterator[str]:
-    """Yield the names that end behind the first ``known`` bytes, which were searched before."""
+    """Yield the names that end after the first ``known`` bytes, which were searched before."""
     for match in _END.finditer(window):
         if match.end() >= known:
             before = window[max(0, match.start() - _LONGEST) : match.start()]
@@ -108,24 +108,24 @@ def _last(name: re.Pattern[bytes], text: bytes | memoryview) -> bytes:
 
 
 MOST_MODULE: Final = 256 << 10
-"""Bytes of a module that is judged: Python's syntax trees take three hundred times the room of the text."""
+"""The largest module that is checked, in bytes. A Python syntax tree takes three hundred times the size of the text."""
 _MOST_TOGETHER = 1 << 20
-"""Bytes of all modules of a distribution that are judged."""
+"""The total size in bytes of the modules that are checked in a distribution."""
 
 _REFERENCE = re.compile(r"(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+)\s*)?(?:\[.*\]\s*)?")
 _BUILT = (".so", ".pyd")
 _DYNAMIC = {"globals", "vars", "setattr", "exec"}
-"""Calls by which a module may get names that its text doesn't define."""
+"""Calls that may define names that are not in the text of the module."""
 
 
 def find_script_problems(
     text: bytes, paths: Collection[str], read: Callable[[str], bytes | None]
 ) -> Iterator[MetadataProblem]:
-    """Yield what is wrong with the commands in ``entry_points.txt``.
+    """Yield the problems of the commands in ``entry_points.txt``.
 
-    ``paths`` are those of the distribution in site-packages; ``read`` returns the content of one, none for one that is
-    not judged. Nor are modules of other distributions, such whose names only show when they run, and those beyond a
-    bound of size.
+    ``paths`` are the distribution's paths in site-packages. ``read`` returns the contents of a path, or `None` if the
+    path is not checked. Other modules that are not checked: those of other distributions, those that define names only
+    at run time, and those beyond a size limit.
     """
     try:
         groups = parse_entry_points("", text)
@@ -140,14 +140,17 @@ def find_script_problems(
 
 
 class _Modules:
-    """The names that modules bind, each read once; no tree is kept."""
+    """The names that modules bind. Each module is read once, and its syntax tree is not kept."""
 
     def __init__(self, read: Callable[[str], bytes | None]) -> None:
         self._read, self._left = read, _MOST_TOGETHER
         self._names: dict[str, frozenset[str] | None] = {}
 
     def names(self, path: str) -> frozenset[str] | None:
-        """Return the names that a module binds anywhere, and ``*`` where it may bind others; none if not judged."""
+        """Return the names that a module binds anywhere, or `None` if it is not checked.
+
+        ``*`` stands for unknown names.
+        """
         if path not in self._names:
             self._names[path] = self._parsed(path)
         return self._names[path]
@@ -164,19 +167,19 @@ class _Modules:
 
 
 def _problem(reference: str, paths: Collection[str], modules: _Modules) -> str:
-    """Return what is wrong with an object reference; empty if nothing is known to be."""
+    """Return the problem of an object reference, or an empty string if no problem is known."""
     match = _REFERENCE.fullmatch(reference.strip())
     if match is None or not match["attribute"]:
-        return f"has no function: {quoted(reference)} is not like module:function"
+        return f"has no function: expected module:function, found {quoted(reference)}"
     module = match["module"].replace(".", "/")
     if path := next((one for one in (f"{module}.py", f"{module}/__init__.py") if one in paths), ""):
         names, name = modules.names(path), match["attribute"].partition(".")[0]
         if names is None or name in names or names & {"*", "__getattr__"}:
             return ""
-        return f"calls {name} of {path}, which doesn't define it"
+        return f"calls {name} in {path}, which does not define it"
     is_own = f"{module.partition('/')[0]}/__init__.py" in paths
     is_built = any(one.startswith(f"{module}.") and one.endswith(_BUILT) for one in paths)
-    return f"calls a function of {match['module']}, which the package lacks" if is_own and not is_built else ""
+    return f"calls a function in {match['module']}, which is not in the package" if is_own and not is_built else ""
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
@@ -193,10 +196,10 @@ def _bound(node: ast.AST) -> Iterator[str]:
 _VARIANT = load_draft().names.in_wheel
 ENTRY_POINTS = "entry_points.txt"
 INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, SBOM_NAME, _VARIANT)
-"""The files of ``.dist-info`` that are read."""
+"""The files in ``.dist-info`` that are read."""
 
 _JUDGED = {"name", "version", "requires-dist"}
-"""Fields without which, or malformed, no installer takes a wheel."""
+"""Fields that installers require to be present and well formed."""
 _READ = {*_JUDGED, "license-file", "license-expression", "provides-extra"}
 _WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
 
@@ -204,7 +207,7 @@ _WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
 def read_distribution(
     texts: Mapping[str, bytes], *, source: str, dist_info: str, is_wheel: bool, is_context: bool = False
 ) -> Distribution:
-    """Read the files of ``.dist-info``, by their name there. What is absent or unreadable is noted as a problem."""
+    """Read the files in ``.dist-info``, given by their names. Absent and unreadable files are recorded as problems."""
     absent = [name for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
     fields, ill_fields = _read_metadata(texts.get("METADATA"), Path(source).name if is_wheel else dist_info)
     wheel, ill_wheel = _read_wheel(texts.get("WHEEL"))
@@ -240,7 +243,7 @@ def read_distribution(
 
 
 def _read_metadata(data: bytes | None, named: str) -> tuple[RawMetadata, list[MetadataProblem]]:
-    """Return the fields of METADATA, and what of it can't be read, is absent or malformed."""
+    """Return the fields of METADATA, and the problems of its required fields."""
     if data is None:
         return {}, []
     fields, unreadable = _read_fields(data)
@@ -248,10 +251,10 @@ def _read_metadata(data: bytes | None, named: str) -> tuple[RawMetadata, list[Me
 
 
 def _find_invalid(data: bytes) -> Iterator[MetadataProblem]:
-    """Yield what twine and PyPI refuse in METADATA that can be read: fields that its standard doesn't have, or not so.
+    """Yield the fields in readable METADATA that twine and PyPI reject: unknown fields and malformed values.
 
-    As twine does, this passes over License-File in metadata before 2.4: builders wrote it before it was standard.
-    METADATA of a version that ``packaging`` doesn't know yet is not judged.
+    Like twine, this function accepts License-File in metadata before 2.4, because build tools wrote it before it was
+    standard. METADATA of a version that ``packaging`` doesn't know yet is not checked.
     """
     try:
         fields, unknown = parse_core_metadata(data)
@@ -259,7 +262,7 @@ def _find_invalid(data: bytes) -> Iterator[MetadataProblem]:
         return
     if not has_licenses_folder(fields.get("metadata_version", "")):
         fields.pop("license_files", None)
-    # Both are judged apart: packaging fails at versions of 4,300 digits and at brackets within brackets.
+    # Both are checked separately: packaging fails on versions of 4,300 digits and on nested brackets.
     fields.pop("version", None)
     fields.pop("requires_dist", None)
     errors: Sequence[Exception] = ()
@@ -268,7 +271,7 @@ def _find_invalid(data: bytes) -> Iterator[MetadataProblem]:
     except ExceptionGroup as e:
         errors = e.exceptions
     found = {one.field: str(one) for one in errors if isinstance(one, InvalidMetadata)}
-    found |= {name.lower(): "no field of core metadata, or one that is malformed" for name in unknown}
+    found |= {name.lower(): "an unknown or malformed field of core metadata" for name in unknown}
     if "metadata-version" not in found:
         for name in sorted(found.keys() - _JUDGED - (_READ & unknown.keys())):
             yield MetadataProblem(f"METADATA has an invalid {name}: {found[name]}", ("invalid", name))
@@ -301,7 +304,7 @@ def _no_field(file: str, name: str) -> MetadataProblem:
 def _read_names(
     text: bytes | None, name: str, read: Callable[[bytes], tuple[str, ...]]
 ) -> tuple[tuple[str, ...], list[MetadataProblem]]:
-    """Return what the text of a file says, and what is wrong with it; nothing for an absent file."""
+    """Return the names in the text of a file, and its problems. Both are empty for an absent file."""
     try:
         return () if text is None else read(text), []
     except InputError as e:
@@ -309,7 +312,7 @@ def _read_names(
 
 
 def _variant_problems(data: bytes | None, wheel: str, dist_info: str) -> tuple[MetadataProblem, ...]:
-    """Return whether a wheel's name and its ``variant.json`` disagree; an installed variant has no name any more."""
+    """Return a problem if a wheel's name and its ``variant.json`` disagree. An installed variant has no such name."""
     try:
         read_wheel_text(data, label=split_label(wheel)[1], wheel=wheel, dist_info=dist_info)
     except (InputError, ProblemsError) as e:
@@ -320,9 +323,9 @@ def _variant_problems(data: bytes | None, wheel: str, dist_info: str) -> tuple[M
 
 
 def _metadata_problems(fields: RawMetadata, named: str) -> list[MetadataProblem]:
-    """Return what is absent or malformed of the fields that METADATA has to have.
+    """Return the problems of the fields that METADATA requires.
 
-    ``named`` is the name of the wheel or of the folder, which has to begin with the same name and version.
+    ``named`` is the name of the wheel or of the folder, which must start with the same name and version.
     """
     given = {"Metadata-Version": "metadata_version", "Name": "name", "Version": "version"}
     problems = [_no_field("METADATA", field) for field, key in given.items() if not fields.get(key)]
@@ -332,7 +335,7 @@ def _metadata_problems(fields: RawMetadata, named: str) -> list[MetadataProblem]
     if version and _parse_version(version) is None:
         problems.append(MetadataProblem(f"METADATA: {quoted(version)} is not a valid version (PEP 440)", ("version",)))
     if not problems and not _is_named(named, name, version):
-        found = f"METADATA is of {name} {version}, but the name {named} says otherwise"
+        found = f"METADATA has {name} {version}, but the file name is {named}"
         problems.append(MetadataProblem(found, ("other name",)))
     return problems
 
@@ -344,7 +347,7 @@ def _is_named(named: str, name: str, version: str) -> bool:
 
 
 def _parse_version(text: str) -> Version | None:
-    # Wheels of old builders spell the "+" before a local version as "_".
+    # Old build tools write the "+" before a local version as "_" in file names.
     for spelling in (text, text.replace("_", "+", 1)):
         with suppress(ValueError):
             return Version(spelling)

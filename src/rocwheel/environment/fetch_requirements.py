@@ -1,4 +1,4 @@
-"""Fetches what wheels require, by pip or uv, so that they can be judged together with it."""
+"""Installs the requirements of wheels with pip or uv, so that they can be checked together with the wheels."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _MOST_LINES = 5
 
 
 class IndexOptions(msgspec.Struct, frozen=True):
-    """Where packages are looked for, as pip's options of these names; its variables and settings count as well."""
+    """Where pip or uv looks for packages: pip's options of these names. Its variables and settings also apply."""
 
     index_url: str = ""
     find_links: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
-        """The options as pip and uv take them."""
+        """The options in the form that pip and uv accept."""
         index = [f"--index-url={self.index_url}"] if self.index_url else []
         return [*index, *(f"--find-links={place}" for place in self.find_links)]
 
@@ -51,9 +51,10 @@ class IndexOptions(msgspec.Struct, frozen=True):
 def fetched_requirements(
     audited: Sequence[Path], context: Sequence[Path], options: IndexOptions
 ) -> Iterator[tuple[Path, ...]]:
-    """Yield the folder where what the audited wheels require is installed, gone with the block; none for nothing.
+    """Yield the folder with the requirements of the audited wheels, or an empty tuple if there are no requirements.
 
-    Raises `InputError` where neither pip nor uv is there, and for what they can't find or reconcile.
+    The folder is removed at the end of the block. Raises `InputError` if neither pip nor uv is installed, or if the
+    tool can't find or resolve the requirements.
     """
     wheels = [path for path in real_paths(audited).values() if _is_wheel(path)]
     wanted = requirements_to_fetch(wheels, [*wheels, *filter(_is_wheel, real_paths(context).values())])
@@ -68,10 +69,10 @@ def fetched_requirements(
 
 
 def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path]) -> list[str]:
-    """Return what wheels require of other packages than the ``given`` wheels, without markers, each once.
+    """Return the requirements of the wheels that the ``given`` wheels don't satisfy, without markers, each once.
 
-    Requirements of extras and those that name a URL are left out: extras are not asked for, and what a URL leads to may
-    have to be built. A wheel that can't be read requires nothing: who reads all of it names it.
+    Requirements of extras are left out because no extra is requested. Requirements with a URL are left out because they
+    may have to be built. An unreadable wheel counts as having no requirements; the full reading reports the wheel.
     """
     known = {canonicalize_name(name_and_version(path.name)[0]) for path in given}
     found: dict[str, None] = {}
@@ -97,7 +98,7 @@ def _requires(wheel: Path) -> list[str]:
 
 
 def _python_of(wheels: Iterable[Path]) -> str:
-    """Return the one Python that wheels are for, such as ``3.12``; that which runs this where any will do."""
+    """Return the Python version that the wheels are for, such as ``3.12``, or the running version if several fit."""
     tags = {tag for wheel in wheels for tag in split_wheel_file_name(wheel.name).python.split(".")}
     minors = {match[1] for tag in tags if (match := _PYTHON.fullmatch(tag))}
     abi3 = any(split_wheel_file_name(wheel.name).abi == "abi3" for wheel in wheels)
@@ -106,15 +107,15 @@ def _python_of(wheels: Iterable[Path]) -> str:
 
 
 def _are_for_windows(wheels: Iterable[Path]) -> bool:
-    """Return whether wheels are for Windows, apart from those for any platform."""
+    """Return whether the wheels are for Windows. Wheels for any platform don't count."""
     systems = {tag.system for wheel in wheels for tag in wheel_platforms(wheel.name)}
     return "windows" in systems and systems <= {"windows", "any"}
 
 
 def _tool(site: Path, python: str, *, for_windows: bool) -> list[str]:
-    """Return the command that installs wheels into a folder, without the requirements: pip's, else uv's.
+    """Return the pip command that installs wheels into a folder, without the requirements, or else the uv command.
 
-    For Windows uv comes first: pip evaluates the markers of what is required for the system that it runs on.
+    For Windows, uv comes first: pip evaluates environment markers for the system that it runs on.
     """
     shared = ["--quiet", "--target", str(site), "--only-binary=:all:", "--python-version", python]
     uv = shutil.which("uv")
@@ -130,7 +131,7 @@ def _tool(site: Path, python: str, *, for_windows: bool) -> list[str]:
     if uv is not None:
         return [uv, "pip", "install", *shared, *(["--python-platform=x86_64-pc-windows-msvc"] if for_windows else [])]
     found = "needs pip or uv, and neither is installed"
-    raise InputError(_OPTION, found, remedy="Install one of them, or give the packages with --with.")
+    raise InputError(_OPTION, found, remedy="Install pip or uv, or pass the packages with --with.")
 
 
 def _install(command: Sequence[str]) -> None:
@@ -138,5 +139,5 @@ def _install(command: Sequence[str]) -> None:
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
-        found = f"the required packages can't be fetched ({' '.join(errors[-_MOST_LINES:])})"
-        raise InputError(_OPTION, found, remedy="Check the index and --index-url, or give the packages with --with.")
+        found = f"can't fetch the required packages ({' '.join(errors[-_MOST_LINES:])})"
+        raise InputError(_OPTION, found, remedy="Check the index and --index-url, or pass the packages with --with.")

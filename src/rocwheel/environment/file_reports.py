@@ -1,4 +1,4 @@
-"""What the audit needs to know of a file's device code, and of a DLL or program of Windows."""
+"""The facts about device code, and about Windows DLLs and programs, that the audit needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FIRST_VERSION_WITH_TARGET = 4
 
 
 class BundleReport(msgspec.Struct, frozen=True):
-    """The targets that one bundle has code for, in order; sizes in bytes."""
+    """The targets of the code in one bundle, in order. Sizes are in bytes."""
 
     targets: tuple[str, ...]
     size: int
@@ -43,7 +43,7 @@ class BundleReport(msgspec.Struct, frozen=True):
 
 
 class MetadataFault(msgspec.Struct, frozen=True):
-    """A fault in the metadata of kernels; ``found`` completes "the file ...", ``facts`` set it apart from others."""
+    """A fault in kernel metadata. ``found`` completes "the file ...". ``facts`` distinguish it from other faults."""
 
     found: str
     facts: tuple[str, ...]
@@ -54,28 +54,28 @@ class DeviceReport(msgspec.Struct, frozen=True):
 
     bundles: tuple[BundleReport, ...] = ()
     targets: tuple[str, ...] = ()
-    """Every target, each once."""
+    """All targets, each once."""
     versions: tuple[int, ...] = ()
-    """The code object versions, sorted. Compressed bundles count only if they decompress to at most 64 MiB."""
+    """The sorted code object versions. Compressed bundles count only if they decompress to at most 64 MiB."""
     faults: tuple[MetadataFault, ...] = ()
     compilers: tuple[tuple[str, ...], ...] = ()
-    """The compilers that each code object names in ``.comment``, each set once; of the code objects of ``versions``.
+    """The compilers that each code object in ``versions`` names in ``.comment``. Each set is listed once.
 
-    A code object that was linked with device libraries also names their compiler.
+    A code object that was linked with device libraries also names the compiler of those libraries.
     """
     units: tuple[SplitUnit, ...] = ()
-    """Of a file whose code was split off: what it asks kpack archives for."""
+    """What a split file requests from kpack archives."""
     archive: KpackArchive | None = None
-    """What the file is as a kpack archive."""
+    """The contents of the file if it is a kpack archive."""
     kpack_fault: str = ""
-    """Why no runtime finds the archives of a file, by what the file says of them."""
+    """Why no runtime finds the archives of a file, judging by the data in the file."""
 
 
 def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> DeviceReport | None:
-    """Return the report on the device code of the file ``name``; None if it has none.
+    """Return the report on the device code of the file ``name``, or `None` if it has no device code.
 
-    With ``headers_only``, bundles are not decompressed: versions, faults and compilers stay empty. Raises `InputError`
-    for damaged device code, as far as it is read.
+    With ``headers_only``, bundles are not decompressed: versions, faults, and compilers stay empty. Raises `InputError`
+    for damaged device code in the parts that are read.
     """
     if is_kpack(data):
         archive = read_archive(data, name=name)
@@ -118,7 +118,7 @@ def _read_units(data: Data, name: str) -> tuple[tuple[SplitUnit, ...], str]:
 
 
 class _CodeObjects:
-    """What the code objects of a file say, gathered bundle by bundle."""
+    """Collects facts about the code objects of a file, bundle by bundle."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -146,7 +146,7 @@ def _payloads(view: Data, bundle: Bundle) -> Iterator[Data]:
 
 
 def _compilers(payload: Data, name: str) -> list[tuple[str, ...]]:
-    """Return the set of compilers that a code object names, without the linker; none if it has no such section."""
+    """Return the compilers that a code object names, without the linker, or an empty list without such a section."""
     try:
         found = sorted(text for text in read_compilers(payload, name=name) if not is_linker(text))
     except InputError:
@@ -170,7 +170,7 @@ def _faults(data: Data, code: CodeObject, place: CodePlace) -> Iterator[Metadata
 
 
 def _no_target(code: CodeObject) -> MetadataFault:
-    """Return the fault of a note without a target; without one in the ELF header, too, nobody knows it."""
+    """Return the fault of a note without a target. If the ELF header has no target either, the target is unknown."""
     found = f"has a metadata note without {TARGET_KEY}"
     if code.target is None:
         return MetadataFault(f"{found}, and no known processor in its ELF header", (TARGET_KEY, "e_flags"))
@@ -178,7 +178,7 @@ def _no_target(code: CodeObject) -> MetadataFault:
 
 
 def _ill_names(note: dict[Any, Any]) -> Iterator[MetadataFault]:
-    """Yield the names in kernel metadata that are no strings, which stop the runtime.
+    """Yield the names in kernel metadata that are not strings. Such names stop the runtime.
 
     YAML reads the plain words y, n, yes, no, on and off as booleans, null and ~ as nil, and 1 as an integer.
     """
@@ -211,45 +211,48 @@ _SUFFIXES = (".dll", ".exe", ".pyd")
 
 
 class PeReport(msgspec.Struct, frozen=True):
-    """One DLL or program, for whichever machine."""
+    """A DLL or program, for any machine."""
 
     machine: int
-    """Its number in the COFF header."""
+    """The machine's number in the COFF header."""
     is_dll: bool
     pe: Pe | None = None
-    """Its facts; none for a file of 32 bits, which no ROCm program loads."""
+    """The facts about the file, or `None` for a 32-bit file, which no ROCm program loads."""
     faults: tuple[LayoutFault, ...] = ()
-    """What of its layout breaks the rules of the format."""
+    """Violations of the format's layout rules."""
     archives: tuple[str, ...] = ()
-    """Where its device code is, if it was split off into kpack archives: paths from its folder, each once."""
+    """Paths of the kpack archives that hold its split device code, relative to its folder, each once."""
     kpack_fault: str = ""
-    """Why no runtime finds the archives, by what the file says of them."""
+    """Why no runtime finds the archives, judging by the data in the file."""
     is_managed: bool = False
-    """Whether it has code for .NET, which runs on any system."""
+    """Whether the file has .NET code, which runs on any system."""
 
     @property
     def is_amd64(self) -> bool:
-        """Whether it is for x86-64."""
+        """Whether the file is for x86-64."""
         return self.machine == AMD64
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """The DLLs that are loaded together with it, by name, each once. Loaders skip a DLL without a function."""
+        """The names of the DLLs that are loaded with the file, each once.
+
+        Loaders skip a DLL from which no function is imported.
+        """
         return tuple(dict.fromkeys(dll.name for dll in self.pe.imports if dll.functions)) if self.pe else ()
 
     @property
     def delay_imports(self) -> tuple[str, ...]:
-        """The DLLs that are loaded when it first calls them, without those of `imports`."""
+        """The DLLs that are loaded at the first call of their functions, without those in `imports`."""
         names = dict.fromkeys(dll.name for dll in self.pe.delay_imports) if self.pe else {}
         at_once = {name.lower() for name in self.imports}
         return tuple(name for name in names if name.lower() not in at_once)
 
 
 def read_pe_report(data: Data, *, name: str, whole: bool = True) -> PeReport | None:
-    """Return the report on the file ``name``, which begins with "MZ"; None for a program of DOS, or other data.
+    """Return the report on the file ``name``, which begins with "MZ", or `None` for a DOS program or other data.
 
-    Without ``whole``, only headers and tables are read: checksum and signature are not compared with the file's bytes.
-    Raises `PeError` for a damaged file that is named like a DLL or program.
+    Without ``whole``, only headers and tables are read. The checksum and signature are not compared with the file's
+    bytes. Raises `PeError` for a damaged file with the name of a DLL or program.
     """
     try:
         return _read(data, name, whole=whole)
@@ -271,15 +274,15 @@ def _read(data: Data, name: str, *, whole: bool) -> PeReport:
 
 
 def _read_archives(data: Data, pe: Pe, name: str) -> tuple[tuple[str, ...], str]:
-    """Return the paths of a file's archives, and what is wrong with what says so."""
+    """Return the paths of a file's archives, and the fault in the data that names them."""
     try:
         split = read_split_library(data, name=name)
     except KpackError as e:
         return (), e.fault
     except InputError:
-        # What is wrong with device code itself is found where that is read.
+        # Reading the device code itself finds its faults.
         return (), ""
     if split is not None:
         return tuple(dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)), ""
     marked = [section.name for section in pe.sections if section.name in PE_MARKER_NAMES and section.file_size]
-    return (), f"has a section {marked[0]}, but no wrapper that leads to a kpack archive" if marked else ""
+    return (), f"has a section {marked[0]}, but no wrapper that points to a kpack archive" if marked else ""

@@ -1,4 +1,4 @@
-"""Where the members of a wheel are installed, and the other way round (:pep:`427`)."""
+"""Maps the members of a wheel to their installed paths and back (:pep:`427`)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from packaging.utils import canonicalize_name
 from rocwheel.wheels.file_names import split_wheel_file_name, wheel_platforms
 
 SITE = "/environment/lib/some-python/site-packages"
-"""Where described packages are assumed to be installed: so deep that entries out of it lead nowhere.
+"""The assumed install location of described packages. It is so deep that entries out of it lead nowhere.
 
-No run path names this folder: what Python's folder is called on a machine is known to `InstalledLayout`, or to nobody.
+No run path names this folder. Only `InstalledLayout` may know the name of Python's folder on a machine.
 """
 PREFIX = "/environment"
 _UP = "../../../"
-"""From site-packages to the prefix of an environment, except on Windows."""
+"""The path from site-packages to the prefix of an environment, except on Windows."""
 
 
 class InstalledLayout(msgspec.Struct, frozen=True):
-    """How installers lay out an environment, as far as that is known."""
+    """The known parts of an environment's folder layout."""
 
     site: str = ""
-    """Site-packages from the prefix, ``lib/python3.11/site-packages``; empty if it depends on the Python."""
+    """Site-packages relative to the prefix, ``lib/python3.11/site-packages``; empty if it depends on the Python."""
     is_windows: bool = False
     python: str = ""
-    """The version of Python, ``3.11``; empty if several fit."""
+    """The Python version, such as ``3.11``; empty if several versions fit."""
 
     def scheme_folder(self, scheme: str, name: str) -> str | None:
-        """Return the folder of a scheme of wheels (:pep:`427`), relative to site-packages; None for an unknown one.
+        """Return the folder of a scheme (:pep:`427`), relative to site-packages, or `None` if the scheme is unknown.
 
         Headers of the distribution ``name`` go where pip and uv put them in virtual environments.
         """
@@ -42,14 +42,16 @@ class InstalledLayout(msgspec.Struct, frozen=True):
         return folders.get(scheme)
 
     def inside(self, place: str) -> str:
-        """Return a place that is relative to site-packages without the way out of it and in again by its name."""
+        """Simplify a path relative to site-packages that leaves site-packages and enters it again by name."""
         below = f"{place}/".removeprefix(f"{_UP}{self.site}/") if self.site else f"{place}/"
         return below.rstrip("/")
 
     def spell(self, folder: str, origin: str) -> str | None:
-        """Spell a folder as a run path entry of a file in ``origin``; both are relative to site-packages.
+        """Return the run path entry that leads to a folder from a file in ``origin``.
 
-        None where the entry depends on the Python: from programs, the way to site-packages goes by its name.
+        Both are relative to site-packages.
+
+        Return `None` if the entry depends on the Python version: a program reaches site-packages only by its name.
         """
         goes_in = origin.startswith("..") and not folder.startswith("..")
         if goes_in and not self.site:
@@ -64,7 +66,7 @@ _ONE_PYTHON = re.compile(r"(cp|pp)3(\d+)")
 
 @cache
 def wheel_layout(file_name: str) -> InstalledLayout:
-    """Return the layout of the environments that a wheel is installed in, as far as the tags in its name tell."""
+    """Return the layout of the environments that a wheel is installed in, as far as its tags determine the layout."""
     python, abi, _ = split_wheel_file_name(file_name).tags
     is_windows = any(tag.system == "windows" for tag in wheel_platforms(file_name))
     match = _ONE_PYTHON.fullmatch(python)
@@ -80,7 +82,7 @@ _WAY_OUT = re.compile(r"\A(?:\.\./)+")
 
 
 def installed_path(member: str, layout: InstalledLayout = _POSIX) -> str:
-    """Return where a member is installed, relative to site-packages (:pep:`427`, "The .data directory")."""
+    """Return the path where a member is installed, relative to site-packages (:pep:`427`, "The .data directory")."""
     top, _, rest = member.partition("/")
     scheme, _, below = rest.partition("/")
     name = canonicalize_name(top.partition("-")[0])
@@ -89,7 +91,7 @@ def installed_path(member: str, layout: InstalledLayout = _POSIX) -> str:
 
 
 def path_in_package(path: str, source: str) -> str:
-    """Return a path relative to site-packages; of what lies elsewhere, its name in its wheel or from the environment.
+    """Return a path relative to site-packages. Other paths become the member name, or are relative to the environment.
 
     >>> path_in_package("../../../bin/tool", "x/demo-1.0-py3-none-any.whl!demo-1.0.data/scripts/tool")
     'demo-1.0.data/scripts/tool'

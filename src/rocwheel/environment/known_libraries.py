@@ -1,4 +1,4 @@
-"""What is known of systems and toolkits: the names of their libraries, and which packages have them."""
+"""Facts about systems and toolkits: the names of their libraries, and the packages that provide them."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ def _toolkits() -> _Toolkits:
 
 
 def is_cuda_library(soname: str) -> bool:
-    """Return whether a SONAME is that of a library of CUDA."""
+    """Return whether a SONAME belongs to a CUDA library."""
     return _fits(soname, _toolkits().cuda)
 
 
 def is_beside_sdk(soname: str) -> bool:
-    """Return whether a library is one of ROCm that only a machine's ROCm has, and no package of the SDK."""
+    """Return whether a ROCm library is only in ROCm installations and in no package of the SDK."""
     return _fits(soname, _toolkits().beside_sdk)
 
 
 def driver_of_library(soname: str) -> str:
-    """Return who brings a library that comes with a machine's driver, in words; empty for any other library."""
+    """Return the source of a library that comes with a driver, as a phrase, or an empty string for other libraries."""
     return next((words for words, patterns in _toolkits().drivers.items() if _fits(soname, patterns)), "")
 
 
 def is_shared_by_toolkits(soname: str) -> bool:
-    """Return whether a library of the SDK is one that systems and other toolkits have as well."""
+    """Return whether a library of the SDK also comes with systems and other toolkits."""
     return _fits(soname, _toolkits().shared)
 
 
 def is_versioned_by_rocm(soname: str) -> bool:
-    """Return whether the version in the SONAME of a library of the SDK tells which release of ROCm it is from."""
+    """Return whether the SONAME version of an SDK library identifies the ROCm release that it comes from."""
     return not is_shared_by_toolkits(soname) and not _fits(soname, _toolkits().guests)
 
 
 def is_toolkit_folder(path: str) -> bool:
-    """Return whether an absolute path leads into a machine's ROCm or CUDA, judging by the names of its folders."""
+    """Return whether an absolute path is in a ROCm or CUDA installation, judging by its folder names."""
     return path.startswith("/") and any(_fits(part, _toolkits().folders) for part in path.split("/"))
 
 
 def is_rocm_folder(path: str) -> bool:
-    """Return whether a path leads into some ROCm, a machine's or one of its Python packages, by its folders' names."""
+    """Return whether a path is in a ROCm installation or a ROCm Python package, judging by its folder names."""
     return any(_fits(part, _toolkits().rocm_folders) for part in path.split("/"))
 
 
@@ -86,7 +86,7 @@ def _packages() -> dict[str, _Package]:
 
 
 def package_of_library(name: str, packages: Collection[str]) -> str:
-    """Return that one of some packages, given by their normalized names, that brings a library; empty if none does."""
+    """Return which of the given packages provides a library, or an empty string if none does. Names are normalized."""
     return next((one for one, known in _packages().items() if one in packages and _fits(name, known.patterns)), "")
 
 
@@ -97,13 +97,13 @@ def known_package_folders() -> tuple[SdkFolder, ...]:
 
 
 class AllowedLibraries:
-    """The libraries that every supported system has, by patterns of SONAMEs. Nothing is known of the files."""
+    """The libraries that every supported system has, given by SONAME patterns. The files themselves are unknown."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
 
-    def find(self, name: str, machine: int) -> Library | None:  # noqa: ARG002 (the protocol's)
-        """Return a library that stands for any allowed library of that name; None if none is allowed."""
+    def find(self, name: str, machine: int) -> Library | None:  # noqa: ARG002 (required by the protocol)
+        """Return a placeholder for the allowed library of this name, or `None` if the name is not allowed."""
         if any(fnmatchcase(name, pattern) for pattern in self._patterns):
             return Library(name, f"system:{name}", None)
         return None
@@ -132,12 +132,12 @@ def _policy() -> _Policy:
 
 
 def allowed_libraries(more: Iterable[str] = ()) -> AllowedLibraries:
-    """Return what the policy next to this module allows, and the SONAMEs that match ``more`` patterns."""
+    """Return the libraries that the policy next to this module allows, and those that match ``more`` patterns."""
     return AllowedLibraries((*_patterns(), *more))
 
 
 def is_glibc_library(name: str) -> bool:
-    """Return whether a name is that of a library of glibc, which each process has."""
+    """Return whether a library belongs to glibc, which every process loads."""
     return any(fnmatchcase(name, pattern) for pattern in _policy().libraries["glibc"])
 
 
@@ -146,19 +146,19 @@ def _patterns() -> tuple[str, ...]:
 
 
 def interpreter_symbols() -> tuple[str, ...]:
-    """Return patterns of the symbols that the Python interpreter defines."""
+    """Return patterns for the symbols that the Python interpreter defines."""
     found = _policy().interpreter
     return (*found.symbols, *(name + kind for name in found.math for kind in ("", "f", "l")))
 
 
 def plugin_symbols() -> dict[str, tuple[str, ...]]:
-    """Return, by the function through which a program enters its plug-ins, patterns of the symbols that it has."""
+    """Return symbol patterns for programs with plug-ins, by the entry function of their plug-ins."""
     return _policy().plugins
 
 
 @functools.cache
 def stable_abi() -> dict[str, tuple[int, int]]:
-    """Return the symbols of Python's stable ABI, with the release that first has each."""
+    """Return the symbols of Python's stable ABI, with the first release that has each symbol."""
     table = read_table(__package__, "stable_abi.toml", dict[str, str])
     return {name: _version(release) for release, names in table.items() for name in names.split()}
 
@@ -169,7 +169,7 @@ def _version(release: str) -> tuple[int, int]:
 
 
 def unversioned_symbols(soname: str) -> tuple[str, ...] | None:
-    """Return patterns of the symbols without versions that a library of the policy defines; None for any other."""
+    """Return patterns for the unversioned symbols of a library in the policy, or `None` for any other library."""
     for pattern, symbols in _policy().symbols.items():
         if fnmatchcase(soname, pattern):
             return symbols
@@ -177,9 +177,10 @@ def unversioned_symbols(soname: str) -> tuple[str, ...] | None:
 
 
 def defines_by_default(soname: str, symbol: str) -> bool:
-    """Return whether a library of the system, or what that loads, gives a symbol a default version.
+    """Return whether a system library, or a library that it loads, defines a symbol with a default version.
 
-    A reference without a version binds to it. No is the answer for libraries that are not of the system.
+    A reference without a version binds to such a symbol. The answer is ``False`` for libraries that are not part of the
+    system.
     """
     if not any(fnmatchcase(soname, pattern) for pattern in _patterns()):
         return False
@@ -201,29 +202,29 @@ def _symbols() -> _Symbols:
 
 @functools.cache
 def _default_symbols(soname: str) -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return what a library gives a default version: names, and an expression for the others."""
+    """Return the symbols that a library defines with a default version: names, and an expression for the others."""
     words = _symbols().names.get(soname, "").split()
     patterns = [word for word in words if any(mark in word for mark in "*?[")]
     return frozenset(words) - set(patterns), re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 class DllKind(str, enum.Enum):
-    """Who brings a DLL that no package has to."""
+    """The source of a DLL that no package has to provide."""
 
     SYSTEM = "system"
-    """Every Windows 10 and later has it."""
+    """Part of every Windows 10 and later."""
     VISUAL_CPP = "visual-cpp"
-    """The Visual C++ redistributable has it."""
+    """Part of the Visual C++ redistributable."""
     DEBUG = "debug"
-    """Only Visual Studio has it."""
+    """Part of Visual Studio only."""
     PYTHON = "python"
-    """The interpreter itself."""
+    """Part of the interpreter."""
     DRIVER = "driver"
-    """AMD's driver has it in System32, in whichever version."""
+    """Part of AMD's driver, in System32, in any version."""
 
 
 class SdkDlls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A folder of a distribution of ROCm's, relative to site-packages, with patterns of the DLLs in it."""
+    """A folder of a ROCm distribution, relative to site-packages, with patterns for the DLLs in it."""
 
     distribution: str
     folder: str
@@ -260,11 +261,11 @@ def _table() -> _Table:
 
 @functools.cache
 def kind_of_dll(name: str) -> DllKind | None:
-    """Return who brings a DLL, by its file name in any case; None for one that a package has to bring."""
+    """Return the source of a DLL, given by its file name in any case, or `None` if a package must provide it."""
     table = _table()
     kinds = {
         DllKind.SYSTEM: tuple(pattern for group in table.system.values() for pattern in group),
-        # Patterns of those with a "d" at the end also fit the others' patterns: msvcp140*.dll.
+        # Patterns for debug DLLs, which end with "d", come first because the others also match them: msvcp140*.dll.
         DllKind.DEBUG: table.visual_cpp.debug,
         DllKind.VISUAL_CPP: table.visual_cpp.redistributable,
         DllKind.PYTHON: table.python.names,
@@ -274,27 +275,27 @@ def kind_of_dll(name: str) -> DllKind | None:
 
 
 def is_driver_dll(name: str) -> bool:
-    """Return whether AMD's driver may have a DLL of a name in System32."""
+    """Return whether AMD's driver may have a DLL of this name in System32."""
     return kind_of_dll(name) is DllKind.DRIVER
 
 
 def comes_with_any_driver(name: str) -> bool:
-    """Return whether the drivers of all vendors have a DLL, whichever version does."""
+    """Return whether the drivers of all vendors include a DLL, in some version."""
     return _fits_dll(name, _table().driver.of_any_vendor)
 
 
 def comes_with_python(name: str) -> bool:
-    """Return whether builds of python.org have a run-time library of Visual C++ beside ``python.exe``."""
+    """Return whether python.org builds have this Visual C++ runtime library next to ``python.exe``."""
     return _fits_dll(name, _table().visual_cpp.with_python)
 
 
 def sdk_dll_folders() -> tuple[SdkDlls, ...]:
-    """Return where ROCm's packages for Windows have their DLLs."""
+    """Return the folders of the DLLs in ROCm's packages for Windows."""
     return _table().packages
 
 
 def find_sdk_dll(name: str) -> SdkDlls | None:
-    """Return the package of ROCm's, and the folder in it, that has a DLL; None if none has."""
+    """Return the ROCm package and folder that contain a DLL, or `None` if there is no such package."""
     return next((package for package in sdk_dll_folders() if _fits_dll(name, package.libraries)), None)
 
 
@@ -309,19 +310,19 @@ _EXTENSION_MODULE: Final = ".pyd"
 
 
 class GnuImportLibrary(msgspec.Struct, frozen=True):
-    """An import library under the name that GNU linkers alone look for."""
+    """An import library whose name only GNU linkers look for."""
 
     path: str
     expected: str
-    """The path that MSVC, clang-cl and CMake look for: of ``lib/libx.dll.a``, ``lib/x.lib``."""
+    """The path that MSVC, clang-cl, and CMake look for: ``lib/x.lib`` for ``lib/libx.dll.a``."""
     beside: str
-    """The path of one beside it that they do find, ``lib/x.lib`` or ``lib/libx.lib``; empty if there is none."""
+    """The path of a neighboring file that they find, ``lib/x.lib`` or ``lib/libx.lib``; empty if it doesn't exist."""
 
 
 def gnu_import_libraries(paths: Iterable[str]) -> Iterator[GnuImportLibrary]:
-    """Yield each import library among ``paths`` whose name ends with ``.dll.a``, sorted; names are in any case.
+    """Yield each import library among ``paths`` whose name ends with ``.dll.a`` in any case, sorted.
 
-    Those of Python's extension modules are left out: nobody links with them.
+    Import libraries of Python extension modules are left out, because nobody links with them.
     """
     known = {fold_case(path): path for path in paths}
     for path in sorted(path for path in known.values() if path.lower().endswith(_GNU_SUFFIX)):

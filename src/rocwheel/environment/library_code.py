@@ -1,7 +1,7 @@
-"""Which GPUs a library serves, wherever its code lies: in the file itself, in kpack archives, in a folder of kernels.
+"""Determines which GPUs a library serves. Its code may be in the file itself, in kpack archives, or in a kernel folder.
 
-Every command that answers for packages asks here. Files are given by their places, as if wheels were installed into
-one folder and folders were laid over each other.
+Every command that reports on packages uses this module. Files are identified by their places, as if all wheels were
+installed into one folder and all folders were overlaid.
 """
 
 from __future__ import annotations
@@ -38,42 +38,45 @@ if TYPE_CHECKING:
 
 
 class FileCode(msgspec.Struct, frozen=True, kw_only=True):
-    """The code of one file, or the archives that it has its code in, or the code that it has as an archive."""
+    """The code of one file: its own code, the archives that hold its code, or its contents as an archive."""
 
     place: str
     source: str = ""
-    """What messages call it."""
+    """The name of the file in messages."""
     soname: str = ""
     package: str = ""
-    """The name of the package that it is of, if it is of any."""
+    """The name of the package that the file belongs to, if any."""
     bundles: tuple[tuple[TargetId, ...], ...] = ()
     """The targets of each bundle."""
     units: tuple[SplitUnit, ...] = ()
-    """What a split library asks archives for."""
+    """What a split library requests from archives."""
     archive: KpackArchive | None = None
 
     @property
     def opener(self) -> Opener | None:
-        """The folder of kernels that it opens, as the table has it; none for a file that opens none."""
+        """The kernel folder that the file opens, as the table describes it, or `None` if it opens none."""
         return opener_of(self.place, self.soname)
 
     @property
     def own_targets(self) -> tuple[TargetId, ...]:
-        """The targets of its bundles; of an archive that of its name. Raises `InputError` for a name without one."""
+        """The targets of its bundles, or the target in an archive's name.
+
+        Raises `InputError` for a name without a target.
+        """
         if self.place.endswith(".kpack"):
             return (kpack_target(self.place, source=self.source),)
         return tuple(target for targets in self.bundles for target in targets)
 
     @property
     def has_code(self) -> bool:
-        """Whether the file is host code with device code, wherever that lies."""
+        """Whether the file is host code with device code, regardless of where that code is."""
         return bool(self.bundles or self.units) and not is_kernel_file(self.place)
 
 
 def read_file_code(data: Data, *, place: str, source: str, package: str = "") -> FileCode | None:
-    """Return the code of a file, of every member if it is a static library.
+    """Return the code of a file. For a static library, this is the code of every member.
 
-    None for a file without any, unless it is an archive by its name, or opens a folder of kernels. Raises `InputError`
+    Return `None` for a file without code, unless it has an archive's name or opens a kernel folder. Raises `InputError`
     for damaged files.
     """
     found = FileCode(place=place, source=source, package=package, soname=read_soname(data, name=source))
@@ -87,7 +90,7 @@ def read_file_code(data: Data, *, place: str, source: str, package: str = "") ->
 
 
 def named_code(file: FileCode) -> FileCode | None:
-    """Return a file without code if it counts all the same, as an archive by its name or as what opens a folder."""
+    """Return a file without code if it still counts: an archive by its name, or a file that opens a kernel folder."""
     return file if file.place.endswith(".kpack") or file.opener else None
 
 
@@ -95,15 +98,16 @@ class Reach(enum.Enum):
     """How far a gap reaches."""
 
     FAILS = "fails"
-    """The library fails on GPUs for which its package is meant."""
+    """The library fails on GPUs that its package is meant for."""
     UNCLEAR = "unclear"
-    """It fails on GPUs for which its package may not be meant: others of its libraries lack code for them, too."""
+    """It fails on GPUs that its package may not be meant for: other libraries in the package also lack code for them.
+    """
     COMPILES = "compiles"
-    """It works, and compiles kernels when they are first used."""
+    """It works, but compiles kernels at first use."""
 
 
 class CodeGap(NamedTuple):
-    """Targets for which a library has code and finds nothing all the same; ``found`` completes "the library ..."."""
+    """Targets that a library has code for but can't find it for. ``found`` completes "the library ..."."""
 
     file: FileCode
     targets: tuple[TargetId, ...]
@@ -111,16 +115,16 @@ class CodeGap(NamedTuple):
     reach: Reach
     is_archive: bool = False
     is_own: bool = True
-    """Whether the library is for them by its own code, or by being built for every GPU; else by that of others."""
+    """Whether the library's own code or a build for every GPU implies the targets, not the code of other libraries."""
 
     @property
     def is_lost(self) -> bool:
-        """Whether the package serves no such GPU, whatever its other libraries have code for."""
+        """Whether the package doesn't serve these GPUs at all, even if its other libraries have code for them."""
         return self.is_own and self.reach is not Reach.COMPILES
 
 
 def without_lost(carried: Iterable[TargetId], lost: Iterable[TargetId]) -> set[TargetId]:
-    """Return what is left of targets without those that are lost; of an open one, the other settings."""
+    """Return targets without the lost ones. If a lost target has fewer features, its other settings remain."""
     left = set(carried)
     for target in lost:
         settings = {one: settings_of(one, target.features) for one in left if one.processor == target.processor}
@@ -130,10 +134,10 @@ def without_lost(carried: Iterable[TargetId], lost: Iterable[TargetId]) -> set[T
 
 
 class CodeTree:
-    """Files that are laid over each other. Where it is ``closed``, nothing else will be installed with them.
+    """Overlaid files. If the tree is ``closed``, nothing else will be installed with them.
 
-    The kernels of packages that are ``divided`` come with others, each for some GPUs; of those that are ``unfinished``,
-    with others of which some are not given.
+    Kernels of ``divided`` packages come in separate packages, each for some GPUs. For ``unfinished`` packages, some of
+    these separate packages are not given.
     """
 
     def __init__(
@@ -157,11 +161,11 @@ class CodeTree:
 
     @cached_property
     def gaps(self) -> tuple[CodeGap, ...]:
-        """The gaps of all files, in their order."""
+        """The gaps of all files, in file order."""
         return tuple(gap for file in self.files for gap in (*self._archive_gaps(file), *self._kernel_gaps(file)))
 
     def lookups(self, file: FileCode) -> tuple[UnitLookup, ...]:
-        """Return what each wrapper of a split library finds; none for other files."""
+        """Return the result of the lookup for each wrapper of a split library. The result is empty for other files."""
         if id(file) not in self._lookups:
             folder = posixpath.dirname(file.place)
             differing = {unit.marker.search_paths for unit in file.units}
@@ -179,7 +183,7 @@ class CodeTree:
         )
 
     def targets_of(self, file: FileCode) -> tuple[TargetId, ...]:
-        """Return the targets that a file has code for in some unit, wherever that lies."""
+        """Return the targets that a file has code for in some unit, regardless of where that code is."""
         if id(file) not in self._targets:
             units = [*file.bundles, *(lookup.targets for lookup in self.lookups(file))]
             self._targets[id(file)] = tuple(dict.fromkeys(target for targets in units for target in targets))
@@ -191,7 +195,7 @@ class CodeTree:
         lookups = self.lookups(file)
         paths = first_of(list(dict.fromkeys(path for unit in file.units for path in unit.marker.search_paths)))
         if not self._archive_targets(file):
-            found = f"has its device code in kpack archives that no given package has: {paths}"
+            found = f"has its device code in kpack archives that are in none of the given packages: {paths}"
             yield CodeGap(file, (), found, Reach.FAILS if self.closed else Reach.UNCLEAR, is_archive=True)
             return
         lacking: dict[str, list[TargetId]] = defaultdict(list)
@@ -199,7 +203,7 @@ class CodeTree:
             if (reason := _lack_in_archives(lookups, target)) is not None:
                 lacking[reason].append(target)
         is_known = all(unit.marker.entries for unit in file.units)
-        # Libraries of the SDK are each for those GPUs that they have kernels for, which AMD's markers don't say.
+        # Libraries of the SDK serve only the GPUs that they have kernels for. AMD's markers don't list these GPUs.
         is_sure = is_known or not any(lookup.targets for lookup in lookups) or not is_sdk_package(file.package)
         elsewhere = "" if any(lookup.archives for lookup in lookups) else self._elsewhere(file)
         for reason, targets in lacking.items():
@@ -208,16 +212,16 @@ class CodeTree:
             yield CodeGap(file, tuple(targets), found, Reach.FAILS if is_sure else Reach.UNCLEAR, is_archive=True)
 
     def _elsewhere(self, file: FileCode) -> str:
-        """Return where archives are that are named as the library's, to be put behind a message."""
+        """Return the places of archives with the names that the library expects, as the end of a message."""
         names = {path.replace("\\", "/").rpartition("/")[2] for unit in file.units for path in unit.marker.search_paths}
         places = [other.place for other in self._archives]
         alike = [p for p in places if any(target_at(name, posixpath.basename(p)) is not None for name in names)]
-        return f"; there are {first_of(sorted(alike))}" if alike else ""
+        return f"; such archives are at {first_of(sorted(alike))}" if alike else ""
 
     def _wanted(self, file: FileCode) -> list[TargetId]:
-        """Return the targets that a split library had code for, as far as archives for such GPUs are given.
+        """Return the targets that a split library had code for, limited to GPUs that archives are given for.
 
-        Where its markers don't say which, they are all that the given archives are for.
+        If its markers don't list the targets, return all targets of the given archives.
         """
         entries = _entry_targets(file)
         if entries is None:
@@ -226,7 +230,7 @@ class CodeTree:
         return [target for target in entries if target.processor in given]
 
     def _archive_targets(self, library: FileCode) -> tuple[TargetId, ...]:
-        """Return the targets that given archives list or are named for, of those that may belong to a library."""
+        """Return the targets in the contents or names of given archives that may belong to a library."""
         beside = [file.archive for file in self._archives if file.archive and self._is_beside(file.place, library)]
         texts = dict.fromkeys(text for archive in beside for text in archive.targets)
         listed = [target for text in texts if (target := as_target_id(text)) and target.processor.startswith("gfx")]
@@ -236,7 +240,7 @@ class CodeTree:
         return (*listed, *(target for target in named if target.processor not in processors))
 
     def _is_beside(self, place: str, library: FileCode) -> bool:
-        """Return whether a file is in the same top folder as a library, or of a package that completes its package."""
+        """Return whether a file is in a library's top folder, or in the library's package or one that completes it."""
         package = self._packages[place]
         is_completing = package == library.package or package.startswith(f"{library.package}-device-")
         return is_completing or place.partition("/")[0] == library.place.partition("/")[0]
@@ -252,12 +256,12 @@ class CodeTree:
         opens, divided = f"opens {folder.place}", file.package in self._divided
         loss = self.folders.find_loss(file.place, folder.opener, divided=divided, closed=self.closed)
         if loss is Loss.NOT_GIVEN or file.package in self._unfinished:
-            found = f"{opens}, of which no given package has kernels"
+            found = f"{opens}, but no given package has kernels for it"
             yield CodeGap(file, (), found, Reach.UNCLEAR, is_own=False)
         elif loss is Loss.LOST:
             own = self.targets_of(file)
             targets = own or self._united_targets(self._other_libraries(file))
-            found = f"{opens}, which {folder.find_lack(TargetId(''))}: it finds kernels for no GPU"
+            found = f"{opens}, which {folder.find_lack(TargetId(''))}: it finds no kernels for any GPU"
             yield CodeGap(file, targets, found, Reach.FAILS, is_own=bool(own) or folder.opener.everywhere)
 
     def _folder_gaps(self, file: FileCode, folder: KernelFolder) -> Iterator[CodeGap]:
@@ -269,7 +273,7 @@ class CodeTree:
             meant = tuple(dict.fromkeys([*meant, *map(TargetId, sorted(processors))]))
         lacking: dict[tuple[str, str, Reach, bool], list[TargetId]] = defaultdict(list)
         holders = {self._packages[place] for place in folder.files}
-        # What is in device packages is complete only with those for all other GPUs, which need not be given.
+        # Device packages are complete only together with those for all other GPUs, which may not be given.
         is_whole = file.package in holders or not any("gfx" in holder for holder in holders)
         is_own = bool(own) or folder.opener.everywhere
         for target in own or meant:
@@ -286,18 +290,21 @@ class CodeTree:
         for (kind, others, reach, is_certain), targets in lacking.items():
             words = ", ".join(map(str, targets))
             found = f"opens {folder.place}, which {kind} for {words}, but has some for {others}"
-            found += "; it compiles kernels when they are first used" if reach is Reach.COMPILES else ""
+            found += "; it compiles kernels at first use" if reach is Reach.COMPILES else ""
             yield CodeGap(file, tuple(targets), found, reach, is_own=is_certain)
 
     def _kernel_targets(self, folder: KernelFolder) -> list[TargetId]:
-        """Return the targets that a folder has kernels for; those that the library can't open count for nothing."""
+        """Return the targets that a folder has kernels for. Targets that the library can't open don't count."""
         if folder.opener.without is Without.COMPILES:
             return []
         for_all = (self.targets_of(file) for file in self.files if file.place in folder.for_all)
         return sorted({*folder.code, *(target for targets in for_all for target in targets)}, key=id_sort_key)
 
     def _find_lack(self, folder: KernelFolder, target: TargetId) -> tuple[str, str]:
-        """Return what a folder lacks for a target, and for which others it has that; empty if it lacks nothing."""
+        """Return what a folder lacks for a target, and the other targets that have it.
+
+        Both are empty strings if the folder lacks nothing.
+        """
         lack = folder.find_lack_of_code(target)
         if lack:
             return lack.partition(" for ")[0], lack.partition(", but has some for ")[2]
@@ -308,7 +315,7 @@ class CodeTree:
         return "", ""
 
     def _other_libraries(self, file: FileCode) -> list[FileCode]:
-        """Return the other libraries of a file's package that have code and open no folder."""
+        """Return the other libraries in a file's package that have code and don't open a folder."""
         return [
             other
             for other in self._by_package[file.package]
@@ -329,7 +336,7 @@ class CodeTree:
         return found
 
     def _processors_elsewhere(self, library: FileCode) -> frozenset[str]:
-        """Return the processors that other packages bring kernel files or archives for, which belong to a library's."""
+        """Return the processors for which other packages provide kernel files or archives that belong to a library."""
         key = (library.package, library.place.partition("/")[0])
         if key not in self._names:
             places = [place for place, package in self._packages.items() if package != library.package]
@@ -340,17 +347,17 @@ class CodeTree:
 
 
 def _widest(targets: Sequence[TargetId]) -> list[TargetId]:
-    """Leave out settings of targets that are there themselves."""
+    """Leave out targets that another target in the sequence covers."""
     return [one for one in targets if not any(other != one and covers([other], one) for other in targets)]
 
 
 def _place_at(folder: str, path: str) -> str:
-    """Return the place that a search path leads to; one from the root of the file system, below the root."""
+    """Return the place that a search path leads to. A path from the file system root stays below the tree's root."""
     return posixpath.normpath(posixpath.join(folder, path.replace("\\", "/"))).lstrip("/")
 
 
 def _entry_targets(file: FileCode) -> list[TargetId] | None:
-    """Return the targets that the bundles of a split library had, by its markers; none where some don't say it."""
+    """Return the targets in the markers of a split library, or `None` if some markers don't list them."""
     if not all(unit.marker.entries for unit in file.units):
         return None
     entries = dict.fromkeys(entry for unit in file.units for entry in unit.marker.entries)
@@ -366,7 +373,7 @@ def _parse_entry(text: str) -> BundleEntryId | None:
 
 
 def _lack_in_archives(lookups: Sequence[UnitLookup], target: TargetId) -> str | None:
-    """Return why a split library has not all of its code for ``target``: empty without an archive, none if it has."""
+    """Return why ``target`` lacks code in archives: an empty string without an archive, `None` if nothing is absent."""
     row = load_catalog().processors.get(target.processor)
     members = row.members if isinstance(row, Generic) else ()
     gpus = [TargetId(name, **target.features) for name in members] or [target]
@@ -376,7 +383,7 @@ def _lack_in_archives(lookups: Sequence[UnitLookup], target: TargetId) -> str | 
         for setting in (setting for gpu in gpus for setting in settings_of(gpu, named)):
             found = lookup.find(setting)
             if found.lacking is not None:
-                return f"{posixpath.basename(found.lacking.name)} lists {found.target} and lacks {lookup.key}"
+                return f"{posixpath.basename(found.lacking.name)} lists {found.target} but lacks {lookup.key}"
             if found.code is None:
                 return ""
     return None

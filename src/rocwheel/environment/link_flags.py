@@ -1,4 +1,4 @@
-"""How each build tool wants a run path written, so that ``$ORIGIN`` reaches the linker whole."""
+"""Spells a run path for each build tool so that ``$ORIGIN`` reaches the linker unchanged."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 _TAG_OPTION = {RunpathTag.RUNPATH: "--enable-new-dtags", RunpathTag.RPATH: "--disable-new-dtags"}
 _LINKER_FILE = "/etc/run-path.ld"
-# Bytes that end an entry, an argument or a string in one tool or another.
+# Characters that end an entry, an argument, or a string in some tool.
 _UNSAFE = re.compile(r"[\s,:;'\"\\`#]")
 
 
 def _options(entries: Sequence[str], tag: RunpathTag) -> list[str]:
-    """Return the arguments of a compiler that links, as the linker's driver has to receive them."""
+    """Return the arguments for a compiler that links, in the form that the linker must receive."""
     return [f"-Wl,{_TAG_OPTION[tag]}", f"-Wl,-rpath,{':'.join(entries)}"]
 
 
-def _plain(entries: Sequence[str], tag: RunpathTag) -> str:  # noqa: ARG001 (one form for all tools)
+def _plain(entries: Sequence[str], tag: RunpathTag) -> str:  # noqa: ARG001 (all tools share one form)
     return ":".join(entries)
 
 
@@ -57,7 +57,7 @@ def _starlark(entries: Sequence[str], tag: RunpathTag) -> str:
         [
             f"RUN_PATH = {json.dumps(list(entries))}",
             "",
-            "# For linkopts, where $$ stands for $; in user_link_flags of cc_common the entries go as they are.",
+            "# For linkopts, where $$ stands for $. In user_link_flags of cc_common, use the entries unchanged.",
             "RUN_PATH_LINKOPTS = [",
             f'    "-Wl,{_TAG_OPTION[tag]}",',
             '    "-Wl,-rpath," + ":".join(RUN_PATH).replace("$", "$$"),',
@@ -79,7 +79,8 @@ def _shell(entries: Sequence[str], tag: RunpathTag) -> str:
 
 
 def _dockerfile(entries: Sequence[str], tag: RunpathTag) -> str:
-    # make and the shell that ninja runs expand a "$" in LDFLAGS, a plain shell doesn't: no quoting serves them all.
+    # make and the shell that ninja runs expand a "$" in LDFLAGS, but a plain shell doesn't. No quoting serves all
+    # three.
     return f'RUN echo {shlex.quote(_ld(entries, tag))} > {_LINKER_FILE}\nENV LDFLAGS="-Wl,@{_LINKER_FILE}"'
 
 
@@ -100,33 +101,38 @@ TOOLS: dict[str, Callable[[Sequence[str], RunpathTag], str]] = {
     "python": _python,
     "dockerfile": _dockerfile,
 }
-"""Tool to the function that spells entries for it: ``ld`` for a response file, ``build`` for a BUILD file's rule,
-``python`` for an ``Extension`` of setuptools, ``shell`` for the command line of a compiler that links."""
+"""Maps each tool to the function that spells entries for it.
+
+``ld`` is for a response file, ``build`` for a rule in a BUILD file, and ``python`` for a setuptools ``Extension``.
+``shell`` is for the command line of a compiler that links.
+"""
 
 
 def spell_run_path(entries: Sequence[str], tool: str, tag: RunpathTag = RunpathTag.RUNPATH) -> str:
-    """Return the text for one of `TOOLS`; empty without entries.
+    """Return the text for one of `TOOLS`, or an empty string without entries.
 
-    Raises `InputError` for another tool, and for entries with spaces, commas, colons, quotes and the like: some tool on
-    the way would take them for the end of the entry.
+    Raises `InputError` for an unknown tool, and for entries with characters such as spaces, commas, colons, and quotes.
+    Some tool in between would take such a character for the end of the entry.
     """
     if tool not in TOOLS:
-        found = f"{tool!r} is not a tool that run paths can be spelled for"
+        found = f"{tool!r} is not a supported build tool"
         msg = f"--spell {tool}"
         raise InputError(msg, found, expected=f"one of {', '.join(TOOLS)}")
     for entry in entries:
         if match := _UNSAFE.search(entry):
-            found = f"contains {match[0]!r}, which not every build tool passes on"
+            found = f"contains {match[0]!r}, which some build tools don't pass on"
             msg = f"run path entry {entry!r}"
-            raise InputError(msg, found, remedy="Install the packages in folders of plain names.")
+            raise InputError(
+                msg, found, remedy="Install the packages in folders whose names have no special characters."
+            )
     return TOOLS[tool](entries, tag) if entries else ""
 
 
 def cmake_arguments(entries: Sequence[str]) -> str:
-    """Return a run path as a line of arguments of CMake, quoted for a shell.
+    """Return a run path as a line of CMake arguments, quoted for a shell.
 
-    The run path of the build is that of the installation, so that no file is linked twice and no path of the build
-    machine gets into a wheel.
+    The build uses the run path of the installation. No file is linked twice, and no path of the build machine gets into
+    a wheel.
     """
     settings = {
         "CMAKE_INSTALL_RPATH": ";".join(entries),
@@ -137,10 +143,10 @@ def cmake_arguments(entries: Sequence[str]) -> str:
 
 
 def ldflags_setting(entries: Sequence[str]) -> str:
-    """Return a run path as a line that sets ``LDFLAGS`` in a shell, for builds that set a run path of their own.
+    """Return a run path as a line that sets ``LDFLAGS`` in a shell, for builds that set their own run path.
 
-    PyTorch's CMake files set the run path to ``$ORIGIN`` themselves, over whatever the command line says; the linker
-    joins its options to it. The backslash is for the shell below ninja; make's generator and setuptools drop it.
+    PyTorch's CMake files set the run path to ``$ORIGIN`` and ignore the command line. The linker adds its options to
+    that run path. The backslash is for the shell that ninja starts; the make generator and setuptools drop it.
     """
     tag = _TAG_OPTION[RunpathTag.RUNPATH]
     options = [f"-Wl,{tag}", *(f"-Wl,-rpath,{entry}".replace("$", "\\$") for entry in entries)]

@@ -1,24 +1,24 @@
-"""What glibc's dynamic loader does to find libraries (``ld.so(8)``), on disk and in a described tree.
+"""Models how glibc's dynamic loader finds libraries (``ld.so(8)``), on disk and in a described tree.
 
-In the folders of a run path, the loader takes the first file of the name. If that is for another machine or class, it
-goes on. If it is not a library at all, loading fails.
+In the folders of a run path, the loader takes the first file with the name. If that file is for another machine or
+class, the search continues. If it is not a library at all, loading fails.
 
-It opens everything that an object names as NEEDED before what its dependencies need (breadth first). It looks for a
-name:
+The loader opens all NEEDED libraries of an object before those of its dependencies (breadth first). It looks for a name
+in these places:
 
-1. among the objects that are loaded already, by their SONAMEs and by the names that they were opened under;
-2. unless the requester has a RUNPATH: in the RPATH of the requester, of the object that had the requester loaded, and
+1. the objects that are already loaded, by their SONAMEs and by the names that they were opened under;
+2. if the requester has no RUNPATH: the RPATH of the requester, of the object that loaded the requester, and
    so on up to the first object (an RPATH next to a RUNPATH doesn't count);
-3. in ``LD_LIBRARY_PATH``, which is assumed to be unset;
-4. in the requester's RUNPATH, which its dependencies don't inherit;
-5. among the system's libraries.
+3. ``LD_LIBRARY_PATH``, which is assumed to be unset;
+4. the requester's RUNPATH, which its dependencies don't inherit;
+5. the system's libraries.
 
-A name with a slash is a path. The loader passes over a file of another machine or class. At a file that is not a
-library it stops (`obstacles`); the model stops only the search. In each folder the subfolders for newer processors come
-first.
+A name with a slash is a path. The loader skips a file for another machine or class. It stops with an error at a file
+that is not a library (`obstacles`); the model only stops the search. In each folder, the subfolders for newer
+processors come first.
 
-The loader looks for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. What they need comes before what waits
-to be opened. An auxiliary filtee may be absent.
+The loader looks for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. Their dependencies come before other
+waiting objects. An auxiliary filtee may be absent.
 """
 
 from __future__ import annotations
@@ -55,13 +55,16 @@ _PROGRAM_HEADER_SIZE = 56
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """Why a file is not a library, in the loader's words; with ``machine``, only for objects of that machine."""
+    """Why a file is not a library, in the loader's words.
+
+    With ``machine``, this holds only for objects of that machine.
+    """
 
     reason: str
     machine: int | None = None
 
     def stops(self, machine: int) -> bool:
-        """Return whether the loader stops there when it looks for a library of a machine."""
+        """Return whether the loader stops at the file when it looks for a library for ``machine``."""
         return self.machine in {None, machine}
 
 
@@ -70,7 +73,7 @@ FOLDER = Obstacle("cannot read file data: Is a directory")
 
 
 def find_obstacle(head: bytes) -> Obstacle | None:
-    """Return why the loader stops at a file, by its first 64 bytes; None if it loads or passes over the file."""
+    """Return why the loader stops at a file with these first 64 bytes, or `None` if it loads or skips the file."""
     if len(head) < _HEADER_SIZE:
         return Obstacle("file too short")
     magic, ident, kind, machine, version, _, _, _, _, _, header_size = _HEADER.unpack_from(head)
@@ -91,7 +94,7 @@ def _fault_of_ident(ident: bytes) -> str:
         return "ELF file version ident does not match current one"
     if ident[_OSABI] not in {_SYSTEM_V, _GNU}:
         return "ELF file OS ABI invalid"
-    # What GNU's own versions stand for, and how many there are, each release of glibc decides.
+    # Each release of glibc decides the meaning and the number of GNU's own versions.
     if ident[_OSABI] == _SYSTEM_V and ident[_ABI_VERSION]:
         return "ELF file ABI version invalid"
     return "nonzero padding in e_ident" if any(ident[_ABI_VERSION + 1 :]) else ""
@@ -106,37 +109,37 @@ def _fault_of_header(kind: int, header_size: int) -> str:
 
 
 class Library(msgspec.Struct, frozen=True):
-    """An ELF file as the loader finds it. All names of one file have one ``identity``, like device and inode."""
+    """An ELF file as the loader finds it. All names of one file share one ``identity``, like device and inode."""
 
     path: str
     identity: str
     elf: Elf | None
-    """None for a system library of which only the name is known."""
+    """`None` for a system library of which only the name is known."""
 
 
 class LoaderStop(msgspec.Struct, frozen=True):
-    """A file at which the loader stops, since it is not a library: its path as it was opened, and the reason."""
+    """A file that stops the loader because it is not a library: its path as opened, and the reason."""
 
     path: str
     reason: str
 
 
 class Disk(Protocol):
-    """Where ELF files are: the file system, or packages that are not installed yet."""
+    """The source of ELF files: the file system, or packages that are not installed yet."""
 
     def find(self, path: str, machine: int) -> Library | LoaderStop | None:
-        """Return the ELF file of ``machine`` at an absolute path, which may go through links and ``..``."""
+        """Return the ELF file for ``machine`` at an absolute path. The path may contain symlinks and ``..``."""
 
 
 class SystemLibraries(Protocol):
     """The libraries of the operating system."""
 
     def find(self, name: str, machine: int) -> Library | None:
-        """Return the library that the loader's cache and default folders give for ``name``."""
+        """Return the library for ``name`` in the loader's cache and default folders."""
 
 
 class How(enum.Enum):
-    """By which rule a library was found."""
+    """The rule by which a library was found."""
 
     LOADED = "already loaded"
     RPATH = "RPATH"
@@ -146,19 +149,19 @@ class How(enum.Enum):
 
 
 class LoadedObject(msgspec.Struct, frozen=True):
-    """An object of the process; ``loader`` is the index of the one that had it loaded, -1 for the first ones."""
+    """An object of the process. ``loader`` is the index of the object that loaded it, or -1 for the first objects."""
 
     library: Library
     loader: int
 
     @property
     def origin(self) -> str:
-        """What ``$ORIGIN`` stands for in its run path."""
+        """The value of ``$ORIGIN`` in its run path."""
         return posixpath.dirname(self.library.path)
 
 
 class Search(msgspec.Struct, frozen=True):
-    """One search: which object asked for which name, and what was found, by which rule and entry of a run path."""
+    """One search: the requester, the requested name, and the result with its rule and run path entry."""
 
     requester: int
     name: str
@@ -167,15 +170,15 @@ class Search(msgspec.Struct, frozen=True):
     entry: str = ""
     """The run path entry, unexpanded."""
     stop: LoaderStop | None = None
-    """The file that the search ended at without a library."""
+    """The file that ended the search without a library."""
     is_optional: bool = False
-    """Whether the requester can do without it."""
+    """Whether the requester works without the library."""
 
 
 class Loader:
-    """One process: opens files and collects the objects and the searches in the order of the real one.
+    """Models one process: opens files and records the objects and searches in the loader's order.
 
-    ``subfolders`` of each folder are looked into before the folder itself (`rocwheel.environment.run_path_entries`).
+    ``subfolders`` of each folder are searched before the folder itself (`rocwheel.environment.run_path_entries`).
     """
 
     def __init__(self, disk: Disk, system: SystemLibraries, subfolders: Sequence[str] = ()) -> None:
@@ -190,26 +193,26 @@ class Loader:
         self._waiting: deque[int] = deque()
 
     def load(self, library: Library) -> None:
-        """Load a file and everything that it needs, as a program or as the argument of ``dlopen`` with a path."""
+        """Load a file and all its dependencies, as a program or as the argument of ``dlopen`` with a path."""
         if library.identity not in self._by_identity:
             self._add(library, -1)
             self._load_needed()
 
     def open_name(self, name: str, requester: int = 0) -> Search:
-        """Load the library that an object opens by name, with everything that it needs."""
+        """Load the library that an object opens by name, with all its dependencies."""
         search = self._search(name, requester)
         self.searches.append(search)
         self._load_needed()
         return search
 
     def is_inherited(self, search: Search) -> bool:
-        """Return whether an RPATH that the requester inherits leads to the name, whatever was loaded before."""
+        """Return whether an inherited RPATH leads to the name, regardless of what was loaded before."""
         found = self.candidates(search.name, search.requester)
         paths = (path for how, _, path in found if how is How.RPATH)
         return any(isinstance(self._disk.find(path, self._machine), Library) for path in paths)
 
     def candidates(self, name: str, requester: int) -> Iterator[tuple[How, str, str]]:
-        """Yield the paths to try, in order, each with the rule and the run path entry that it comes from."""
+        """Yield the paths to try, in order, each with its rule and run path entry."""
         if "/" in name:
             yield How.PATH, "", expand_entry(name, self.objects[requester].origin)
             return
@@ -224,18 +227,18 @@ class Loader:
             yield How.RUNPATH, entry, f"{folder}/{name}"
 
     def ancestors(self, index: int) -> Iterator[int]:
-        """Yield an object, the one that had it loaded, and so on up to the first object of the process."""
+        """Yield an object, the object that loaded it, and so on up to the first object of the process."""
         while index >= 0:
             yield index
             index = self.objects[index].loader
 
     def has_loaded(self, name: str) -> bool:
-        """Return whether an object of the process has a name as its SONAME, or was opened under it."""
+        """Return whether a loaded object has the name as its SONAME or was opened under the name."""
         return name in self._by_name
 
     @property
     def missing(self) -> list[Search]:
-        """The searches that found nothing, for objects that can't do without the library."""
+        """The failed searches for libraries that their requesters need."""
         return [search for search in self.searches if search.found is None and not search.is_optional]
 
     def _load_needed(self) -> None:
@@ -289,11 +292,13 @@ class Loader:
         return index
 
     def _folders(self, holder: int, tag: RunpathTag) -> tuple[tuple[str, str], ...]:
-        """Return the entries of the run path that counts, if it has this tag, with the folders that they lead to."""
+        """Return the effective run path entries if they have this tag, with the folders that they lead to."""
         elf = self.objects[holder].library.elf
         if elf is None or elf.run_path_tag is not tag:
             return ()
-        if holder not in self._run_paths:  # everything that a chain of libraries lacks is looked for in all of theirs
+        if (
+            holder not in self._run_paths
+        ):  # searches for missing libraries of a chain visit the run paths of all its members
             self._run_paths[holder] = self._expanded(elf.run_path, self.objects[holder].origin)
         return self._run_paths[holder]
 
@@ -313,8 +318,8 @@ _UNKNOWN = InstalledLayout()
 class TreeDisk:
     """Described files, by their path relative to site-packages, and the symlinks among them with their raw text.
 
-    At ``assumed`` paths there are libraries of which nothing is known: they serve every machine. ``obstacles`` are
-    the files at which the loader stops, by path. By the ``layout``, site-packages has the name that entries spell.
+    Libraries at ``assumed`` paths serve every machine; nothing else is known about them. ``obstacles`` are the files at
+    which the loader stops, by path. The ``layout`` defines the name that entries use for site-packages.
     """
 
     def __init__(
@@ -337,7 +342,7 @@ class TreeDisk:
         self._walks: dict[str, Walk] = {}
 
     def find(self, path: str, machine: int) -> Library | LoaderStop | None:
-        """Return the ELF file of ``machine`` at an absolute path, or the file at which the loader stops there."""
+        """Return the ELF file for ``machine`` at an absolute path, or the file there that stops the loader."""
         walk = self._walk(path)
         if walk.end is WalkEnd.LOOP:
             return LoaderStop(path, CIRCLE.reason) if self.is_folder(posixpath.dirname(path)) else None
@@ -353,21 +358,21 @@ class TreeDisk:
         return Library(path, real, elf) if elf and elf.machine == machine else None
 
     def open(self, path: str) -> Library | None:
-        """Return the ELF file at an absolute path, whatever its machine."""
+        """Return the ELF file at an absolute path, for any machine."""
         real = self.resolve(path)
         return Library(path, real, self._files[real]) if real in self._files else None
 
     def is_folder(self, path: str) -> bool:
-        """Return whether there is a folder at an absolute path."""
+        """Return whether an absolute path is a folder."""
         return self.resolve(path) in self._folders
 
     def resolve(self, path: str) -> str | None:
-        """Follow links and ``..`` as a kernel does: each component has to exist."""
+        """Follow symlinks and ``..`` as a kernel does: each component must exist."""
         walk = self._symlinks.follow(path)
         return walk.path if walk.end is WalkEnd.REACHED and self._exists(walk.path) else None
 
     def _walk(self, path: str) -> Walk:
-        """Follow a path to a file, and walk to its folder once: many names are looked for in the same one."""
+        """Follow a path to a file. Paths of folders are cached, because many names are looked up in the same folder."""
         folder, _, name = path.rpartition("/")
         around = self._walks.get(folder)
         if around is None:
@@ -382,7 +387,7 @@ class TreeDisk:
 
 
 def place_of(library: Library) -> str:
-    """Return where a library of a `TreeDisk` is, relative to site-packages; for any other library its identity."""
+    """Return the path of a `TreeDisk` library relative to site-packages, or the identity of any other library."""
     inside = library.identity.removeprefix(f"{SITE}/")
     return posixpath.relpath(inside, SITE) if inside.startswith("/") else inside
 

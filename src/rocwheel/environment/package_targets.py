@@ -1,4 +1,4 @@
-"""The GPU targets of wheels, selectors and Debian packages, by their code and as declared, and whether they agree."""
+"""Reads the declared and actual GPU targets of wheels, selectors, and Debian packages, and checks that they agree."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ if TYPE_CHECKING:
 
 
 def read_wheel_facts(path: Path) -> WheelFacts:
-    """Read a wheel's requirements and the targets of every binary in it, one member at a time.
+    """Read a wheel's requirements and the targets of every binary in the wheel, one member at a time.
 
-    Raises `InputError` for a file that is not a wheel, is damaged or has no name, for a requirement that can't be read,
-    and for a declaration that differs from what the binaries hold.
+    Raises `InputError` for a file that is not a wheel, is damaged or has no name, for an unreadable requirement, and
+    for a declaration that differs from the binaries.
     """
     members = {member.name: member for member in read_directory(path)}
     info = find_metadata(path, members)
     metadata = _parse_metadata(members[info])
     if not metadata.get("name"):
-        raise InputError(path, f"its {info} has no Name, or several", expected="the name of its package, once")
+        raise InputError(path, f"its {info} has no Name field, or several", expected="exactly one Name field")
     requirements = tuple(metadata.get("requires_dist", ()))
     read_requirements(str(path), requirements)
     name = canonicalize_name(metadata["name"])
@@ -103,9 +103,7 @@ def _check_declaration(path: Path, declaration: ZipMember, targets: set[TargetId
     declared = set(decode_declaration(read_member(declaration), source=declaration.source).targets)
     if declared != targets:
         found = f"declares {_words(declared)}, but its binaries carry {_words(targets)}"
-        raise InputError(
-            path, shortened(found), remedy="Build it again: the declaration has to be read from the binaries."
-        )
+        raise InputError(path, shortened(found), remedy="Build it again. The declaration must match the binaries.")
 
 
 def _words(targets: Iterable[TargetId]) -> str:
@@ -113,7 +111,7 @@ def _words(targets: Iterable[TargetId]) -> str:
 
 
 class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
-    """The literals about requirements; ``src/rocwheel/sdk/README.md`` describes each."""
+    """The literals about requirements. ``src/rocwheel/sdk/README.md`` describes each of them."""
 
     version: str
     layout: str
@@ -125,19 +123,19 @@ class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
 
 
 def find_selectors(folders: Iterable[Path]) -> list[Path]:
-    """Return the sdists below ``folders`` that choose packages; others say nothing about GPUs until they are built."""
+    """Return the sdists below ``folders`` that select packages. Other sdists have no GPU targets before the build."""
     paths = [path for folder in folders for path in sorted(folder.rglob("*.tar.gz")) if path.is_file()]
     return [path for path in paths if _read_build_info(path)]
 
 
 def read_selector_facts(path: Path) -> WheelFacts:
-    """Return what the sdist requires for any of the GPUs that its release has packages for.
+    """Return the requirements of the sdist for all GPUs that its release has packages for.
 
-    Raises `InputError` for another sdist and for a damaged file.
+    Raises `InputError` for any other sdist and for a damaged file.
     """
     text = _read_build_info(path)
     if not text:
-        raise InputError(path, "has no rocm_sdk/_build_info.py", expected="a wheel, or the sdist of rocm")
+        raise InputError(path, "has no rocm_sdk/_build_info.py", expected="a wheel, or the sdist of the rocm package")
     try:
         info = msgspec.convert(parse_literals(text), _BuildInfo)
         facts = _facts(path, info)
@@ -172,7 +170,7 @@ def _conditional(extra: str, requirement: str, marker: str) -> str:
 
 
 def parse_literals(text: bytes) -> dict[str, Any]:
-    """Return what a module of literals assigns, without running it.
+    """Return the values that a module of literals assigns, without running the module.
 
     Raises `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` for any other text.
     """
@@ -185,7 +183,7 @@ def parse_literals(text: bytes) -> dict[str, Any]:
 
 
 def _read_build_info(path: Path) -> bytes:
-    """Return the module's text, empty for an sdist without one."""
+    """Return the text of the module, or an empty value for an sdist without the module."""
     return (
         read_sdist_file(path, "src/rocm_sdk/_build_info.py") or read_sdist_file(path, "rocm_sdk/_build_info.py") or b""
     )
@@ -195,7 +193,7 @@ _HEAD, _PIECE = 64, 1 << 20
 
 
 class DebFacts(msgspec.Struct, frozen=True):
-    """What coherence needs of one Debian package."""
+    """The facts about one Debian package that the coherence check needs."""
 
     path: str
     name: str
@@ -204,27 +202,27 @@ class DebFacts(msgspec.Struct, frozen=True):
     depends: tuple[Alternatives, ...] = ()
     provides: tuple[Alternatives, ...] = ()
     targets: tuple[TargetId, ...] = ()
-    """Those of its code; of a package without code, those that it declares, as Debian's own tool takes them."""
+    """The targets of its code. For a package without code, the targets that it declares, as in Debian's own tool."""
     code: tuple[FileCode, ...] = ()
-    """Its files with code, and those that open a folder of kernels."""
+    """Its files with device code, and its files that open a kernel folder."""
     places: tuple[str, ...] = ()
-    """Where its files are installed, without the leading slash."""
+    """The paths where its files are installed, without the leading slash."""
     misdeclared: Misdeclared | None = None
-    """What it declares, where its code is for other processors."""
+    """The difference between its declaration and its code, if the processors differ."""
     recommends: tuple[Alternatives, ...] = ()
     """``Recommends`` and ``Suggests``."""
 
     @property
     def is_divided(self) -> bool:
-        """Whether device packages bring its kernels: which ones is known by what it recommends."""
+        """Whether device packages provide its kernels. Debian packages name such packages in ``recommends`` instead."""
         return False
 
 
 def read_deb_facts(path: Path) -> DebFacts:
-    """Read a package's relations, its declared targets and the targets of every binary in it, one member at a time.
+    """Read a package's relations, its declared targets, and the targets of every binary in it, one member at a time.
 
-    Raises `InputError` for a file that is not a package or is damaged, or for another machine than the package;
-    `WorkError` when a binary can't be unpacked.
+    Raises `InputError` for a file that is not a package, is damaged, or contains code for another machine than the
+    package. Raises `WorkError` if a binary can't be unpacked.
     """
     found: list[FileCode] = []
     places: list[str] = []
@@ -237,7 +235,7 @@ def read_deb_facts(path: Path) -> DebFacts:
             found += [code] if code else []
             if member.content:
                 foreign.note(member.path, member.content.head)
-    raise_all(str(path), foreign.problems("Get it again."))
+    raise_all(str(path), foreign.problems("Download it again."))
     carried = {target for code in found for target in code.own_targets}
     declared = parse_gpu_field(path, control.gpu_targets)
     return DebFacts(
@@ -256,7 +254,10 @@ def read_deb_facts(path: Path) -> DebFacts:
 
 
 def parse_gpu_field(path: Path, field: str) -> list[TargetId]:
-    """Return the targets of the field's value, also those of newer compilers; raises `InputError` for other words."""
+    """Return the targets in the field's value, including those of newer compilers.
+
+    Raises `InputError` for other words.
+    """
     words = [word for word in re.split(r"[\s,;]+", field) if word]
     return map_collecting(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)
 
@@ -291,7 +292,7 @@ def _unpack(head: bytes, content: DebContent, target: IO[bytes]) -> None:
 
 
 def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence[FileCode]) -> Misdeclared | None:
-    """Compare processors: the field is for build dependencies, and names features only where all code has them."""
+    """Compare only processors. The field is for build dependencies, and names features only if all code has them."""
     declared = sorted(declared, key=id_sort_key)
     carried = sorted({target for file in code for target in file.own_targets}, key=id_sort_key)
     named, found = ({target.processor for target in targets} for targets in (declared, carried))
@@ -303,17 +304,18 @@ def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence
 
 
 def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
-    """Return the first file with code for a target, and how many of its bundles have some if it has several."""
+    """Return the first file with code for a target. If it has several bundles, include how many have such code."""
     file = next(file for file in code if target in file.own_targets)
     having = sum(target in targets for targets in file.bundles)
     return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
 
 
 def deb_package_targets(packages: Sequence[DebFacts]) -> list[PackageTargets]:
-    """Return what `check_coherence` compares: each package with all it needs, directly or through others of them.
+    """Return the input of `check_coherence`: each package with all packages that it needs, directly or indirectly.
 
-    What is not among ``packages`` is named only if it is ROCm's. Raises `InputError`, or `ProblemsError` for several,
-    for two versions of one package, and for packages of another architecture than most.
+    A dependency that is not among ``packages`` is included only if it belongs to ROCm. Raises `InputError`, or
+    `ProblemsError` for several errors: for two versions of one package, and for packages of another architecture than
+    most.
     """
     by_name = {package.name: package for package in packages}
     foreign = architecture_problems((package.path, package.architecture) for package in packages)
@@ -324,7 +326,7 @@ def deb_package_targets(packages: Sequence[DebFacts]) -> list[PackageTargets]:
 
 
 def _double(package: DebFacts, other: DebFacts) -> InputError | None:
-    """Return the error when two packages of one name differ."""
+    """Return an error if two packages with the same name differ."""
     if (other.version, other.targets) == (package.version, package.targets):
         return None
     found = f"is version {package.version} of {package.name}, but {other.path} is version {other.version}"
@@ -332,7 +334,7 @@ def _double(package: DebFacts, other: DebFacts) -> InputError | None:
 
 
 class _Relations:
-    """The relations among the packages that were given."""
+    """The relations among the given packages."""
 
     def __init__(self, packages: Sequence[DebFacts]) -> None:
         self._packages = packages
@@ -340,7 +342,7 @@ class _Relations:
         self._rules = ImportRules(load_import_table("debian.toml"))
 
     def needed(self, package: DebFacts) -> tuple[str, ...]:
-        """Return the names of all packages that one needs, and the relations that none of the given ones satisfies."""
+        """Return the names of all packages that one needs, and the relations that no given package satisfies."""
         found: dict[str, None] = {}
         left = [package]
         while left:
@@ -352,7 +354,7 @@ class _Relations:
         return tuple(sorted(found.keys() - {package.name}))
 
     def _missing(self, choice: Alternatives) -> Iterator[str]:
-        """Yield a relation that no given package satisfies, if it is for ROCm's or for one given in another version."""
+        """Yield a relation that no given package satisfies, if it names a ROCm package or a given package."""
         if any(one.package in self._names or self._rules.is_of_rocm(one.package) for one in choice.relations):
             yield str(choice)
 
@@ -364,10 +366,10 @@ def compare_packages(
     unread: list[RocwheelError],
     progress: Progress = SILENT,
 ) -> tuple[list[PackageTargets], CoherenceReport]:
-    """Return for which GPUs packages have code, and whether those agree that need one another.
+    """Compare the targets of packages, and of the packages that they need.
 
-    Packages are wheels, the selector or Debian packages, given by themselves or by folders. What can't be read is added
-    to ``unread``; what keeps the others from being compared is raised together with it.
+    Packages are wheels, the selector, or Debian packages, given as files or folders. Unreadable files are added to
+    ``unread``. An error that prevents the comparison of the others is raised together with them.
     """
     found = _find_packages(paths)
     sizes = [path.stat().st_size if path.exists() else 0 for path in found]
@@ -380,9 +382,9 @@ def compare_packages(
 
 
 def find_code_gaps(packages: Sequence[WheelFacts | DebFacts], unfinished: Collection[str] = ()) -> tuple[CodeGap, ...]:
-    """Return what libraries carry and find no code for, once all packages are installed together.
+    """Return the code that libraries carry but can't find once all packages are installed together.
 
-    Of ``unfinished`` packages, some that bring their kernels may not be given.
+    Packages that provide the kernels of ``unfinished`` packages may be missing.
     """
     files = {(package.name, file.place): file for package in packages for file in package.code}
     places = ((place, package.name) for package in packages for place in package.places)
@@ -392,8 +394,8 @@ def find_code_gaps(packages: Sequence[WheelFacts | DebFacts], unfinished: Collec
 
 def _find_packages(paths: Sequence[Path]) -> list[Path]:
     empty = [path for path in paths if path.is_dir() and not _expand(path)]
-    expected = "a folder of files *.whl or *.deb"
-    raise_all("packages", [InputError(path, "holds no wheel and no .deb", expected=expected) for path in empty])
+    expected = "a folder with *.whl or *.deb files"
+    raise_all("packages", [InputError(path, "contains no wheel and no .deb file", expected=expected) for path in empty])
     found = [package for path in paths for package in _expand(path)]
     return [*found, *find_selectors([path for path in paths if path.is_dir()])]
 
@@ -410,12 +412,12 @@ def _read_facts(path: Path) -> WheelFacts | DebFacts:
     if path.name.endswith(".tar.gz"):
         return read_selector_facts(path)
     if path.suffix != ".whl":
-        raise InputError(path, "is not a package", expected="a wheel, rocm's sdist or a .deb file")
+        raise InputError(path, "is not a package", expected="a wheel, the rocm sdist or a .deb file")
     return read_wheel_facts(path)
 
 
 def _package_targets(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[PackageTargets]:
-    """Return what is compared; raise what keeps it from being compared together with the packages not read."""
+    """Return the packages to compare. Raise an error that prevents the comparison together with the unread files."""
     try:
         wheels = wheel_package_targets([one for one in facts if isinstance(one, WheelFacts)])
         return [*wheels, *deb_package_targets([one for one in facts if isinstance(one, DebFacts)])]
@@ -425,7 +427,7 @@ def _package_targets(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[Ro
 
 
 def _expand_folders(paths: Sequence[Path], pattern: str) -> list[Path]:
-    """Return the files themselves, and of folders those below that match; raise `InputError` for a pipe or device."""
+    """Return the given files, and the matching files below the given folders. Raise `InputError` for other paths."""
     others = [path for path in paths if not (path.is_file() or path.is_dir())]
     expected = "a file or a folder"
     raise_all("paths", [InputError(path, "is not a regular file", expected=expected) for path in others])

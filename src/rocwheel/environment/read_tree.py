@@ -1,4 +1,4 @@
-"""Reads what a user names: wheels, folders of wheels, environments, artifacts, or any folder of files."""
+"""Reads the paths that a user gives: wheels, folders of wheels, environments, artifacts, or any folder of files."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 
 def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
-    """Return the file with what its first `HEAD_SIZE` bytes tell: what stops the loader, or what kind of file it is."""
+    """Return the file with facts from its first `HEAD_SIZE` bytes: whether it stops the loader, and its kind."""
     problem = "is empty; expected a shared library" if is_empty_library(file.path, head) else file.problem
     return msgspec.structs.replace(
         file,
@@ -86,16 +86,17 @@ def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
 
 
 def is_worth_reading(head: bytes | Data) -> bool:
-    """Return whether `with_binary_facts` may find something in a file, by its first bytes."""
+    """Return whether `with_binary_facts` may find facts in a file that starts with these bytes."""
     return has_facts(head) or is_cut_elf(head) or is_kpack(head)
 
 
 def with_binary_facts(
     file: InstalledFile, data: Data, *, headers_only: bool = False, whole: bool = True
 ) -> InstalledFile:
-    """Return the file with what its bytes tell; what is damaged, the file itself or its device code, is a problem.
+    """Return the file with facts from its bytes. Damage to the file or its device code becomes a problem of the file.
 
-    With ``headers_only``, of device code only that is read. Without ``whole``, nothing is read only to be summed up.
+    With ``headers_only``, only the headers of device code are read. Without ``whole``, bytes that only count for
+    checksums are not read.
     """
     try:
         if is_pe(data):
@@ -120,21 +121,21 @@ def _read_host_facts(data: Data, name: str) -> tuple[Elf | None, ElfTraits | Non
 
 
 class WheelReading(msgspec.Struct, frozen=True, kw_only=True):
-    """How the members of wheels are read; by default all of them, by threads of this process."""
+    """How to read the members of wheels. By default, threads of this process read all members."""
 
     readers: Readers | None = None
-    """Who reads them instead, such as the workers of a cluster."""
+    """Reads the members instead, such as the workers of a cluster."""
     unpack: Callable[[ZipMember], AbstractContextManager[tuple[FileRange, Digest]]] = open_unpacked
     digest: Callable[[ZipMember], Digest] = digest_member
-    """These two may keep what they find, as those of `UnpackedMembers` do. ``readers`` don't use them."""
+    """These two functions may cache results, like those of `UnpackedMembers`. ``readers`` don't use them."""
     headers_only: bool = False
-    """Whether device code is not decompressed. ``readers`` always read all of it."""
+    """Whether to skip decompressing device code. ``readers`` always decompress all of it."""
 
 
 _MOST_SOURCE = 4 << 20
-"""Larger sources, in bytes, are data: they open no libraries."""
+"""Larger source files, in bytes, count as data that opens no libraries."""
 _SMALL = 256 << 10
-"""Packed bytes that take less time than a request: such a member waits for the others, not for a server."""
+"""Packed members below this size, in bytes, load faster than a request takes. They are fetched together."""
 _MOST_PREFETCHED = 64 << 20
 _BY_DEFAULT = WheelReading()
 
@@ -142,10 +143,10 @@ _BY_DEFAULT = WheelReading()
 def read_wheels(
     paths: Sequence[Path], *, context: bool = False, progress: Progress = SILENT, how: WheelReading = _BY_DEFAULT
 ) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read several wheels; members are unpacked and hashed as ``how`` says.
+    """Read several wheels. ``how`` defines how members are unpacked and hashed.
 
-    A damaged member is a problem of its file. Raises `InputError` for a file that is not a wheel or not named like one,
-    and for damaged metadata.
+    A damaged member becomes a problem of its file. Raises `InputError` for a file that is not a wheel or doesn't have
+    the name of a wheel, and for damaged metadata.
     """
     opened = [_open_wheel(path, context=context) for path in paths]
     files: list[InstalledFile] = []
@@ -172,7 +173,7 @@ def read_wheels(
 
 
 def _prefetch_small(path: Path, members: Iterable[ZipMember]) -> None:
-    """Have the small members that will be read of a wheel that is elsewhere brought many at a time."""
+    """Fetch the small members of a remote wheel that will be read, many at a time."""
     source = source_of(path)
     if source is None:
         return
@@ -186,7 +187,7 @@ def _prefetch_small(path: Path, members: Iterable[ZipMember]) -> None:
 
 
 def _is_read(member: ZipMember) -> bool:
-    """Return whether more than the beginning of a member is read; what is damaged there is told of later."""
+    """Return whether more than the start of a member is read. Damage to the start is reported later."""
     try:
         return is_source(member.name) or is_worth_reading(member_head(member))
     except InputError:
@@ -202,7 +203,7 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
-    # What installers refuse in the headers, each by the member's name if only one has it.
+    # What installers reject in the headers. A problem of one member includes the member's name.
     named = ((str(error.source).partition("!")[2], error) for error in archive.refused)
     refused = tuple(
         MetadataProblem(f"{member}: {error.fault}" if member else error.fault, (member, error.found))
@@ -217,7 +218,7 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
 
 
 def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None:
-    """Raise `InputError` for several archives of development files: what each unpacks to is bounded by itself."""
+    """Raise `InputError` for several archives of development files, because the size limit applies to each archive."""
     archives = [member.name for member in members if is_devel_archive(member.name)]
     if len(archives) > 1:
         found = f"has {len(archives)} archives of development files, {quoted(archives[0])} and others"
@@ -225,7 +226,7 @@ def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None
 
 
 def _read_source(member: ZipMember) -> bytes | None:
-    """Return a module's text; none for a large one, and for a damaged one, which is a problem of that file."""
+    """Return the text of a module, or `None` for a large or damaged module. Damage is a problem of that file."""
     try:
         return read_member(member) if member.size <= MOST_MODULE else None
     except WorkError:
@@ -244,7 +245,7 @@ def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:
 
 
 def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFile:
-    """Return what a member is; damage is a problem of the file, so that the others are read."""
+    """Return the facts about a member. Damage becomes a problem of the file, so that reading continues."""
     file = InstalledFile(
         path=installed_path(member.name, wheel_layout(wheel.rpartition("/")[2])),
         distribution=wheel,
@@ -261,7 +262,7 @@ def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFil
 
 
 def _check_wheel_name(path: Path) -> None:
-    """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
+    """Raise `InputError` for a file name without the five parts of a wheel name, or six with a build number."""
     if not is_wheel_file_name(path.name):
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
         raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
@@ -269,7 +270,7 @@ def _check_wheel_name(path: Path) -> None:
 
 def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> InstalledFile:
     head = member_head(member)
-    # Links become text files.
+    # Installers turn links into text files.
     file = with_head(file, head)
     if file.mode & 0o170000 == 0o120000:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
@@ -287,7 +288,7 @@ def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> 
 
 
 def _with_devel_paths(file: InstalledFile, member: ZipMember) -> InstalledFile:
-    """Return a file with the development files that it has packed: an archive only where it need not be fetched."""
+    """Return a file with the paths of its packed development files. Remote archives are not read."""
     if not wheel_layout(file.distribution.rpartition("/")[2]).is_windows:
         return file
     if is_devel_manifest(file.path):
@@ -299,7 +300,7 @@ def _with_devel_paths(file: InstalledFile, member: ZipMember) -> InstalledFile:
 
 
 def _with_facts_alone(file: InstalledFile, member: ZipMember, head: bytes, how: WheelReading) -> InstalledFile:
-    """Return what a member of a wheel that is elsewhere is, without a hash: data would be read for that alone."""
+    """Return a member of a remote wheel without a hash, because hashing would fetch more data."""
     if not is_worth_reading(head):
         return file
     with open_content(member) as unpacked, unpacked.view() as data:
@@ -310,15 +311,15 @@ _SKIPPED = {"__pycache__"}
 
 
 def find_site_packages(folder: Path) -> Path | None:
-    """Return the site-packages folder that ``folder`` is, or that the environment in ``folder`` has."""
+    """Return the site-packages folder that ``folder`` is, or that of the environment in ``folder``."""
     return next(iter(find_all_site_packages(folder)), None)
 
 
 def find_all_site_packages(folder: Path) -> tuple[Path, ...]:
-    """Return each site-packages folder of the environment in ``folder`` once, however many links lead there.
+    """Return each site-packages folder of the environment in ``folder`` once, even if several symlinks lead there.
 
-    An environment has one for each version of Python that it was made for, and some have one in ``lib64`` as well. On
-    Windows it has one, in ``Lib``.
+    An environment has one for each Python version that it was made for, and sometimes another in ``lib64``. On Windows,
+    it has one in ``Lib``.
     """
     if any(folder.glob("*.dist-info")):
         return (folder,)
@@ -329,7 +330,7 @@ def find_all_site_packages(folder: Path) -> tuple[Path, ...]:
 
 
 def find_prefix(site: Path) -> Path:
-    """Return what the files of an environment are below: scripts and data lie beside ``lib``."""
+    """Return the root folder of an environment. Scripts and data are next to its ``lib`` folder."""
     whole = site.absolute()
     return whole.parents[2] if whole.name == "site-packages" and whole.parent.name.startswith("python") else whole
 
@@ -345,9 +346,10 @@ def is_artifact_folder(folder: Path) -> bool:
 def read_folder(
     folder: Path, *, context: bool = False, progress: Progress = SILENT
 ) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them.
+    """Read an installed environment or any other folder. Files belong to the distributions whose RECORD lists them.
 
-    In context, the other files belong to a distribution without a name. Raises `InputError` for what can't be read.
+    In context, the other files belong to a distribution without a name. Raises `InputError` for paths that can't be
+    read.
     """
     try:
         return _read_folder(folder, progress, context=context)
@@ -374,7 +376,7 @@ def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[li
 
 
 def _programs(site: Path, owners: dict[str, str]) -> Iterator[InstalledFile]:
-    """Yield the programs and libraries that distributions have in an environment outside of site-packages."""
+    """Yield the programs and libraries of distributions that are in an environment but outside of site-packages."""
     prefix = Path(os.path.realpath(find_prefix(site)))
     for place in sorted(place for place in owners if place.startswith("../")):
         path = site / place
@@ -390,7 +392,7 @@ def _programs(site: Path, owners: dict[str, str]) -> Iterator[InstalledFile]:
 
 
 def _with_devel_files(file: InstalledFile) -> InstalledFile:
-    """Return a file with the development files that it has packed; damage is a problem of the file."""
+    """Return a file with the paths of its packed development files. Damage becomes a problem of the file."""
     if file.link is not None or not (is_devel_archive(file.path) or is_devel_manifest(file.path)):
         return file
     source = FileRange.whole(Path(file.source))
@@ -424,7 +426,7 @@ def _installed(path: Path, *, context: bool) -> Distribution:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield the files and links below a folder; unlike ``rglob()``, fail for a folder that can't be read."""
+    """Yield the files and symlinks below a folder. Unlike ``rglob()``, raise an error for an unreadable folder."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -454,12 +456,12 @@ def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> 
 
 
 def _link_text(path: Path, site: Path) -> str | None:
-    """Return the text of a symlink, relative if its target is inside ``site``; None if it leads to a file outside.
+    """Return the text of a symlink, made relative if its target is in ``site``, or `None` for a file outside.
 
-    To the dynamic loader a link to a file outside is a file under the link's name.
+    The dynamic loader treats a symlink to a file outside as a file with the symlink's name.
     """
     text = path.readlink()
-    # Unlike resolve(), realpath() accepts links that lead in a circle.
+    # Unlike resolve(), realpath() accepts circular symlinks.
     target = Path(os.path.realpath(path))
     if target.is_relative_to(os.path.realpath(site)):
         return os.path.relpath(target, os.path.realpath(path.parent)) if text.is_absolute() else str(text)
@@ -488,7 +490,7 @@ def _sha256(data: Data) -> bytes:
 def read_artifact_folder(
     folder: Path, *, context: bool = False, progress: Progress = SILENT
 ) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read the artifacts of a folder as the one install prefix that they merge into.
+    """Read the artifacts of a folder as one merged install prefix.
 
     Each file belongs to the artifact that it comes from.
     """
@@ -528,8 +530,8 @@ def _read_entry(entry: Entry) -> InstalledFile | None:
 UNREADABLE = "paths that can't be read"
 _ARCHIVES = (".tar", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tgz", ".zip", ".deb")
 _BESIDE = (*CHECKSUM_FILES, MANIFEST_NAME)
-"""Files of a build that lie beside such archives."""
-_NOTHING, _SUBJECTS = "contains neither a package nor a library", "wheels, an environment or artifacts"
+"""Files of a build that are next to such archives."""
+_NOTHING, _SUBJECTS = "contains neither packages nor libraries", "wheels, an environment or artifacts"
 
 _Part = tuple[list[Distribution], list[InstalledFile]]
 
@@ -542,7 +544,7 @@ def read_environments(
     unread: list[RocwheelError] | None = None,
     how: WheelReading = _BY_DEFAULT,
 ) -> Environments:
-    """Read everything at ``paths`` and ``with_packages`` as `read_tree` does, split into environments."""
+    """Read ``paths`` and ``with_packages`` like `read_tree`, and split the result into environments."""
     return split_environments(read_tree(paths, with_packages, progress=progress, unread=unread, how=how))
 
 
@@ -554,13 +556,14 @@ def read_tree(
     unread: list[RocwheelError] | None = None,
     how: WheelReading = _BY_DEFAULT,
 ) -> Tree:
-    """Read everything at ``paths`` into one tree, and ``with_packages`` as its context.
+    """Read ``paths`` into one tree, with ``with_packages`` as its context.
 
-    A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
-    What several paths lead to is read once, and audited if any of ``paths`` leads there.
-    Raises `InputError` for a path that is none of these, and for a folder of context without a package or library;
-    `ProblemsError` for several such paths. With a list ``unread``, the errors about ``paths`` are appended to it, and
-    the tree is that of all others, if there are any. ``how`` tells how the members of wheels are read.
+    A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files. A
+    file that several paths lead to is read once. It is audited if any of ``paths`` leads to it.
+
+    Raises `InputError` for any other path, and for a context folder without a package or library. Raises
+    `ProblemsError` for several such paths. If ``unread`` is a list, the errors about ``paths`` are appended to it, and
+    the tree consists of the other paths, if any. ``how`` defines how the members of wheels are read.
     """
     audited = real_paths(paths)
     context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
@@ -582,9 +585,9 @@ def read_tree(
 
 
 def real_paths(paths: Iterable[Path]) -> dict[str, Path]:
-    """Return the real path of each wheel, and of each other folder, to the path by which it was named first.
+    """Map the real path of each wheel and of each other folder to its first given path.
 
-    A folder of wheels stands for its wheels. Raises `InputError` for a path that the system refuses.
+    A folder of wheels stands for its wheels. Raises `InputError` for a path that the system rejects.
     """
     found: dict[str, Path] = {}
     for path in paths:
@@ -614,7 +617,7 @@ def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -
         return read_artifact_folder(path, context=context, progress=progress)
     distributions, files = read_folder(path, context=context, progress=progress)
     if not files:
-        raise InputError(path, "is an empty folder", expected="wheels, an environment, artifacts or files")
+        raise InputError(path, "is an empty folder", expected="wheels, an environment, artifacts, or files")
     if not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):
         _require_no_archives(path, files)
         _require_no_wheels_below(path)
@@ -624,14 +627,14 @@ def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -
 
 
 def _require_no_archives(path: Path, files: Iterable[InstalledFile]) -> None:
-    """Raise `InputError` for a folder of sdists or other archives alone: what they hold is not read."""
+    """Raise `InputError` for a folder that contains only sdists or other archives, because archives are not read."""
     names = sorted(file.path for file in files if file.path not in _BESIDE)
     if names and all(name.endswith(_ARCHIVES) for name in names):
         remedy = "Name the folder of the wheels, or unpack the archives."
-        raise InputError(path, f"holds only archives, such as {quoted(names[0])}", expected=_SUBJECTS, remedy=remedy)
+        raise InputError(path, f"contains only archives, such as {quoted(names[0])}", expected=_SUBJECTS, remedy=remedy)
 
 
 def _require_no_wheels_below(path: Path) -> None:
-    """Raise `InputError` for the parent of a folder of wheels: reading its files says nothing of them."""
+    """Raise `InputError` for the parent of a folder of wheels, because its own files don't matter."""
     if below := find_below(path, lambda found: found.suffix == ".whl"):
         raise InputError(path, _NOTHING, expected=_SUBJECTS, remedy=f"There are wheels in {below}.")

@@ -1,4 +1,4 @@
-"""What distributions require: Requires-Dist with extras and markers (:pep:`508`), directly and through others."""
+"""Direct and indirect requirements of distributions: Requires-Dist with extras and markers (:pep:`508`)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
-    """Return the names of all that is installed with a distribution: what it requires, and what that requires.
+    """Return the names of a distribution's direct and indirect requirements.
 
-    Requirements of an extra count if the extra is asked for. The SDK's selector is a source distribution that is
-    rarely given: it requires what its layout says, for any target family. Markers of a wheel are judged for the
+    Requirements of an extra count if the extra is requested. The SDK's selector is a source distribution that is rarely
+    given. Its requirements come from the layout, for any target family. The markers of a wheel are evaluated for the
     Pythons and platforms of its tags, not for the running Python.
     """
     wheel = owner.label if owner.is_wheel else ""
@@ -37,11 +37,11 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
 
 
 def surely_installed(tree: Tree, owner: Distribution, added: Collection[str] = ()) -> frozenset[str]:
-    """Return what is installed with a distribution, in the version at hand where it is given, and with ``added`` ones.
+    """Return the distributions that are certainly installed with a distribution and with the ``added`` ones.
 
-    That is what `required_distributions` returns, without what only another version of a given distribution requires,
-    and without given distributions whose version one of these requirements refuses. Packages of the SDK that are not
-    given count as those of the releases whose layout is known.
+    These are the results of `required_distributions`, without requirements that only other versions of given
+    distributions have, and without given distributions whose version one of the requirements excludes. SDK packages
+    that are not given count as those of the releases with a known layout.
     """
     refused: frozenset[str] = frozenset()
     while True:
@@ -54,7 +54,7 @@ def surely_installed(tree: Tree, owner: Distribution, added: Collection[str] = (
 
 
 def _reached(tree: Tree, start: str, refused: Collection[str]) -> frozenset[str]:
-    """Return what a name brings by those that are not refused."""
+    """Return the requirements of a name, without the excluded distributions."""
 
     def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
         if name in refused:
@@ -68,7 +68,7 @@ def _reached(tree: Tree, start: str, refused: Collection[str]) -> frozenset[str]
 
 
 def _refused(tree: Tree, names: Collection[str]) -> frozenset[str]:
-    """Return the distributions at hand whose version one of some others refuses."""
+    """Return the given distributions whose version is excluded by a requirement of the named distributions."""
     by_name = tree.by_name
     users = [other for name in names for other in by_name.get(name, ())]
     found = [
@@ -83,14 +83,14 @@ def _refused(tree: Tree, names: Collection[str]) -> frozenset[str]:
 
 
 def _assumed(tree: Tree, requirement: Requirement) -> set[str]:
-    """Return the packages of the SDK, not given, whose version a requirement names."""
+    """Return the SDK packages that are not given and whose version a requirement names."""
     name = str(canonicalize_name(requirement.name))
     sdk = {folder.distribution for folder in sdk_folders()} - {*tree.by_name}
     return sdk if name == sdk_selector().distribution else sdk & {name}
 
 
 def _allows_layout(requirement: Requirement) -> bool:
-    """Return whether a requirement allows some version of a release of ROCm whose layout is known."""
+    """Return whether a requirement allows a version of a ROCm release with a known layout."""
     named = [specifier.version for specifier in requirement.specifier if specifier.operator in {"==", "==="}]
     tried = [
         *(version for version in named if not version.endswith(".*")),
@@ -104,9 +104,9 @@ def _allows_layout(requirement: Requirement) -> bool:
 
 
 def _versioned(tree: Tree, requirement: Requirement) -> list[str]:
-    """Return the distributions at hand that have the version which a requirement names.
+    """Return the given distributions that must have the version in a requirement.
 
-    The SDK's selector, which is rarely given, brings the SDK's other packages in its own version.
+    The SDK's selector, which is rarely given, requires the SDK's other packages in its own version.
     """
     name = str(canonicalize_name(requirement.name))
     given = [name] if name in tree.by_name else []
@@ -123,7 +123,7 @@ def _allows(requirement: Requirement, other: Distribution) -> bool:
 
 
 def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
-    """Return the names of what a distribution requires and what is neither given nor of the SDK."""
+    """Return the names of a distribution's requirements that are neither given nor part of the SDK."""
     known = {other.name for other in tree.distributions} | {folder.distribution for folder in sdk_folders()}
     return required_distributions(tree, owner) - known - {sdk_selector().distribution}
 
@@ -131,7 +131,7 @@ def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
 def release_folders(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the top-level folders of a release: a distribution, and those that it requires in one exact version.
 
-    One that is not at hand is taken to have a folder of its name.
+    A distribution that is not given is assumed to have a folder with its name.
     """
     pinned = {
         canonicalize_name(requirement.name)

@@ -1,6 +1,6 @@
-"""``rocwheel runpath for``: the run path of a linked file, by the packages that a user names.
+"""``rocwheel runpath for``: computes the run path of a linked file from the packages that a user names.
 
-Audit, repair and the making of wheels all ask here.
+Audit, repair, and the build of wheels share this module.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
-    """Return the folders of those SDK packages that are not at hand, but are taken to be installed with the tree.
+    """Return the folders of the SDK packages that are not given but are assumed to be installed with the tree.
 
-    There are none where ``closed`` says that the tree is all there is. With None, an installed environment is closed.
+    The result is empty if ``closed`` says that the tree is complete. With `None`, an installed environment is complete.
     """
     if tree.is_installed if closed is None else closed:
         return ()
@@ -42,9 +42,10 @@ def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkF
 
 
 def assumed_package_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
-    """Return the folders of known packages outside the SDK, such as torch, that files need and that are not at hand.
+    """Return the folders of known packages outside the SDK, such as torch, that files need and that are not given.
 
-    A package counts if files need one of its libraries that no package has. For ``closed`` see `assumed_sdk_folders`.
+    A package counts if files need one of its libraries and no given package has that library. For ``closed``, see
+    `assumed_sdk_folders`.
     """
     if tree.is_installed if closed is None else closed:
         return ()
@@ -60,11 +61,11 @@ def assumed_package_folders(tree: Tree, *, closed: bool | None = None) -> tuple[
 def places_for_machine(
     tree: Tree, assumed: Iterable[SdkFolder], machine: int, cpu_level: CpuLevel = "x86-64"
 ) -> LibraryPlaces:
-    """Return where libraries are: in the folders of the tree first, then in the ``assumed`` folders.
+    """Return the places of libraries: first in the folders of the tree, then in the ``assumed`` folders.
 
-    Libraries for another machine than ``machine``, its number in ELF, don't count: the loader passes over them.
-    Folders for some processors alone are left out: the loader looks into them by itself. A library that lies nowhere
-    else is, for a processor of ``cpu_level``, in the folder above.
+    Libraries for another ELF machine number than ``machine`` don't count, because the loader skips them. Folders that
+    are only for some processors are left out, because the loader searches them by itself. A library that is only in
+    such folders counts as being in the parent folder if a processor of ``cpu_level`` finds it.
     """
     machines = tree.library_machines
     found = {
@@ -82,9 +83,9 @@ def places_for_machine(
 def missing_libraries(
     elf: Elf, dlopen: Sequence[str], places: LibraryPlaces, system: SystemLibraries
 ) -> tuple[str, ...]:
-    """Return what a file needs, or opens by name (``dlopen``), and neither the packages nor the system has.
+    """Return the libraries that a file needs or opens by name (``dlopen``) but neither the packages nor the system has.
 
-    A filtee that the file does without counts only where it is needed or opened as well.
+    An optional filtee counts only if it is also needed or opened.
     """
     optional = {filtee.name for filtee in elf.filtees if filtee.is_optional} - {*elf.needed, *dlopen}
     names = [name for name in dict.fromkeys([*elf.wanted, *dlopen]) if name not in optional]
@@ -92,7 +93,7 @@ def missing_libraries(
 
 
 class RunPathEntry(msgspec.Struct, frozen=True):
-    """One entry: as run paths spell it, the folder relative to site-packages, and the libraries it is there for."""
+    """One entry: its spelling in run paths, its folder relative to site-packages, and the libraries it provides."""
 
     entry: str
     folder: str
@@ -100,7 +101,7 @@ class RunPathEntry(msgspec.Struct, frozen=True):
 
 
 class RunPathAdvice(msgspec.Struct, frozen=True):
-    """A run path and what it is for."""
+    """A run path and its purpose."""
 
     entries: tuple[RunPathEntry, ...]
     system: tuple[str, ...]
@@ -110,18 +111,18 @@ class RunPathAdvice(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The entries as run paths spell them."""
+        """The entries as spelled in run paths."""
         return tuple(entry.entry for entry in self.entries)
 
 
 def advise(
     file: Path, at: str, packages: Sequence[str], dlopen: Sequence[str] = (), cpu_level: CpuLevel = "x86-64"
 ) -> RunPathAdvice:
-    """Return the shortest run path for a file that is installed ``at`` a place in site-packages.
+    """Return the shortest run path for a file that is installed ``at`` a path in site-packages.
 
-    ``packages`` are wheels, folders, or packages of the SDK by their names, whose layout is known. ``dlopen`` are
-    libraries that the file opens by name. A processor of ``cpu_level`` has to find them. Raises `InputError` for
-    packages that don't exist, a place outside of site-packages, and files that can't be read.
+    ``packages`` are wheels, folders, or names of SDK packages with a known layout. ``dlopen`` are libraries that the
+    file opens by name. A processor of ``cpu_level`` must find all libraries. Raises `InputError` for packages that
+    don't exist, a path outside of site-packages, and files that can't be read.
     """
     known = {folder.distribution for folder in sdk_folders()}
     layout = [folder for folder in sdk_folders() if folder.distribution in packages]
@@ -143,11 +144,11 @@ def _read(file: Path) -> Elf:
 
 
 def normalized_place(text: str, file_name: str) -> str:
-    """Return where a file is installed, relative to site-packages.
+    """Return the path where a file is installed, relative to site-packages.
 
-    ``site-packages/`` at the front may be left out, and the file's name after a slash. Raises `InputError` for a place
-    outside of site-packages, and for one whose last part may be a folder: it is neither the file's name nor that of a
-    shared library.
+    The leading ``site-packages/`` is optional, and so is the file's name after a slash. Raises `InputError` for a path
+    outside of site-packages. Also raises it if the last part may be a folder because it is neither the file's name nor
+    that of a shared library.
     """
     place = "" if text == "site-packages" else text.removeprefix("site-packages/")
     if text.endswith("/") or text == "site-packages":
@@ -160,7 +161,7 @@ def normalized_place(text: str, file_name: str) -> str:
     if last != file_name and ".so" not in last:
         folder = text or "site-packages"
         expected = f"{folder}/ for a folder, or a path that ends with {file_name} or the name of a shared library"
-        raise _place_error(text, "a folder, or the file's name there", expected)
+        raise _place_error(text, "ambiguous: it may name a folder or the file", expected)
     return normal
 
 
@@ -171,9 +172,9 @@ def _place_error(text: str, found: str, expected: str) -> InputError:
 def advise_run_path(
     elf: Elf, place: str, places: LibraryPlaces, system: SystemLibraries, dlopen: Sequence[str] = ()
 ) -> RunPathAdvice:
-    """Return the shortest run path for a file at ``place``, relative to site-packages, whatever run path it has.
+    """Return the shortest run path for a file at ``place``, relative to site-packages, ignoring its current run path.
 
-    ``dlopen`` are libraries that the file opens by name: they count like those that it needs.
+    ``dlopen`` are libraries that the file opens by name. They count like the libraries that it needs.
     """
     names = list(dict.fromkeys([*elf.wanted, *dlopen]))
     own = posixpath.dirname(place)

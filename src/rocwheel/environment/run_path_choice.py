@@ -1,14 +1,14 @@
-"""Which folders the run path of a file names: one rule for files that are built, linked or repaired.
+"""Determines the folders in the run path of a file. The rule is the same for built, linked, and repaired files.
 
-1. The folders that the file's run path leads to come first, then those of a search, in its order. Folders that no
-   package at hand has don't count, but for those that the caller keeps (`KeptEntries`).
+1. Folders in the file's run path come first, then the folders of a search, in its order. Folders that no given
+   package has don't count, except those that the caller keeps (`KeptEntries`).
 2. Each library that the file needs, or is said to open by name, is taken from the first folder that holds it
    (`choose_folders`). A folder from which nothing is taken is left out. A file that calls ``dlopen`` may open any
-   library by name: it gets every folder.
-3. A run path that leads to every library already stays as it is.
+   library by name, so it gets every folder.
+3. A run path that already leads to every library stays unchanged.
 
-The search is a fixed order where packages have one: the recipe's, or a description's. Elsewhere it is the fewest
-folders that hold the libraries (`fewest_folders`).
+The search order is fixed if the recipe or a description defines one. Otherwise, it is the fewest folders that hold the
+libraries (`fewest_folders`).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 
 class SetRunpath(msgspec.Struct, frozen=True):
-    """An edit: the file gets this run path, under this tag of its dynamic section.
+    """An edit that sets the run path of a file under one tag of its dynamic section.
 
-    Segments of a library that older releases of glibc refuse are realigned on the way.
+    The edit also realigns library segments that older releases of glibc reject.
     """
 
     value: str
     tag: RunpathTag
 
     def applied_to(self, elf: Elf) -> Elf:
-        """Return the facts of a file once it has this run path, and none under the other tag."""
+        """Return the facts of a file with this run path and without a run path under the other tag."""
         value = self.value or None
         is_runpath = self.tag is RunpathTag.RUNPATH
         return msgspec.structs.replace(
@@ -54,67 +54,70 @@ class SetRunpath(msgspec.Struct, frozen=True):
 
 
 class LibraryPlaces(msgspec.Struct, frozen=True):
-    """Where the libraries of the packages at hand are, in folders relative to site-packages."""
+    """The folders of the libraries in the given packages, relative to site-packages."""
 
     providers: dict[str, tuple[str, ...]]
-    """File name to the folders that hold a library of that name, the preferred one first."""
+    """Maps each file name to the folders that hold a library of that name, the preferred folder first."""
     folders: frozenset[str]
-    """Every folder that exists once the packages are installed."""
+    """All folders that exist after the packages are installed."""
     layout: InstalledLayout = InstalledLayout()
-    """How the environment is laid out: programs find site-packages by its name alone."""
+    """The layout of the environment. Programs find site-packages only by its name."""
 
     def has(self, folder: str) -> bool:
-        """Return whether a folder exists, if only because it has others in it."""
+        """Return whether a folder exists, even if it only contains other folders."""
         return folder in self.folders or any(other.startswith(f"{folder}/") for other in self.folders)
 
     def joined(self, others: LibraryPlaces) -> LibraryPlaces:
-        """Return the places of both; where a library is in several folders, these ones' come first."""
+        """Return the places of both. For a library in several folders, the folders of ``self`` come first."""
         providers = dict(self.providers)
         for name, folders in others.providers.items():
             providers[name] = tuple(dict.fromkeys((*providers.get(name, ()), *folders)))
         return LibraryPlaces(providers, self.folders | others.folders, self.layout)
 
     def resolve(self, entry: str, folder: str) -> str | None:
-        """Return the folder that an entry of a file in ``folder`` leads to; None for what only other packages make so.
+        """Return the folder that an entry of a file in ``folder`` leads to, or `None` if other packages decide that.
 
-        That is an entry that doesn't start with ``$ORIGIN``, and one that goes through a folder which isn't at hand
-        and back: the loader passes over it unless that folder exists.
+        This is so for an entry that doesn't start with ``$ORIGIN``, and for one that goes through an unknown folder and
+        back: the loader skips such an entry unless the folder exists.
         """
         place = resolve_entry(entry, folder) if all(map(self.has, redundant_steps(entry, folder))) else None
         return None if place is None else self.layout.inside(place)
 
     def spell(self, folder: str, origin: str) -> str:
-        """Spell a folder as a run path entry of a file in ``origin``, which can be done (`InstalledLayout.spell`)."""
+        """Spell a folder as a run path entry of a file in ``origin``.
+
+        Such an entry must exist (`InstalledLayout.spell`).
+        """
         entry = self.layout.spell(folder, origin)
         assert entry is not None
         return entry
 
     def leads_beyond(self, run_path: str | None, folder: str) -> bool:
-        """Return whether the run path of a file in ``folder`` may lead to libraries that are not at hand.
+        """Return whether the run path of a file in ``folder`` may lead to libraries outside the given packages.
 
-        What is loaded from there inherits an RPATH, and nobody knows what it finds by that alone.
+        Such libraries inherit an RPATH, and what they find through it is unknown.
         """
         alive = [entry for entry in split_run_path(run_path) if not leads_nowhere(entry, folder)]
         return any(self.resolve(entry, folder) not in self.folders for entry in alive)
 
 
 class KeptEntries(msgspec.Struct, frozen=True):
-    """Entries of one file's run path that stay, though no package at hand has the folders that they lead to."""
+    """Entries of a file's run path that stay although no given package has their folders."""
 
     folders: frozenset[str] = frozenset()
-    """Folders relative to site-packages: the entries that lead there keep their order among the others."""
+    """Folders relative to site-packages. Entries that lead there keep their position among the others."""
     intended: frozenset[str] = frozenset()
-    """Entries that stay as they are spelled. They are right in any place."""
+    """Entries that stay unchanged. They are right for every location of the file."""
     is_all: bool = False
-    """Whether a file that calls ``dlopen`` needs no other folders, but for those of what it is said to open."""
+    """Whether a file that calls ``dlopen`` needs only the folders of the libraries that it is said to open."""
 
 
 _NOTHING = KeptEntries()
 
 
 def origin_relative(folder: str, origin: str) -> str:
-    """Spell a folder as a run path entry of a file in ``origin``; both are relative to site-packages."""
-    # relpath() resolves relative paths in the working folder, where ".." may lead nowhere.
+    """Spell a folder as a run path entry of a file in ``origin``. Both are relative to site-packages."""
+    # relpath() resolves relative paths in the working directory, where ".." may lead nowhere.
     relative = posixpath.relpath(posixpath.join(SITE, folder), posixpath.join(SITE, origin))
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
@@ -122,8 +125,8 @@ def origin_relative(folder: str, origin: str) -> str:
 def library_places(installed: Iterable[str]) -> LibraryPlaces:
     """Index the installed files, given by their paths relative to site-packages.
 
-    The loader looks for a NEEDED name as a file name. The file's SONAME doesn't matter. Folders for some processors
-    alone (``glibc-hwcaps``) provide nothing: the loader looks into them by itself.
+    The loader looks up a NEEDED name as a file name; the file's SONAME doesn't matter. Folders that are only for some
+    processors (``glibc-hwcaps``) don't count, because the loader searches them by itself.
     """
     providers: dict[str, dict[str, None]] = {}
     folders: set[str] = set()
@@ -136,9 +139,9 @@ def library_places(installed: Iterable[str]) -> LibraryPlaces:
 
 
 def fewest_folders(names: Sequence[str], places: LibraryPlaces, own: str) -> tuple[str, ...]:
-    """Return as few folders as hold all of ``names`` that any folder holds.
+    """Return a smallest set of folders that holds all of ``names`` that any folder holds.
 
-    Of folders that hold as many, the file's ``own`` folder comes first, then the one that is listed first.
+    Among folders with equally many libraries, the file's ``own`` folder comes first, then the first listed folder.
     """
     held = {name: folders for name in names if (folders := places.providers.get(name))}
     candidates = list(dict.fromkeys([own, *(folder for folders in held.values() for folder in folders)]))
@@ -151,7 +154,7 @@ def fewest_folders(names: Sequence[str], places: LibraryPlaces, own: str) -> tup
 
 
 def choose_folders(names: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> dict[str, tuple[str, ...]]:
-    """Return the folders of ``search`` that libraries are taken from, in order, each with the names taken from it.
+    """Return the folders of ``search`` that provide libraries, in order, each with the names taken from it.
 
     Each library is taken from the first folder that holds it, as the loader does.
     """
@@ -173,10 +176,10 @@ def run_path_edit(
     kept: KeptEntries = _NOTHING,
     opened: Sequence[str] = (),
 ) -> SetRunpath | None:
-    """Return the edit that a file in ``folder`` needs so that its libraries are found; None if it is right already.
+    """Return the edit with which a file in ``folder`` finds its libraries, or `None` if no edit is needed.
 
-    ``search`` are folders in the order in which they are tried; for the rule see the module. ``opened`` are libraries
-    that the file is said to open by name, whether it calls ``dlopen`` itself or not.
+    ``search`` are folders in search order; the module docstring describes the rule. ``opened`` are libraries that the
+    file is said to open by name, whether or not it calls ``dlopen`` itself.
     """
     entries = split_run_path(elf.run_path)
     judged = tuple(entry for entry in entries if entry not in kept.intended)
@@ -204,7 +207,7 @@ def _spelled(entry: str, folder: str, places: LibraryPlaces) -> str:
 
 
 def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]) -> list[str]:
-    """Return entries, each once, in the order of the old run path; the new ones come before the intended ones."""
+    """Return entries, each once, in the order of the old run path. New entries come before the intended ones."""
     old = [entry for entry in dict.fromkeys(order) if entry in chosen or entry in intended]
     new = [entry for entry in dict.fromkeys(chosen) if entry not in old]
     first = next((index for index, entry in enumerate(old) if entry in intended), len(old))
@@ -212,22 +215,22 @@ def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What a file asks of its run path, with the entries that are judged."""
+    """The requirements of a file on its run path, with the entries to check."""
 
     folder: str
     entries: tuple[str, ...]
     wanted: tuple[str, ...]
-    """The libraries that it needs, and those that it is said to open by name."""
+    """The libraries that the file needs, and those that it is said to open by name."""
     opens_any: bool
-    """Whether it may open other libraries by name."""
+    """Whether the file may open other libraries by name."""
     is_tagged: bool
-    """Whether there is no run path under another tag than the one that the file gets."""
+    """Whether the file has no run path under another tag than the new one."""
 
 
 def _changed_entries(
     file: _File, search: Sequence[str], places: LibraryPlaces, kept: KeptEntries
 ) -> Sequence[str] | None:
-    """Return the entries that a file gets in place of those that are judged; None if these are right."""
+    """Return the entries that replace the checked ones, or `None` if the checked entries are right."""
     led_to = [place for entry in file.entries if (place := places.resolve(entry, file.folder)) is not None]
     stays = [place for place in led_to if place in places.folders or place in kept.folders]
     if _is_well_formed(file, stays) and _finds_all(file, stays, search, places):
@@ -239,14 +242,14 @@ def _changed_entries(
 
 
 def _is_well_formed(file: _File, stays: Sequence[str]) -> bool:
-    """Return whether each entry leads to a folder of its own."""
+    """Return whether each entry leads to a separate folder."""
     return (
         file.is_tagged and not any(map(goes_back, file.entries)) and len(stays) == len(file.entries) == len(set(stays))
     )
 
 
 def _finds_all(file: _File, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:
-    """Return whether folders hold every library that any folder holds, and all of the search for what is opened."""
+    """Return whether folders hold every library that any folder holds. Files that open others need the whole search."""
     found = [places.providers[name] for name in file.wanted if name in places.providers]
     within_reach = ([place for place in held if places.layout.spell(place, file.folder)] for held in found)
     holders = [held for held in within_reach if held]

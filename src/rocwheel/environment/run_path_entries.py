@@ -1,7 +1,7 @@
-"""The entries of RPATH and RUNPATH (``ld.so(8)``): their dynamic string tokens, and rules that an entry can break.
+"""The entries of RPATH and RUNPATH (``ld.so(8)``): their dynamic string tokens, and the rules that they must follow.
 
-In each folder, glibc's loader first looks into ``glibc-hwcaps/LEVEL`` for the levels that the processor has, the
-highest one first. Of the machines that ROCm runs on, only x86-64 has such levels.
+In each folder, glibc's loader first searches ``glibc-hwcaps/LEVEL`` for the levels of the processor, the highest level
+first. Among ROCm's host architectures, only x86-64 has such levels.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 
 CpuLevel = Literal["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
-"""The levels of the x86-64 psABI. Every processor has the first."""
+"""The levels of the x86-64 psABI. Every processor supports the first."""
 
 _FOLDER = "glibc-hwcaps"
 
 
 def hwcaps_folders(level: CpuLevel) -> tuple[str, ...]:
-    """Return the subfolders that a processor of ``level`` takes libraries from, in the loader's order."""
+    """Return the subfolders that the loader searches on a processor of ``level``, in search order."""
     levels = get_args(CpuLevel)
     return tuple(f"{_FOLDER}/{name}" for name in reversed(levels[1 : levels.index(level) + 1]))
 
 
 def has_level(folder: str) -> bool:
-    """Return whether a folder holds libraries for some processors only: run paths name the folder above it."""
+    """Return whether a folder holds libraries for some processors only. Run paths name its parent folder."""
     return f"/{_FOLDER}/" in f"/{folder}/"
 
 
 def searched_folders(folders: Iterable[str], level: CpuLevel) -> tuple[str, ...]:
-    """Return the folders that run paths name to find a library that is in ``folders``.
+    """Return the folders that a run path must name to find a library that is in ``folders``.
 
-    These are the folders that serve every processor. Only if there are none, they are the folders above those
-    subfolders that a processor of ``level`` takes libraries from.
+    These are the folders for every processor. If there are no such folders, they are the parent folders of the
+    subfolders that the loader searches on a processor of ``level``.
     """
     found = tuple(dict.fromkeys(folders))
     plain = tuple(folder for folder in found if not has_level(folder))
@@ -51,7 +51,7 @@ def searched_folders(folders: Iterable[str], level: CpuLevel) -> tuple[str, ...]
 
 
 _WORKING_FOLDER = "/the-working-folder"
-"""Stands for the folder in which the process was started: what is found there is chance."""
+"""Stands for the working directory of the process. Files there are found only by accident."""
 
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
@@ -69,14 +69,14 @@ _DEAD = re.compile(
 )
 _WRITABLE = re.compile(r"^/+(tmp|var/tmp|dev/shm|run/shm|run/lock|var/lock)(/|$)")
 _DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
-"""Names of Bazel's folders that packages may have, too: they count below a package and above site-packages alone."""
+"""Bazel's folder names that packages may also have. They count only below a package and above site-packages."""
 _NO_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?python3?/site-packages(/|$)")
-"""Site-packages without the minor version of a Python: no environment has it. ``lib`` may be that of the way up."""
+"""Site-packages without a Python minor version, which no environment has. ``lib`` may come from the way up."""
 _ONE_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?(python|pypy)3\.[0-9]+t?/site-packages(/|$)")
 
 
 def split_run_path(text: str | None) -> tuple[str, ...]:
-    """Return the entries of a run path. An empty entry inside it stands for the working folder, as for the loader."""
+    """Return the entries of a run path. As for the loader, an empty entry stands for the working directory."""
     return tuple(text.split(":")) if text else ()
 
 
@@ -86,17 +86,17 @@ def is_origin_relative(entry: str) -> bool:
 
 
 def is_relative(entry: str) -> bool:
-    """Return whether an entry depends on the working folder, as one with a misquoted ``$ORIGIN`` does."""
+    """Return whether an entry depends on the working directory, like one with a misquoted ``$ORIGIN``."""
     return not entry.startswith("/") and not is_origin_relative(entry) and not lost_origin(entry)
 
 
 def goes_back(entry: str) -> bool:
-    """Return whether an entry has ``..`` after a folder's name: the kernel follows it only if that folder exists."""
+    """Return whether an entry has ``..`` after a folder name. The kernel follows it only if the folder exists."""
     return _BACK.search(entry) is not None
 
 
 def is_build_folder(entry: str) -> bool:
-    """Return whether an entry leads to a folder that only builds have, judging by its name."""
+    """Return whether an entry leads to a folder that exists only during builds, judging by its name."""
     return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
 
 
@@ -106,20 +106,20 @@ def is_writable_by_all(entry: str) -> bool:
 
 
 def is_python_build_folder(folder: str) -> bool:
-    """Return whether a folder, relative to site-packages, is one of setuptools: ``build/lib.linux-x86_64-...``."""
+    """Return whether a folder, relative to site-packages, is a setuptools folder: ``build/lib.linux-x86_64-...``."""
     return _PYTHON_BUILD.search(folder) is not None
 
 
 def lost_origin(entry: str) -> bool:
-    """Return whether an entry is what a shell or make leaves of an entry that began with ``$ORIGIN``."""
+    """Return whether an entry looks like one that lost its ``$ORIGIN`` to a shell or make."""
     return _LOST_ORIGIN.match(entry) is not None
 
 
 def leads_nowhere(entry: str, folder: str) -> bool:
-    """Return whether an entry of a file in ``folder`` is proved to lead to no library on a user's machine.
+    """Return whether an entry of a file in ``folder`` can't lead to a library on any user's machine.
 
-    It leads to a folder that only builds or no environments have, to the one in which the process was started, or has
-    lost its ``$ORIGIN``. Weaker than `is_build_folder`, which judges by names that a user's folders may have as well
+    Such an entry leads to a folder that only builds or no environments have, or to the working directory, or has lost
+    its ``$ORIGIN``. This test is narrower than `is_build_folder`, which goes by names that users' folders may also have
     (``/opt/site-packages``, ``/home/me/rocm/lib``, ``/workspace/rocm/lib``, or a package called ``sandbox``).
     """
     place = resolve_entry(entry, folder)
@@ -132,15 +132,15 @@ def leads_nowhere(entry: str, folder: str) -> bool:
 
 
 def names_one_python(place: str) -> bool:
-    """Return whether a folder, relative to site-packages, is below the site-packages of one version of Python."""
+    """Return whether a folder, relative to site-packages, is below the site-packages of one Python version."""
     return _ONE_PYTHON.search(place) is not None
 
 
 def redundant_steps(entry: str, folder: str) -> list[str]:
     """Return the folders that an entry of a file in ``folder`` enters and leaves again by ``..``.
 
-    The kernel follows such an entry only if they exist. All are relative to site-packages; there are none in an entry
-    that doesn't start with ``$ORIGIN``.
+    The kernel follows such an entry only if these folders exist. All are relative to site-packages. The result is empty
+    for an entry that doesn't start with ``$ORIGIN``.
     """
     match = _ORIGIN_FIRST.match(entry)
     found, place, entered = [], folder, 0
@@ -159,15 +159,15 @@ def is_host_folder(entry: str) -> bool:
 
 
 def expand_entry(entry: str, origin: str) -> str:
-    """Return the path that an entry of a file in ``origin`` stands for; ``..`` is left for the file system."""
+    """Return the path that an entry of a file in ``origin`` stands for. The file system resolves ``..``."""
     expanded = _ORIGIN.sub(lambda _: origin, entry)
     return expanded if expanded.startswith("/") else posixpath.join(_WORKING_FOLDER, expanded)
 
 
 def resolve_entry(entry: str, folder: str) -> str | None:
-    """Return the folder that an entry of a file in ``folder`` leads to; None unless it starts with ``$ORIGIN``.
+    """Return the folder that an entry of a file in ``folder`` leads to, or `None` if it doesn't start with ``$ORIGIN``.
 
-    Both folders are relative to site-packages, which is an empty text itself.
+    Both folders are relative to site-packages. An empty string stands for site-packages itself.
     """
     match = _ORIGIN_FIRST.match(entry)
     if match is None:
@@ -179,8 +179,8 @@ def resolve_entry(entry: str, folder: str) -> str | None:
 def folders_beyond(release: Collection[str], run_path: str | None, folder: str) -> list[str]:
     """Return the folders outside of a release that the run path of a file in ``folder`` leads to, each once.
 
-    ``release`` are top-level folders of site-packages. RPATH may lead to none outside of them: ``LD_LIBRARY_PATH``
-    can't override it, and what is loaded from there inherits it. A folder of a build is no package's.
+    ``release`` are top-level folders of site-packages. An RPATH must not lead outside of them: ``LD_LIBRARY_PATH``
+    can't override it, and libraries loaded from there inherit it. Build folders belong to no package.
     """
     found = (resolve_entry(entry, folder) for entry in split_run_path(run_path))
     beyond = (place for place in found if place and place.partition("/")[0] not in release)
@@ -188,38 +188,39 @@ def folders_beyond(release: Collection[str], run_path: str | None, folder: str) 
 
 
 class EntryRule(msgspec.Struct, frozen=True):
-    """A rule by its name in the audit, which entries break it, and what is said of them."""
+    """A rule with its name in the audit, a test for entries that break it, and a description."""
 
     name: str
     is_broken_by: Callable[[str], bool]
     words: str
     is_error: bool = True
-    """Whether such an entry is always wrong, rather than right on some machines."""
+    """Whether such an entry is always wrong, rather than valid on some machines."""
 
     def describe(self, entries: list[str]) -> str:
-        """Return in words what is wrong with entries that break the rule."""
+        """Return a description of the entries that break the rule."""
         return self.words.format(first_of(list(map(repr, entries))))
 
 
-RELATIVE = EntryRule(
-    "run-path-relative", is_relative, "searches {} relative to the folder in which the process was started"
-)
+RELATIVE = EntryRule("run-path-relative", is_relative, "searches {} relative to the working directory")
 EATEN_ORIGIN = EntryRule("run-path-eaten-origin", lost_origin, "has {}: a shell or make has removed $ORIGIN")
-BUILD_FOLDER = EntryRule("run-path-build-folder", is_build_folder, "searches {}, a folder of the machine that built it")
+BUILD_FOLDER = EntryRule("run-path-build-folder", is_build_folder, "searches {}, a folder of the build machine")
 HOST_FOLDER = EntryRule(
     "run-path-absolute", is_host_folder, "searches {}, absolute folders of the host", is_error=False
 )
 ENTRY_RULES = (RELATIVE, EATEN_ORIGIN, BUILD_FOLDER, HOST_FOLDER)
 _CONTROL = re.compile(r"[\0-\x1f\x7f]")
-_QUOTING = "Write $ORIGIN as it is, in single quotes; 'rocwheel runpath for --spell TOOL' prints what build tools take."
+_QUOTING = (
+    "Write $ORIGIN unchanged, in single quotes; 'rocwheel runpath for --spell TOOL' prints the form that a build "
+    "tool needs."
+)
 
 
 def entry_problems(source: Path | str, entries: Sequence[str], *, remedy: str = "") -> tuple[InputError, ...]:
-    """Return an error about ``source`` for each rule by which entries are wrong wherever their file is installed.
+    """Return an error about ``source`` for each rule whose violation is wrong wherever the file is installed.
 
-    Control characters are such a fault, too: no folder of users has them in its name.
+    Control characters are also such a fault, because no user folder has them in its name.
     """
-    expected = "$ORIGIN, $ORIGIN/FOLDER or an absolute folder that users have"
+    expected = "$ORIGIN, $ORIGIN/FOLDER or an absolute path on users' machines"
     advice = f"{_QUOTING} {remedy}".rstrip()
     control = [repr(entry) for entry in entries if _CONTROL.search(entry)]
     found = [f"has control characters in {first_of(control)}"] if control else []
@@ -228,7 +229,7 @@ def entry_problems(source: Path | str, entries: Sequence[str], *, remedy: str = 
 
 
 def doubtful_entries(entries: Sequence[str]) -> tuple[str, ...]:
-    """Return in words what is right on some machines only."""
+    """Return descriptions of the entries that are valid on some machines only."""
     return _broken_rules(entries, is_error=False)
 
 

@@ -1,4 +1,4 @@
-"""Run paths of given files: read, and written into copies of them."""
+"""Reads the run paths of files, and writes copies with other run paths."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 _UNUSABLE = "files that can't be used"
 _LOADED = {ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT}
 _BATCH, _LEAST = 8 << 20, 128 << 10
-"""Bytes of copies that are written to disk together, or a little more, and what a file counts at least there."""
+"""Approximate bytes of copies to write to disk together, and the minimum size that a file counts as."""
 
 
 class FileRunPath(msgspec.Struct, frozen=True):
-    """Where the loader searches for what one file needs."""
+    """The folders where the loader searches for the libraries of one file."""
 
     file: str
     kind: ElfKind
     soname: str | None
     tag: RunpathTag | None
-    """The tag of the run path that counts."""
+    """The tag of the effective run path."""
     run_path: str | None
     needed: tuple[str, ...]
 
@@ -52,34 +52,36 @@ class ChangedFile(msgspec.Struct, frozen=True):
     written: str
     size: int
     is_changed: bool
-    """False when the run path was right already, and the file was copied as it is."""
+    """``False`` if the run path was right already and the file was copied unchanged."""
 
 
 def read_run_paths(
     paths: Sequence[Path], unread: list[RocwheelError], progress: Progress = SILENT
 ) -> tuple[FileRunPath, ...]:
-    """Read the run path of each ELF file among ``paths``: files, folders with all that is below, and wheels.
+    """Read the run path of each ELF file in ``paths``: files, wheels, and folders with their subfolders.
 
-    In folders and wheels, other binaries are passed over, as are ELF files of other kinds than the loader's. The errors
-    of what can't be read are appended to ``unread``, and raised where nothing else is there (`ProblemsError` for
-    several). Raises `InputError` when there is no ELF file.
+    In folders and wheels, other binaries are skipped, and so are ELF files that the loader doesn't load. Errors about
+    unreadable files are appended to ``unread``, and raised if no other file is found (`ProblemsError` for several).
+    Raises `InputError` if there is no ELF file.
     """
     binaries = tracked_binaries(list(find_all_binaries(paths)), "reading", progress)
     files = tuple(file for file in map_skipping(_UNUSABLE, _read, binaries, unread) if file)
     if not files:
         raise_all(_UNUSABLE, unread)
-        raise InputError(", ".join(map(str, paths)), "no ELF file", expected="ELF files, or wheels or folders of them")
+        raise InputError(
+            ", ".join(map(str, paths)), "contain no ELF file", expected="ELF files, or wheels or folders of them"
+        )
     return files
 
 
 def write_run_paths(
     paths: Sequence[Path], edit: SetRunpath, dest_dir: Path, *, remedy: str = "", progress: Progress = SILENT
 ) -> tuple[ChangedFile, ...]:
-    """Write a copy of each file with another run path (none when it is empty) to ``dest_dir``, under its name.
+    """Write a copy of each file with another run path to ``dest_dir``, under its name. An empty run path removes it.
 
-    The copies have the permissions of the files as far as they are safe (`safe_mode`). Nothing is written unless every
-    file can be changed. Raises `ProblemsError` that names the files that can't be, `WorkError` when
-    a copy can't be written, and `InputError` with ``remedy`` when a copy would overwrite its own file.
+    The copies get the safe permissions of the files (`safe_mode`). Nothing is written unless every file can be changed.
+    Raises `ProblemsError` with the files that can't be changed, `WorkError` if a copy can't be written, and
+    `InputError` with ``remedy`` if a copy would overwrite its own file.
     """
     _check_names(paths)
     _check_targets(paths, dest_dir, remedy)
@@ -92,16 +94,16 @@ def write_run_paths(
 
 
 def _check_names(paths: Sequence[Path]) -> None:
-    """Refuse two files for one place."""
+    """Reject two files with the same destination."""
     by_name: dict[str, Path] = {}
     for path in paths:
         other = by_name.setdefault(path.name, path)
         if other is not path:
-            raise InputError(path, f"the same name as {other}", expected="a name of its own for each copy")
+            raise InputError(path, f"has the same name as {other}", expected="a unique name for each copy")
 
 
 def _check_targets(paths: Sequence[Path], dest_dir: Path, remedy: str) -> None:
-    """Refuse to write a copy over the file that it is made from."""
+    """Reject a copy that would overwrite its source file."""
     for path in paths:
         target = dest_dir / path.name
         if target.exists() and target.samefile(path):
@@ -109,7 +111,7 @@ def _check_targets(paths: Sequence[Path], dest_dir: Path, remedy: str) -> None:
 
 
 def _read(found: Binary | InputError) -> FileRunPath | None:
-    """Return the run path of a binary; none for one in a folder or a wheel that the loader has nothing to do with."""
+    """Return the run path of a binary, or `None` if the loader doesn't load it and it is in a folder or wheel."""
     if isinstance(found, InputError):
         raise found
     with found.view() as data:
@@ -131,7 +133,7 @@ def _write_batch(batch: Sequence[PatchedContent], dest_dir: Path, executor: Exec
     with atomic_files(executor) as files:
         for content in batch:
             path = Path(content.source.path)
-            # The copy's owner is whoever makes it, whose rights it mustn't give away.
+            # The copy belongs to the user who makes it, whose rights it must not give away.
             files.append(AtomicFile(dest_dir / path.name, mode=safe_mode(path.stat().st_mode)))
             with content.source.view() as data:
                 for piece in content.patch.pieces(data):

@@ -1,4 +1,4 @@
-"""Where ROCm's packages keep their public libraries, for those who use the packages without having them at hand."""
+"""The folders of the public libraries in ROCm's packages, for use without the packages."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _LONGEST = 9
 
 
 class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """A folder of a distribution, relative to site-packages, with the SONAMEs of the libraries in it."""
+    """A folder of a distribution, relative to site-packages, with the SONAMEs of its libraries."""
 
     distribution: str
     folder: str
     libraries: tuple[str, ...]
     per_family: bool = False
-    """Whether an SDK in the per-family layout has such a distribution and folder for each target family."""
+    """Whether an SDK in the per-family layout has this distribution and folder for each target family."""
 
     def of_family(self, family: str) -> str:
-        """Return the folder in the packages for ``family``; that of the neutral package if it is empty."""
+        """Return the folder in the packages for ``family``, or in the neutral package if ``family`` is empty."""
         top, _, rest = self.folder.partition("/")
         return f"{family_module(top, family)}/{rest}" if self.per_family and family else self.folder
 
 
 class SdkSelector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The distribution whose extras choose the others of the SDK: what it requires without and with each extra."""
+    """The distribution whose extras select the other SDK packages: its requirements with and without each extra."""
 
     distribution: str
     requires: tuple[str, ...]
@@ -54,54 +54,54 @@ def _layout() -> _Layout:
 
 
 def sdk_selector() -> SdkSelector:
-    """Return the selector of the table next to this module."""
+    """Return the selector from the table next to this module."""
     return _layout().selector
 
 
 def sdk_folders() -> tuple[SdkFolder, ...]:
-    """Return the layout of the table next to this module, in the order in which run paths name the folders."""
+    """Return the layout from the table next to this module, in the order in which run paths name the folders."""
     return _layout().folders
 
 
 def sdk_search_folders(family: str = "") -> tuple[str, ...]:
-    """Return the folders in site-packages that a framework's libraries may lead their run paths to, in order.
+    """Return the folders in site-packages that run paths of a framework's libraries may lead to, in order.
 
-    ``family`` names the packages of one target family, for an SDK in the per-family layout.
+    ``family`` selects the packages of one target family, for an SDK in the per-family layout.
     """
     return tuple(folder.of_family(family) for folder in sdk_folders())
 
 
 def layout_releases(names: Iterable[str] = ()) -> tuple[int, ...]:
-    """Return the major releases of ROCm whose layout is known and that have all libraries of the layout among names."""
+    """Return the major ROCm releases with a known layout that have all layout libraries among ``names``."""
     known = [_layout().of_release.get(name, _layout().releases) for name in names]
     return tuple(release for release in _layout().releases if all(release in found for found in known))
 
 
 def is_newer_than_layout(soname: str) -> bool:
-    """Return whether a SONAME is that of a library of the layout in a later version than any known release has."""
+    """Return whether a SONAME belongs to a layout library in a later version than in any known release."""
     version = _version(soname)
     others = [known for name in other_versions(soname) if (known := _version(name)) is not None]
     return version is not None and bool(others) and all(version > other for other in others)
 
 
 def _version(soname: str) -> int | None:
-    """Return the first number of the version in a SONAME, which changes when programs have to be linked again."""
+    """Return the first number of the version in a SONAME. It changes when programs must be linked again."""
     number = soname.partition(".so.")[2].partition(".")[0]
     return int(number) if number.isdecimal() and len(number) <= _LONGEST else None
 
 
 def short_name(soname: str) -> str | None:
-    """Return the name by which ``rocm_sdk`` knows a library; None for a library that is not public."""
+    """Return the name of a library in ``rocm_sdk``, or `None` for a library that is not public."""
     return _layout().short_names.get(soname.partition(".so")[0])
 
 
 def find_sdk_library(soname: str) -> SdkFolder | None:
-    """Return the folder that holds the library of a SONAME; None if no folder does."""
+    """Return the folder that holds the library with a SONAME, or `None` if no folder does."""
     return next((folder for folder in sdk_folders() if soname in folder.libraries), None)
 
 
 def is_rocm_library(name: str) -> bool:
-    """Return whether a name is that of a library of the layout, in any version or without one (``libhipfft.so``)."""
+    """Return whether a name belongs to a layout library, in any version or without a version (``libhipfft.so``)."""
     return name.partition(".so")[0] in _stems()
 
 
@@ -111,7 +111,7 @@ def _stems() -> frozenset[str]:
 
 
 def other_versions(soname: str, known: Collection[str] = ()) -> list[str]:
-    """Return the SONAMEs of the layout and of ``known`` that differ from ``soname`` only in their version."""
+    """Return the SONAMEs in the layout and in ``known`` that differ from ``soname`` only in their version."""
     stem = _stem(soname)
     names = {*known, *(name for folder in sdk_folders() for name in folder.libraries)} - {soname}
     return sorted(name for name in names if stem and _stem(name) == stem)

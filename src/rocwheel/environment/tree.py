@@ -1,6 +1,7 @@
-"""Packages as they lie once installed together, what conflicts among them, and which are installed together.
+"""Packages as installed together, the conflicts among them, and the environments that they form.
 
-Several versions of one distribution never are, nor its wheels for several Pythons or machines.
+Several versions of one distribution are never installed together, and neither are its wheels for several Pythons or
+machines.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
 
 
 class MetadataProblem(msgspec.Struct, frozen=True):
-    """What could not be read of a distribution's metadata: a sentence, and the facts that set it apart from others."""
+    """A problem with a distribution's metadata: a sentence, and facts that distinguish it from other problems."""
 
     found: str
     facts: tuple[str, ...]
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """One distribution; ``source`` is the wheel's path or the ``.dist-info`` folder's."""
+    """One distribution. ``source`` is the path of the wheel or of the ``.dist-info`` folder."""
 
     name: str
-    """Normalized."""
+    """The normalized name."""
     version: str
     source: str
     dist_info: str
@@ -48,40 +49,40 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     license_files: tuple[str, ...] = ()
     metadata_version: str = ""
     license: str = ""
-    """What the metadata says about its license: an expression, a name, or a classifier."""
+    """The license in the metadata: an expression, a name, or a classifier."""
     tags: tuple[str, ...] = ()
     is_purelib: bool = False
     record: tuple[RecordEntry, ...] = ()
     is_wheel: bool = False
     is_context: bool = False
-    """Whether it is context: a package that is installed with the audited ones, but not audited itself."""
+    """Whether it is context: a package that is installed with the audited packages but not audited itself."""
     targets: tuple[str, ...] = ()
-    """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
+    """The GPU targets that it declares code for (``rocm_targets.json``)."""
     unlicensed: tuple[str, ...] = ()
-    """The projects that it has parts of, by its bill of materials, and no license text of."""
+    """The projects in its bill of materials that it includes without their license text."""
     problems: tuple[MetadataProblem, ...] = ()
     invalid: tuple[MetadataProblem, ...] = ()
-    """What breaks the standard of core metadata in a wheel's METADATA, although installers read it."""
+    """Violations of the core metadata standard in a wheel's METADATA that installers tolerate."""
     refused: tuple[MetadataProblem, ...] = ()
-    """What installers refuse in the headers of the wheel's archive, which can be read all the same."""
+    """Faults in the headers of the wheel's archive that installers reject, although the archive is readable."""
     script_problems: tuple[MetadataProblem, ...] = ()
-    """What is wrong with its commands."""
+    """The problems of its commands."""
 
     @property
     def label(self) -> str:
-        """How findings name it: the wheel's file name, or the distribution's."""
+        """The name in findings: the wheel's file name, or the distribution's name."""
         return self.source.rpartition("/")[2] if self.is_wheel else self.name
 
     @property
     def name_tags(self) -> tuple[str, str, str]:
-        """The tags for Python, ABI and platform in a wheel's file name, each maybe several with dots between."""
+        """The Python, ABI, and platform tags in a wheel's file name. Each may be a set of tags with dots between."""
         if not self.is_wheel:
             return ("", "", "")
         return split_wheel_file_name(self.label).tags
 
     @property
     def layout(self) -> InstalledLayout:
-        """The layout of the environments that it is installed in, as far as its tags tell, or its place on disk."""
+        """The layout of its environments, as far as its tags or its path on disk determine it."""
         if self.is_wheel:
             return wheel_layout(self.label)
         place = _SITE.search(self.source) if self.dist_info else None
@@ -89,7 +90,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_for_musl(self) -> bool:
-        """Whether a wheel is for systems with musl alone, whose loader is another one."""
+        """Whether a wheel is only for systems with musl, which has a different loader."""
         return self.is_wheel and all(tag.system == "musl" for tag in wheel_platforms(self.label))
 
 
@@ -101,33 +102,35 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     distribution: str
-    """The source of the `Distribution`; empty for a file that no distribution owns."""
+    """The source of the `Distribution`; empty for a file without an owner."""
     source: str
     size: int
     mode: int = 0
-    """All 16 bits of Unix; 0 if the archive has none."""
+    """All 16 bits of the Unix mode, or 0 if the archive has no mode."""
     link: str | None = None
     is_dangling: bool = False
-    """Whether it is a link on disk that leads to nothing."""
+    """Whether it is a broken symlink on disk."""
     sha256: bytes | None = None
     elf: Elf | None = None
     traits: ElfTraits | None = None
     device: DeviceReport | None = None
     windows: PeReport | None = None
-    """What it is as a DLL or program of Windows; none for any other file."""
+    """The facts about a Windows DLL or program, or `None` for any other file."""
     is_mach_o: bool = False
-    """Whether it is a program or library of macOS, of which nothing else is known."""
+    """Whether it is a macOS program or library. Nothing else is known about such files."""
     is_script: bool = False
     """Whether it begins with ``#!``."""
     devel_paths: tuple[str, ...] = ()
-    """What development files become that it has packed, relative to site-packages, or to their tree if it is the
-    manifest beside their archive; of packages for Windows alone."""
+    """The paths of its packed development files, only in packages for Windows.
+
+    They are relative to site-packages, or to the tree of the files if it is the manifest next to their archive.
+    """
     problem: str = ""
-    """Why it could not be read as the binary that it seems to be."""
+    """Why the file could not be read as the kind of binary that it appears to be."""
     mentions: frozenset[str] = frozenset()
-    """Names of libraries in a Python source, or in a binary that calls ``dlopen``."""
+    """Names of libraries in Python source, or in a binary that calls ``dlopen``."""
     obstacle: Obstacle | None = None
-    """Why the dynamic loader stops at it when it looks for a library of its name."""
+    """Why the dynamic loader stops at the file when it looks for a library of this name."""
 
     @property
     def folder(self) -> str:
@@ -141,22 +144,25 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def member(self) -> str:
-        """Its name inside the wheel that it is in."""
+        """Its name inside the wheel."""
         return self.source.removeprefix(f"{self.distribution}!")
 
     @property
     def has_scheme(self) -> bool:
-        """Whether its place in the wheel says where it goes, such as ``x.data/platlib``; all else goes by WHEEL."""
+        """Whether its member name defines its destination, such as ``x.data/platlib``.
+
+        For other files, WHEEL defines it.
+        """
         return self.member.partition("/")[0].endswith(".data")
 
     @property
     def run_path(self) -> str | None:
-        """The run path that counts; none for a file without."""
+        """The effective run path, or `None` if the file has no run path."""
         return self.elf.run_path if self.elf else None
 
     @property
     def tag(self) -> RunpathTag | None:
-        """The kind of the run path that counts; none for a file without."""
+        """The tag of the effective run path, or `None` if the file has no run path."""
         return self.elf.run_path_tag if self.elf else None
 
     @property
@@ -166,19 +172,19 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_init_function(self) -> bool:
-        """Whether it has an initialization function of any name: Python imports it (:pep:`489`, :pep:`793`)."""
+        """Whether it has an initialization function of any name, which makes it importable (:pep:`489`, :pep:`793`)."""
         return self.traits is not None and any(
             name.startswith((b"PyInit", b"PyModExport")) for name in self.traits.exports
         )
 
     @property
     def is_windows_code(self) -> bool:
-        """Whether it is a DLL of machine code; one for .NET alone runs on any system, and programs may be data."""
+        """Whether it is a DLL of machine code. A DLL with only .NET code runs on any system. Programs may be data."""
         return self.windows is not None and self.windows.is_dll and not self.windows.is_managed
 
     @property
     def is_machine_code(self) -> bool:
-        """Whether it is code for one system and its processors, object files included; code of GPUs is not."""
+        """Whether it is code for one system and its processors, including object files. GPU code doesn't count."""
         is_elf = self.elf is not None and (self.elf.is_loadable or self.elf.machine in host_machines())
         return is_elf or self.is_windows_code or self.is_mach_o
 
@@ -197,7 +203,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_name(self) -> dict[str, list[Distribution]]:
-        """Distributions by their name; two have one name where a package is given twice."""
+        """Distributions by name. A package that is given twice has two entries."""
         found: dict[str, list[Distribution]] = {}
         for distribution in self.distributions:
             found.setdefault(distribution.name, []).append(distribution)
@@ -209,13 +215,13 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         return tuple(file for file in self.files if not self.is_context(file))
 
     def is_context(self, file: InstalledFile) -> bool:
-        """Return whether a file is context: one of a package that is not audited itself."""
+        """Return whether a file is context: it belongs to a package that is not audited itself."""
         owner = self.owners.get(file.distribution)
         return owner is not None and owner.is_context
 
     @cached_property
     def files_of(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """Source of each distribution to its files."""
+        """Maps the source of each distribution to its files."""
         found: dict[str, list[InstalledFile]] = {distribution.source: [] for distribution in self.distributions}
         for file in self.files:
             found.setdefault(file.distribution, []).append(file)
@@ -228,7 +234,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_path(self) -> dict[str, InstalledFile]:
-        """Files by path; of several at one path the first."""
+        """Files by path. Of several files with one path, the first counts."""
         return {file.path: file for file in reversed(self.files)}
 
     @cached_property
@@ -238,7 +244,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def owners_of_tops(self) -> dict[str, frozenset[str]]:
-        """Top-level folder of site-packages to the names of the distributions that have files in it."""
+        """Maps each top-level folder of site-packages to the names of the distributions with files in it."""
         found: dict[str, set[str]] = {}
         for source, files in self.files_of.items():
             name = self.owners[source].name if source in self.owners else ""
@@ -248,7 +254,10 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def links(self) -> dict[str, str]:
-        """Path to raw text of the symlinks, except those in wheels: installers make text files of them."""
+        """Maps the path of each symlink to its raw text.
+
+        Symlinks in wheels don't count: installers turn them into text files.
+        """
         wheels = {distribution.source for distribution in self.distributions if distribution.is_wheel}
         return {
             file.path: file.link for file in self.files if file.link is not None and file.distribution not in wheels
@@ -256,7 +265,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def library_machines(self) -> dict[str, int]:
-        """Path of each shared library, and of each symlink that leads to one, to the machine that it is for."""
+        """Maps the path of each shared library, and of each symlink to one, to its machine."""
         disk = TreeDisk({file.path: file.elf for file in self.files if file.elf is not None}, self.links)
         opened = ((path, disk.open(f"{SITE}/{path}")) for path in self.by_path)
         elves = ((path, library.elf) for path, library in opened if library is not None and library.elf is not None)
@@ -264,7 +273,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def libraries(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """File name to the shared libraries of that name, one of each path, symlinks that lead to one included."""
+        """Maps each file name to the shared libraries with that name, one per path, including symlinks to libraries."""
         found: dict[str, dict[str, InstalledFile]] = {}
         for file in self.files:
             if file.path in self.library_machines:
@@ -273,14 +282,14 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_installed(self) -> bool:
-        """Whether it is an environment: unlike unpacked wheels, that has the name of its installer (INSTALLER)."""
+        """Whether it is an environment. Unlike unpacked wheels, an environment names its installer (INSTALLER)."""
         owners = self.audited_distributions
         is_left = any(f"{owner.dist_info}/INSTALLER" in self.by_path for owner in owners if owner.dist_info)
         return is_left and not any(owner.is_wheel for owner in owners)
 
     @cached_property
     def layout(self) -> InstalledLayout:
-        """The layout of the environment, as far as the distributions agree on one."""
+        """The layout of the environment, as far as the distributions agree on it."""
         sites = {owner.layout.site for owner in self.distributions} - {""}
         return InstalledLayout(sites.pop() if len(sites) == 1 else "")
 
@@ -291,9 +300,10 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Files that can't be installed together: all are for one path, or one is where another has a folder.
+    """Files that can't be installed together: they have the same path, or one is where another has a folder.
 
-    ``files`` are in the order given; of the others in the folder the first stands for all. ``found`` is a sentence.
+    ``files`` are in the given order. The first of the other files in the folder stands for all of them. ``found`` is a
+    sentence.
     """
 
     path: str
@@ -302,14 +312,14 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 def find_conflicts(files: Iterable[InstalledFile]) -> Iterator[Conflict]:
-    """Yield each path that several files take, of one package or of several, and each file in a folder's place."""
+    """Yield each path of several files, and each file whose path is also a folder."""
     by_path: dict[str, list[InstalledFile]] = defaultdict(list)
     for file in files:
         by_path[file.path].append(file)
     for path, found in sorted(by_path.items()):
         if len(found) > 1:
             alike = "the same" if len({file.sha256 for file in found}) == 1 else "different"
-            yield Conflict(path, tuple(found), f"{len(found)} files are installed at {path}, with {alike} content")
+            yield Conflict(path, tuple(found), f"{len(found)} files have the path {path}, with {alike} contents")
     below = {folder: path for path in by_path for folder in _parents(path)}
     for path in sorted(below.keys() & by_path.keys()):
         inner = by_path[below[path]][0]
@@ -327,24 +337,24 @@ _GENERIC = ("py2", "py3", "none", "abi3")
 
 
 class Environments(msgspec.Struct, frozen=True, dict=True):
-    """The environments that wheels are for, of everything that was given together."""
+    """The environments that wheels are for, out of everything that was given together."""
 
     everything: Tree
-    """All distributions and files, also those that are never installed together."""
+    """All distributions and files, including those that are never installed together."""
     by_leader: dict[str, Tree]
-    """Source of each audited distribution to the environment that is made for it."""
+    """Maps the source of each audited distribution to its environment."""
 
     @cached_property
     def each(self) -> tuple[Tree, ...]:
-        """The environments, each once; with no audited distribution everything is one."""
+        """The environments, each once. Without an audited distribution, everything is one environment."""
         return tuple({id(tree): tree for tree in self.by_leader.values()}.values()) or (self.everything,)
 
 
 def split_environments(tree: Tree) -> Environments:
-    """Split a tree into the environments that its wheels are for; each has every distribution at most once.
+    """Split a tree into the environments that its wheels are for. Each has every distribution at most once.
 
-    Each environment is made for one wheel, its leader. Of several wheels of another distribution, it has the one that
-    is most like the leader. An audited wheel comes before one that is context. Wheels for other machines are left out.
+    Each environment is made for one wheel, its leader. From several wheels of another distribution, the environment
+    gets the one most similar to the leader. Audited wheels come before context. Wheels for other machines are left out.
     Every audited distribution is in at least one environment. A tree without such conflicts is one environment.
     """
     return Environments(tree, _by_leader(tree))
@@ -373,12 +383,12 @@ def _by_name(tree: Tree) -> list[list[Distribution]]:
 
 
 def _installable(owners: list[Distribution]) -> list[Distribution]:
-    """Return the distributions of one name that may be installed: context only where none is audited."""
+    """Return the installable distributions of one name. Context counts only if no distribution is audited."""
     return [owner for owner in owners if not owner.is_context] or owners
 
 
 def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[str]:
-    """Return the sources of a distribution and of what is installed with it, one of each name, for one machine."""
+    """Return the sources of a distribution and those installed with it: one of each name, all for one machine."""
     kept, machines = [], _machines(leader)
     for owners in groups:
         fitting = [owner for owner in owners if not machines or not _machines(owner) or machines & _machines(owner)]
@@ -391,7 +401,7 @@ def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[
 
 
 def _machines(owner: Distribution) -> frozenset[str]:
-    """Return the machines of a wheel's platform tags; of systems without glibc the whole tag. Empty for any machine."""
+    """Return the machines of a wheel's platform tags, or whole tags without glibc. Empty for any machine."""
     platforms = parse_platforms(owner.name_tags[2]) if owner.is_wheel else ()
     return frozenset(tag.machine if tag.system == "glibc" else tag.text for tag in platforms if tag.system != "any")
 

@@ -1,4 +1,4 @@
-"""The DLLs and programs of a tree, as Windows finds them: by file names, in any case."""
+"""The DLLs and programs of a tree as Windows finds them: by file name, ignoring case."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WindowsFiles:
 
     @cached_property
     def is_platform(self) -> bool:
-        """Whether the tree is for Windows: its packages are tagged so, else it has DLLs and nothing for Linux."""
+        """Whether the tree is for Windows, judging by its tags, or else by having DLLs and no files for Linux."""
         tagged = {tag.system for owner in self._tree.distributions for tag in parse_platforms(platform_texts(owner))}
         if systems := tagged - {"any", "other"}:
             return "windows" in systems
@@ -41,7 +41,7 @@ class WindowsFiles:
 
     @cached_property
     def audited(self) -> tuple[tuple[InstalledFile, PeReport], ...]:
-        """The audited files that the loader of x86-64 loads, with their reports; none in a tree for another system."""
+        """The audited files that the x86-64 loader loads, with their reports. Empty in a tree for another system."""
         return tuple(
             (file, report)
             for file, report in self._reports
@@ -53,9 +53,9 @@ class WindowsFiles:
 
     @cached_property
     def places(self) -> tuple[tuple[str, InstalledFile], ...]:
-        """Each path that a file has or becomes on Windows, with the file: development files that are packed included.
+        """Each path that a file has or unpacks to on Windows, with the file. Includes packed development files.
 
-        In a tree for another system these are the files of wheels for any platform, which Windows takes as well.
+        In a tree for another system, these are the files of wheels for any platform, which Windows also accepts.
         """
         files = [file for file in self._tree.files if self.is_platform or file.distribution in self._for_any]
         roots = {file.folder: path.partition("/")[0] for file in files for path in _archive_paths(file)[:1]}
@@ -63,16 +63,16 @@ class WindowsFiles:
 
     @cached_property
     def _for_any(self) -> frozenset[str]:
-        """The sources of wheels for any platform, but for those with code for Linux, which are not."""
+        """The sources of wheels for any platform, without those that contain code for Linux."""
         wheels = (owner for owner in self._tree.distributions if owner.is_wheel and platform_texts(owner) == "any")
         files = self._tree.files_of
         return frozenset(one.source for one in wheels if not any(file.is_loadable for file in files[one.source]))
 
     @cached_property
     def by_name(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """File name, as Windows compares it, to the DLLs of that name for any machine, one of each path.
+        """Maps each file name, as Windows compares it, to the DLLs with that name for any machine, one per path.
 
-        Python's extension modules are DLLs, too, and some import from each other.
+        Python extension modules are also DLLs, and some import from each other.
         """
         found: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
         for file, report in self._reports:
@@ -81,11 +81,11 @@ class WindowsFiles:
         return {name: tuple(files.values()) for name, files in found.items()}
 
     def named(self, name: str) -> tuple[InstalledFile, ...]:
-        """Return the DLLs of a file name in any case, for any machine."""
+        """Return the DLLs with a file name, ignoring case, for any machine."""
         return self.by_name.get(fold_case(name), ())
 
     def is_damaged(self, name: str) -> bool:
-        """Return whether a file of a name, in any case, is there but can't be read as the DLL that it seems to be."""
+        """Return whether a file with this name, ignoring case, can't be read as the DLL that it appears to be."""
         return fold_case(name) in self._damaged
 
     @cached_property
@@ -98,7 +98,7 @@ def _places(file: InstalledFile, roots: Mapping[str, str]) -> Iterator[tuple[str
     if is_devel_archive(file.path):
         yield from ((path, file) for path in file.devel_paths)
     else:
-        # Without an archive beside it, the tree of a manifest is taken to be called as the default recipe does.
+        # Without an archive, assume that the tree has the name in the default recipe.
         root = roots.get(file.folder, f"_{file.folder}")
         yield from ((f"{root}/{path}", file) for path in file.devel_paths)
 
@@ -108,10 +108,10 @@ def _archive_paths(file: InstalledFile) -> tuple[str, ...]:
 
 
 def platform_texts(owner: Distribution) -> str:
-    """Return the platform tags of a distribution, joined by dots: of a wheel those of its name, else those of WHEEL."""
+    """Return the platform tags of a distribution, joined by dots. A wheel's file name comes before its WHEEL file."""
     return owner.name_tags[2] or ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in owner.tags)) or "any"
 
 
 def is_for_windows(owner: Distribution) -> bool:
-    """Return whether a distribution is for Windows by its tags."""
+    """Return whether a distribution is for Windows, judging by its tags."""
     return any(tag.system == "windows" for tag in parse_platforms(platform_texts(owner)))

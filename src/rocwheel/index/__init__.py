@@ -1,1 +1,1 @@
-"""Package indexes: written as static files, published to stores, read from strangers, and mirrored."""
+"""Package indexes: written as static files, published to stores, read from third parties, and mirrored."""

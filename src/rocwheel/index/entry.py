@@ -1,4 +1,4 @@
-"""One wheel or sdist as an index lists it: what its members and its metadata say, and what may not be in it."""
+"""One wheel or sdist as an index lists it: facts from its members and metadata, and the checks that it must pass."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
 
 
 _NAMED = 10
-"""Members that a message names of all that have the same fault."""
+"""The maximum number of members that a message names for one fault."""
 _REMEDY = "Build the wheel again."
 
 
 def check_members(path: Path, members: Mapping[str, ZipMember], refused: Sequence[InputError] = ()) -> None:
-    """Raise `InputError` for what is wrong with the members of the wheel at ``path``; `ProblemsError` for several.
+    """Raise `InputError` for a fault in the members of the wheel at ``path``, or `ProblemsError` for several.
 
-    ``refused`` is what installers refuse in its headers.
+    ``refused`` contains the faults in its headers that installers reject.
 
-    Every member is unpacked. Its name has to lead into the environment, and RECORD to list it (:pep:`427`). Whether
-    RECORD has the right hashes is not asked.
+    Every member is unpacked. Its name must lead into the environment, and RECORD must list it (:pep:`427`). The hashes
+    in RECORD are not checked.
     """
     faults = [fault for member in members.values() if (fault := _fault(member))]
     raise_all(str(path), [*refused, *group_faults(path, faults), *_record_problems(path, members)])
@@ -79,11 +79,11 @@ def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[I
     dist_info = find_dist_info(path, members)
     record = members.get(f"{dist_info}/RECORD")
     if record is None:
-        yield InputError(path, f"has no {dist_info}/RECORD", expected="a list of its members there", remedy=_REMEDY)
+        yield InputError(path, f"has no {dist_info}/RECORD", expected="a RECORD that lists its members", remedy=_REMEDY)
         return
     try:
         text = read_member(record)
-    except InputError:  # which is named among the damaged members
+    except InputError:  # reported with the damaged members
         return
     try:
         rows = parse_record(text, record.source)
@@ -98,9 +98,9 @@ def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[I
 
 
 def read_variant_text(path: Path, members: Mapping[str, ZipMember], label: str) -> str:
-    """Return the ``variant.json`` of a wheel, spelled as rocwheel does; empty for a plain wheel.
+    """Return the ``variant.json`` of a wheel in rocwheel's spelling, or an empty string for a plain wheel.
 
-    ``label`` is that of the file name, empty for none. Raises as `read_wheel_text` does.
+    ``label`` is the variant label in the file name, or an empty string. Raises the same errors as `read_wheel_text`.
     """
     dist_info = find_dist_info(path, members)
     member = members.get(f"{dist_info}/{load_draft().names.in_wheel}")
@@ -109,7 +109,7 @@ def read_variant_text(path: Path, members: Mapping[str, ZipMember], label: str) 
     return render_metadata(metadata).decode() if metadata is not None else ""
 
 
-"""The file in a wheel's ``.dist-info`` that lists the GPU targets which it has code for."""
+"""The file in a wheel's ``.dist-info`` that lists the GPU targets of its code."""
 
 _EXTRA = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 _OF_EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']*)["']""")
@@ -118,13 +118,16 @@ _LONGEST_SUMMARY = 512
 
 
 class About(msgspec.Struct, frozen=True, array_like=True):
-    """What a distribution says; all is empty where it says nothing that can be read."""
+    """The facts that a distribution states about itself. Unreadable facts are empty."""
 
     summary: str = ""
     targets: tuple[str, ...] = ()
     """GPU target ids, such as ``gfx90a:xnack+``."""
     requires: dict[str, tuple[tuple[str, str], ...]] = {}
-    """Names and extras that each extra asks for, normalized; ``""`` stands for no extra. None that can't be met."""
+    """Maps each extra to the normalized names and extras that it requires.
+
+    ``""`` stands for no extra. Requirements that can't be met are left out.
+    """
 
 
 class _Declared(msgspec.Struct, frozen=True):
@@ -132,9 +135,9 @@ class _Declared(msgspec.Struct, frozen=True):
 
 
 def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tuple[str, str]] = ()) -> About:
-    """Return what core metadata say, the file of `DECLARATION_NAME`, and pairs of extra and requirement from elsewhere.
+    """Return the facts in core metadata, in the file `DECLARATION_NAME`, and in other pairs of extra and requirement.
 
-    Whatever is malformed is left out: an index lists a distribution all the same.
+    Malformed facts are left out, because an index lists a distribution regardless.
     """
     rows = [*_requirements(metadata), *requires]
     extras = metadata.get("provides_extra", ())
@@ -164,7 +167,10 @@ def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tu
 
 
 def read_requires_txt(text: str) -> Iterator[tuple[str, str]]:
-    """Yield extra and requirement of each line of setuptools' ``requires.txt``: a section is an extra and a marker."""
+    """Yield the extra and requirement for each line of a setuptools ``requires.txt``.
+
+    A section is an extra and a marker.
+    """
     return ((extra, requirement) for extra, _, requirement in parse_requires_txt(text))
 
 
@@ -193,50 +199,50 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     project: str
     """The normalized project name (:pep:`503`)."""
     version: str
-    """The version, in normal form."""
+    """The normalized version."""
     identity: str
-    """What no other file of the project may share: version and, for a wheel, build, tags and label, in normal form."""
+    """A value unique within the project: the version and, for a wheel, the build, tags, and label, all normalized."""
     size: int
     sha256: str
     """Empty for a file whose bytes may change."""
     requires_python: str | None
     metadata_sha256: str | None
-    """Of the core metadata that an installer may rely on (:pep:`658`); none for an sdist whose build decides it."""
+    """The hash of the static core metadata (:pep:`658`), or `None` for an sdist with dynamic metadata."""
     upload_time: int
-    """Microseconds since 1970 (:pep:`700`); of a file that was just read, when it was last written."""
+    """Microseconds since 1970 (:pep:`700`). For a newly read file, the time of its last modification."""
     about: About = About()
-    """What it says of itself to people."""
+    """Descriptive facts for people."""
     label: str = ""
-    """Of a wheel variant (:pep:`825`, a draft); empty for none."""
+    """The label of a wheel variant (:pep:`825`, a draft); empty for other files."""
     variant: str = ""
-    """What the variant says of itself: its ``variant.json``."""
+    """The ``variant.json`` of a wheel variant."""
 
 
 class ReadEntry(msgspec.Struct, frozen=True):
-    """A file that has been read, and which file that was."""
+    """A file that was read, and its identity."""
 
     entry: IndexEntry
     metadata: bytes | None
-    """The core metadata whose hash the entry has."""
+    """The core metadata whose hash is in the entry."""
     stamp: FileStamp
 
 
 class _Texts(NamedTuple):
-    """What a distribution says of itself."""
+    """The texts in a distribution that describe it."""
 
     metadata: bytes
     declared: bytes = b""
-    """The list of GPU targets; empty without one, and for one that can't be read."""
+    """The list of GPU targets; empty if it is absent or unreadable."""
     variant: str = ""
-    """``variant.json`` as `IndexEntry` has it."""
+    """The ``variant.json`` in the form that `IndexEntry` uses."""
 
 
 def read_entry(path: Path, advance: Callable[[int], object] = id) -> ReadEntry:
-    """Read a wheel or sdist: all of it is hashed and unpacked, and compared with its checksums.
+    """Read a wheel or sdist. The whole file is hashed, unpacked, and compared with its checksums.
 
-    ``advance`` is called with the number of bytes that are hashed, step by step.
-    Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one or is damaged, for
-    metadata that disagrees with the name, and for a RECORD that does with the members; `ProblemsError` for several.
+    ``advance`` is called with the number of bytes that are hashed, step by step. Raises `InputError` for an invalid
+    distribution name, for an unreadable or damaged file, for metadata that disagrees with the name, and for a RECORD
+    that disagrees with the members. Raises `ProblemsError` for several faults.
     """
     name = parse_path(path)
     is_wheel = path.name.endswith(".whl")
@@ -268,7 +274,7 @@ def read_entry(path: Path, advance: Callable[[int], object] = id) -> ReadEntry:
 
 
 def read_metadata(path: Path) -> bytes:
-    """Return the core metadata of a distribution that `read_entry` has read before; raises as that does."""
+    """Return the core metadata of a distribution that `read_entry` has read. Raises the same errors."""
     if not path.name.endswith(".whl"):
         return _read_sdist_metadata(path)
     members = {member.name: member for member in read_directory(path)}
@@ -281,7 +287,7 @@ def _read_checked_texts(path: Path, name: FileName) -> _Texts:
     expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
     found = members[find_metadata(path, members, expected=expected)]
     if found.size > _METADATA_LIMIT:
-        raise InputError(path, f"{found.name} is {count(found.size, 'byte')} long", expected="at most 16 MiB")
+        raise InputError(path, f"{found.name} has {count(found.size, 'byte')}", expected="at most 16 MiB")
     check_members(path, members, archive.refused)
     declared = members.get(found.name.removesuffix("METADATA") + DECLARATION_NAME)
     is_readable = declared is not None and declared.size <= _METADATA_LIMIT
@@ -316,7 +322,7 @@ def _check(path: Path, name: FileName, metadata: RawMetadata) -> None:
 
 
 def _is_static(metadata: RawMetadata) -> bool:
-    """Return whether every build of an sdist would have this metadata (:pep:`643`)."""
+    """Return whether every build of an sdist has this metadata (:pep:`643`)."""
     dynamic = {field.lower() for field in metadata.get("dynamic", [])}
     with suppress(ValueError):
         return Version(metadata.get("metadata_version", "")) >= Version("2.2") and not dynamic & _DEPENDENCY_FIELDS
@@ -327,7 +333,7 @@ _INDEX = "simple"
 
 
 def find_distributions(folder: Path) -> list[Path]:
-    """Return the wheels and sdists in a folder of them and in the folders of families there, the index left out.
+    """Return the wheels and sdists in a folder and in its family folders, without the index.
 
     Raises `OSError` for a folder that can't be read.
     """

@@ -1,4 +1,4 @@
-"""Further files of an index, such as its front page, made from the list of its distributions."""
+"""Additional files of an index, such as its front page, generated from the list of its distributions."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ if TYPE_CHECKING:
 
 
 class IndexContent(msgspec.Struct, frozen=True):
-    """What an index lists."""
+    """The contents of an index."""
 
     projects: dict[str, list[IndexEntry]]
-    """By normalized name; the files by version and name."""
+    """The files of each project, by normalized name, sorted by version and file name."""
     yanked: dict[str, str]
-    """Reasons of what is yanked, by file name, empty for none."""
+    """The reasons of yanked files, by file name. A reason may be empty."""
     bases: dict[str, str]
-    """What leads from a project's folder to each file, by file name: empty, or ending in a slash."""
+    """Maps each file name to the relative URL from its project's folder to its folder: empty, or ending in a slash."""
     family: str = ""
-    """Whose index it is, in a folder of that name below the index of all; empty for that one."""
+    """The family of an index that is below the main index; empty for the main index."""
     standing: Collection[str] = ()
-    """Projects of which nothing has changed since ``made`` was."""
+    """Projects that have not changed since the files in ``made`` were generated."""
     made: Mapping[str, bytes] = {}
-    """What an earlier run has made with the same makers, by name; nothing if any of it has changed since."""
+    """The files that an earlier run generated with the same makers, by name; empty if any of them has changed since."""
     families: Mapping[str, IndexContent] = {}
-    """The indexes of families below it, by the names of their folders."""
+    """The family indexes below this index, by folder name."""
 
 
 Extras = Callable[[IndexContent], Mapping[str, bytes]]
-"""Returns the bytes of files by their names: ``NAME`` in the output, or ``PROJECT/NAME`` beside a project's pages.
+"""Returns the contents of files by name: ``NAME`` in the output, or ``PROJECT/NAME`` next to a project's pages.
 
-Those of a project are written before its page, which may link to them, those of the output after all pages. Names of
-pages and of distributions are not theirs to give. Makers are asked again only when the content has changed, or when
-they make something else of nothing; see `VersionedExtras`.
+Files of a project are written before its page, which may link to them. Files of the output are written after all pages.
+Makers must not use the names of pages and distributions. They run again only if the content or their digest has
+changed; see `VersionedExtras`.
 """
 
 
 @runtime_checkable
 class VersionedExtras(Protocol):
-    """A maker that tells which code it is, as other code may make the same of nothing."""
+    """A maker with a version, because different code may generate the same files from empty content."""
 
     version: bytes
-    """What differs wherever it may make something else of the same content."""
+    """A value that changes whenever the maker may generate different files from the same content."""
 
     def __call__(self, content: IndexContent, /) -> Mapping[str, bytes]:
         """Return the files."""
@@ -63,7 +63,7 @@ class VersionedExtras(Protocol):
 
 
 NextExtras = Callable[[bytes], Extras]
-"""Returns what makes such a file, given the one that is there; empty for none."""
+"""Returns the maker of such a file, given the current contents of the file, which are empty if it doesn't exist."""
 
 
 def no_extras(_: IndexContent) -> Mapping[str, bytes]:
@@ -72,12 +72,12 @@ def no_extras(_: IndexContent) -> Mapping[str, bytes]:
 
 
 def check_extras(output: Path, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise `InputError` for a file that no run has written where one of the ``names`` has to go; all of them."""
-    remedy = "Give another --output, or remove it."
+    """Raise `InputError` for files at ``names`` that no earlier run has written, or `ProblemsError` for several."""
+    remedy = "Choose another --output, or remove it."
     raise_all(
         str(output),
         [
-            InputError(output / name, "a file that this command has not written", remedy=remedy)
+            InputError(output / name, "is a file that this command did not write", remedy=remedy)
             for name in sorted(names)
             if name not in known and os.path.lexists(output / name) and not _is_page(output / name)
         ],
@@ -85,14 +85,14 @@ def check_extras(output: Path, names: Iterable[str], known: Collection[str]) -> 
 
 
 def _is_page(path: Path) -> bool:
-    """Return whether a file is a page of an index whose notes are gone."""
+    """Return whether a file is a page of an index whose notes are missing."""
     with suppress(OSError):
         return GENERATOR.encode() in read_regular(path)
     return False
 
 
 def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return those of the files that don't stand there already."""
+    """Return the files that are not in the output already."""
     changed = {}
     for name, data in files.items():
         with suppress(OSError):
@@ -103,19 +103,19 @@ def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]
 
 
 def note_extras(maker: str, made: Mapping[str, bytes], families: Mapping[str, IndexContent]) -> KnownExtras:
-    """Return what to know of files that were ``made`` by makers of this digest."""
+    """Return the record of the files that makers with this digest have ``made``."""
     digests = {name: make_digest(data) for name, data in made.items()}
     return KnownExtras(maker, digests, digest_families(families))
 
 
 def digest_families(families: Mapping[str, IndexContent]) -> str:
-    """Return a digest that is equal while the indexes of families list the same; empty for none."""
+    """Return a digest that stays equal while the family indexes list the same files; empty without families."""
     listed = [(name, one.projects, one.yanked) for name, one in families.items()]
     return make_digest(msgspec.msgpack.encode(listed)) if listed else ""
 
 
 def read_made(output: Path, noted: KnownExtras, maker: str) -> dict[str, bytes] | None:
-    """Return the files that makers of this digest have made, if all of them stand as they were written."""
+    """Return the files that makers with this digest have made, if all of them are unchanged."""
     if maker != noted.maker:
         return None
     made = {}
@@ -128,16 +128,16 @@ def read_made(output: Path, noted: KnownExtras, maker: str) -> dict[str, bytes] 
 
 
 def digest_maker(extras: Extras, family: str) -> str:
-    """Return the digest of what makers make of nothing, and of which code they are."""
+    """Return the digest of the makers' code version and of their output for empty content."""
     nothing = sorted(extras(IndexContent({}, {}, {}, family)).items())
     version = extras.version if isinstance(extras, VersionedExtras) else b""
     return make_digest(msgspec.msgpack.encode([version, *nothing]))
 
 
 def write_extras(output: Path, files: Mapping[str, bytes], noted: Mapping[str, str] | None = None) -> list[str]:
-    """Write files, each as a whole, and return the paths of those that had other bytes than the ``noted`` digests say.
+    """Write files atomically, and return the paths of files that didn't match their ``noted`` digests.
 
-    Somebody has edited these. Raises `WorkError` when the output can't be written.
+    Such files were edited by someone. Raises `WorkError` if the output can't be written.
     """
     replaced = {name: write_changed(output / name, data) for name, data in files.items()}
     known = noted or {}
@@ -149,10 +149,10 @@ def write_extras(output: Path, files: Mapping[str, bytes], noted: Mapping[str, s
 
 
 def remove_stale_extras(output: Path, known: Iterable[str], wanted: Collection[str]) -> None:
-    """Remove what an earlier run has written and this one has not. Raises `WorkError` when that can't be done."""
+    """Remove files that an earlier run has written and this run has not. Raises `WorkError` if that fails."""
     for name in known:
         path = output / name
-        # A folder of that name is none that an earlier run has written as a file.
+        # An earlier run can't have written a folder with this name as a file.
         if name in wanted or not _is_extra(name) or path.parent.is_symlink() or path.is_dir():
             continue
         try:
@@ -160,11 +160,11 @@ def remove_stale_extras(output: Path, known: Iterable[str], wanted: Collection[s
         except OSError as e:
             raise WorkError(path, f"can't be removed ({e.strerror})", remedy="Check its permissions.") from e
         if "/" in name:
-            with suppress(OSError):  # a project that stands
+            with suppress(OSError):  # the project still exists
                 path.parent.rmdir()
 
 
 def _is_extra(name: str) -> bool:
-    """Return whether a noted name is one that such a file can have: somebody may have edited the notes."""
+    """Return whether a noted name is valid for such a file. The notes may have been edited."""
     parts = name.split("/")
     return len(parts) <= 2 and set(PAGES).isdisjoint(parts) and all(map(is_file_name, parts))

@@ -1,7 +1,7 @@
-"""One index for each family of GPUs: of what all share, and of what the folder of the family has.
+"""Writes one index for each GPU family: it lists the shared distributions and those in the family's folder.
 
-The packages of several families can have the same names, so that no index can list them all. They stand in folders
-below that of the others, and the indexes of these below the index of the others.
+The packages of several families can have the same names, so one index can't list them all. They are in folders below
+the folder of the shared distributions. Likewise, their indexes are below the main index.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
 
 def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path, ...]]:
-    """Return the folders of each index: those of all by no name, and of each family these and its own.
+    """Return the folders of each index: the shared ones under an empty name, and for each family these and its own.
 
-    A folder of a family that is indexed by itself is none. Raises `InputError` for one whose name no address can have.
+    A family folder that is given as a separate index is left out. Raises `InputError` for a folder name that can't be
+    in a URL.
     """
     found: dict[str, list[Path]] = {}
     given = {folder.resolve() for folder in dist_dirs}
@@ -50,14 +51,14 @@ def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path
 
 
 def taken_by(family: str, projects: Collection[str]) -> str:
-    """Return what has the place of a family's index below one that lists these projects; empty for nothing."""
+    """Return a description of what occupies the place of a family's index, or an empty string if the place is free."""
     if family in (*PAGES, FRONT_PAGE):
         return "a page of the index"
     return "the page of a project" if family in projects else ""
 
 
 def note_families(output: Path, wanted: Collection[str]) -> list[str]:
-    """Note which indexes there are below this one, and return those of them that are not wanted any more."""
+    """Record the indexes below this one, and return those that are no longer wanted."""
     known = read_families(output)
     gone = [name for name in known if name not in wanted]
     if not set(wanted) <= set(known):
@@ -66,9 +67,9 @@ def note_families(output: Path, wanted: Collection[str]) -> list[str]:
 
 
 def remove_index(folder: Path) -> None:
-    """Remove what runs have written into an index: first its root's page, so that none lists what is gone.
+    """Remove the files that earlier runs have written into an index, starting with its root page.
 
-    Raises `WorkError` for what can't be removed.
+    With this order, no page lists files that are gone. Raises `WorkError` for files that can't be removed.
     """
     if folder.is_symlink() or not (folder / KNOWN_NAME).is_file():
         return
@@ -77,14 +78,14 @@ def remove_index(folder: Path) -> None:
     try:
         with suppress(FileNotFoundError):
             if is_root_page(read_regular(folder / PAGES[0])):
-                for page in reversed(PAGES):  # the HTML page tells whose the folder is
+                for page in reversed(PAGES):  # the HTML page shows who owns the folder
                     (folder / page).unlink(missing_ok=True)
         remove_stale((), folder, previous, {})
         remove_stale_extras(folder, known.extras, ())
         remove_notes(folder, *NOTES)
     except OSError as e:
         raise WorkError(folder, f"can't be removed ({e.strerror})", remedy="Check its permissions.") from e
-    with suppress(OSError):  # files of somebody else's
+    with suppress(OSError):  # the folder has other files
         folder.rmdir()
 
 
@@ -95,11 +96,10 @@ def write_indexes(
     options: IndexOptions | None = None,
     unread: list[RocwheelError] | None = None,
 ) -> IndexReport:
-    """Write an index of folders as `write_index` does, and below it one for each of their folders with distributions.
+    """Write an index of folders like `write_index`, and below it one index for each subfolder with distributions.
 
-    The index of a family, in the folder of its name, lists what the others list and what the family's folders have. A
-    file that several indexes list is read once, and yanked in all. The index of a family whose folder is gone is
-    removed.
+    A family's index, in the folder with its name, lists the shared files and those in the family's folders. A file in
+    several indexes is read once, and yanked in all of them. If a family's folder is gone, its index is removed.
     """
     with locked_index(output):
         return _make_writer(dist_dirs, output, options or IndexOptions()).write(unread)
@@ -113,19 +113,19 @@ def _make_writer(dist_dirs: Sequence[Path], output: Path, options: IndexOptions)
 
 
 class _Writer(msgspec.Struct, frozen=True):
-    """The work of one run for all indexes; that of what all share has no name."""
+    """One run for all indexes. The main index has an empty name."""
 
     output: Path
     groups: Mapping[str, tuple[Path, ...]]
     """The folders of each index."""
     options: IndexOptions
     marked: str | None = None
-    """The only group whose marks change; none for every one that lists the files."""
+    """The only group whose marks change, or `None` for every group that lists the files."""
 
     def write(self, unread: list[RocwheelError] | None) -> IndexReport:
-        """Write all indexes; a list ``unread`` takes the problems of single files.
+        """Write all indexes. A list ``unread`` collects the problems of single files.
 
-        Those of families come before the pages of the first one that lead to them, and go after these.
+        Family indexes are written before the pages of the main index that link to them, and removed after these pages.
         """
         yanking = self.options.yanking
         if self.marked is None:
@@ -139,21 +139,22 @@ class _Writer(msgspec.Struct, frozen=True):
         if below.gone:
             write_families(self.output, below.names)
         if self.options.placement is FilePlacement.HARDLINK and self.options.memory:
-            # Each link has changed the stamps that the indexes before it have noted: none shall read its files again.
+            # Each hard link has changed the stamps that earlier indexes noted. Update them so that no later run reads
+            # the files again.
             self.write_one("", KEEP_YANKED, [], lambda _: below.contents)
             for group in below.reports:
                 self.write_one(group, KEEP_YANKED, [])
         if unread is None:
             raise_all(str(self.output), below.problems)
         else:
-            said = set(map(str, unread))  # of the files that all share
+            said = set(map(str, unread))  # about the shared files
             unread += [problem for problem in below.problems if str(problem) not in said]
         return msgspec.structs.replace(listed.report, families=below.reports)
 
     def write_one(
         self, group: str, marks: Yanking, unread: list[RocwheelError] | None, below: WriteFamilies | None = None
     ) -> WrittenIndex:
-        """Write the index of a group; ``below`` writes those of families below it."""
+        """Write the index of a group. ``below`` writes the family indexes below it."""
         options = msgspec.structs.replace(self.options, family=group, yanking=marks)
         if below:
             options = msgspec.structs.replace(options, write_families=below)
@@ -161,7 +162,7 @@ class _Writer(msgspec.Struct, frozen=True):
 
 
 class _Below:
-    """The indexes of families, below that of what all share."""
+    """The family indexes below the main index."""
 
     def __init__(self, writer: _Writer, marks: Mapping[str, Yanking], *, is_strict: bool) -> None:
         self._writer, self._marks, self._is_strict = writer, marks, is_strict
@@ -169,19 +170,19 @@ class _Below:
         self.reports: dict[str, IndexReport] = {}
         self.contents: dict[str, IndexContent] = {}
         self.problems: list[RocwheelError] = []
-        """What is wrong with them, of a strict run with all."""
+        """The problems of these indexes, if every problem is an error."""
         self.gone: list[str] = []
-        """Names of those that are not wanted any more."""
+        """Names of the indexes that are no longer wanted."""
 
     def write(self, projects: Collection[str]) -> Mapping[str, IndexContent]:
-        """Write them below an index that lists these projects, and return what they list."""
+        """Write the indexes below an index with these projects, and return their contents."""
         self.gone = note_families(self._writer.output, self.names)
         for name in self.names:
             more: list[RocwheelError] | None = None if self._is_strict else []
             try:
                 if taken := taken_by(name, projects):
                     found = f"is {taken}, so it can't be the index of a folder"
-                    remedy = "Rename the folder, or index it by itself with another --output."
+                    remedy = "Rename the folder, or index it separately with another --output."
                     raise InputError(self._writer.output / name, found, remedy=remedy)
                 self.reports[name], self.contents[name] = self._writer.write_one(name, self._marks[name], more)
             except RocwheelError as e:
@@ -191,7 +192,7 @@ class _Below:
 
 
 def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
-    """Return what to yank in each index: the files that it lists, and in the first one also files that none lists."""
+    """Return the marks for each index: those of its files. The first index also gets marks of unlisted files."""
     if yanking == KEEP_YANKED:
         return dict.fromkeys(groups, yanking)
     listed = {group: _addresses(folders) for group, folders in groups.items()}
@@ -203,7 +204,7 @@ def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str
 
 
 def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
-    """Return the paths of files in folders, by name."""
+    """Return the paths of the files in folders, by name."""
     found: dict[str, set[str]] = {}
     for folder in folders:
         resolved = folder.resolve()
@@ -215,11 +216,11 @@ def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
 def change_marks(
     output: Path, yanking: Yanking, *, progress: Progress = SILENT, keep: Callable[[Path], Extras] = lambda _: no_extras
 ) -> IndexReport:
-    """Bring an index, and those of families below it, up to date with other marks; they are of the folders as before.
+    """Update an index and the family indexes below it with new marks, keeping their folders.
 
-    Given the index of a family, the marks are of that alone, and the one above it, whose page mentions them, is brought
-    up to date, too. ``keep`` returns what makes the further files of an index again. Raises `InputError` for a folder
-    without an index, `ProblemsError` for what is wrong in its folders.
+    For the index of a family, only that index gets the marks. The index above it, whose page mentions them, is updated,
+    too. ``keep`` returns the maker of an index's additional files. Raises `InputError` for a folder without an index,
+    and `ProblemsError` for problems in its folders.
     """
     _require_index(output)
     with locked_index(output):
@@ -240,7 +241,7 @@ def change_marks(
 def _keeping(
     output: Path, yanking: Yanking, progress: Progress, extras: Extras
 ) -> tuple[list[Path], Path, IndexOptions]:
-    """Return the folders of an index, the index, and what makes it again with other marks."""
+    """Return the folders of an index, the index itself, and the options that regenerate it with new marks."""
     known = _require_index(output)
     folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
     return (
@@ -261,6 +262,6 @@ def _keeping(
 def _require_index(output: Path) -> KnownIndex:
     known = read_known(output)
     if not known.folders:
-        remedy = "Run rocwheel index first, or name the index with --output."
+        remedy = "Run rocwheel index first, or give the index with --output."
         raise InputError(output, "is not an index that rocwheel has written", remedy=remedy)
     return known

@@ -1,4 +1,4 @@
-"""The distributions in folders: listed by name, and read unless an earlier run has read them."""
+"""Lists the distributions in folders, and reads those that no earlier run has read."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The names in a folder, sorted."""
+    """The sorted names in a folder."""
 
     distributions: tuple[str, ...]
     stamps: dict[str, FileStamp]
-    """Of the distributions, links followed; those alone that can be had."""
+    """The stamps of the readable distributions, with symlinks followed."""
     beside: dict[str, FileStamp]
-    """Of the core metadata that stand beside distributions, by the name of the distribution; links not followed."""
+    """The stamps of the core metadata next to distributions, by distribution name, with symlinks not followed."""
     ignored: tuple[str, ...]
-    """What is neither a wheel nor an sdist: folders named like one, and files but those of an index."""
+    """Files that are neither wheels nor sdists nor part of an index, and folders with the name of a distribution."""
     subfolders: tuple[str, ...]
-    """Folders in it that hold distributions, at any depth; without hidden folders and those of other indexes."""
+    """Subfolders that contain distributions at any depth, without hidden folders and folders of other indexes."""
     hidden: tuple[str, ...] = ()
-    """Files and folders that begin with a dot."""
+    """Files and folders whose names start with a dot."""
 
     def without(self, names: Collection[str]) -> Listing:
-        """Return the listing without some distributions."""
+        """Return the listing without the given distributions."""
         if not names:
             return self
         kept = tuple(name for name in self.distributions if name not in names)
@@ -53,10 +53,10 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> Listing:
-    """Return what stands in ``dist_dir``; ``output`` is no subfolder, nor is a folder that has the pages of an index.
+    """Return the contents of ``dist_dir``. ``output`` and folders with index pages don't count as subfolders.
 
-    Raises `InputError` for a folder that can't be listed, for one that holds no distributions itself unless it
-    ``may_be_empty``, and for the folder of a build or a mirror in the place of its `BUILT_FOLDER`.
+    Raises `InputError` for a folder that can't be listed, for one without distributions unless it ``may_be_empty``, and
+    for the folder of a build or mirror given instead of its `BUILT_FOLDER`.
     """
     try:
         listing, folders = _look(dist_dir)
@@ -65,7 +65,7 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
         remedy = "Give the folder that holds the wheels and sdists."
         raise InputError(dist_dir, f"can't be listed ({e.strerror})", remedy=remedy) from e
     if not listing.distributions and (below == [BUILT_FOLDER] or not may_be_empty):
-        found, expected = "holds no distributions", "*.whl or *.tar.gz files"
+        found, expected = "contains no distributions", "*.whl or *.tar.gz files"
         raise InputError(dist_dir, found, expected=expected, remedy=_advice(below))
     misnamed = {name for name in folders if _is_distribution(name)} - {*below}
     ignored = tuple(sorted(misnamed.union(listing.ignored)))
@@ -73,15 +73,15 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
 
 
 def _advice(folders: list[str]) -> str:
-    """Return what they may have meant who name a folder without distributions, of the folders in it that have some."""
-    if folders == [BUILT_FOLDER]:  # of a build or a mirror, which is no family of GPUs
-        return f"Give {BUILT_FOLDER} in it, which has some."
-    return f"Index its folders one by one: {', '.join(folders)}." if folders else ""
+    """Return advice for a folder without distributions, based on its subfolders that have some."""
+    if folders == [BUILT_FOLDER]:  # the folder of a build or a mirror, not of a GPU family
+        return f"Give its subfolder {BUILT_FOLDER}, which has some."
+    return f"Index its subfolders separately: {', '.join(folders)}." if folders else ""
 
 
 def _look(dist_dir: Path) -> tuple[Listing, list[str]]:
-    """Return the files that stand in a folder, and all its folders; raise `OSError` when it can't be listed."""
-    # By its descriptor, and each entry asked once: a folder may have many thousands.
+    """Return the files and all subfolders of a folder. Raise `OSError` if it can't be listed."""
+    # Use the descriptor, with one query per entry: a folder may have many thousands of entries.
     descriptor = os.open(dist_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         found: list[os.DirEntry[str]] = []
@@ -105,10 +105,10 @@ def _look(dist_dir: Path) -> tuple[Listing, list[str]]:
 
 
 def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
-    """Return the subfolders of a `Listing` that have distributions themselves; none where that may not be listed.
+    """Return the subfolders in a `Listing` that contain distributions themselves.
 
-    Where the index stands among the distributions, there is no room for more of them. Raises `InputError` for a disk
-    that fails.
+    The result is empty if they can't be listed, or if the index is among the distributions: then family indexes have no
+    place. Raises `InputError` for a failing disk.
     """
     try:
         if dist_dir.resolve() == output.resolve():
@@ -123,16 +123,16 @@ def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
 
 
 def require_addresses(source: str, folders: Mapping[Path, str]) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for folders to which what leads there can be no address."""
-    why, remedy = "has a name that is not in UTF-8, which no address of an index can have", "Rename it."
+    """Raise `InputError`, or `ProblemsError` for several, for folders whose paths can't be in a URL."""
+    why, remedy = "has a name that is not UTF-8 and can't be in a URL", "Rename it."
     unnamed = [folder for folder, path in folders.items() if not is_utf8(path)]
     raise_all(source, [InputError(folder, why, remedy=remedy) for folder in unnamed])
 
 
 def list_names(folder: Path) -> list[str]:
-    """Return the names of what looks like distributions in a folder; none if it may not be listed.
+    """Return the distribution names in a folder, or an empty list if it can't be listed.
 
-    Raises `InputError` for a disk that fails.
+    Raises `InputError` for a failing disk.
     """
     try:
         return [entry.name for entry in os.scandir(folder) if is_distribution_name(entry.name) and not entry.is_dir()]
@@ -146,7 +146,7 @@ def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStam
     for entry in entries:
         try:
             status = entry.stat()
-        except OSError:  # gone, or a link to nothing: reading it tells
+        except OSError:  # gone, or a broken symlink: reading it reports the problem
             continue
         yield entry.name, FileStamp.of(status)
 
@@ -170,7 +170,7 @@ def _is_distribution(name: str) -> bool:
 
 def _is_subfolder(folder: Path, output: Path) -> bool:
     if folder.name.startswith(".") or folder.parent.resolve().is_relative_to(folder.resolve()):
-        return False  # hidden, or a link to where we are
+        return False  # hidden, or a symlink to this folder
     return any(is_distribution_name(name) for names in _names_outside_of_indexes(folder, output) for name in names)
 
 
@@ -187,23 +187,23 @@ class Source(NamedTuple):
     """A folder of distributions."""
 
     placer: Placer
-    """Where its files go."""
+    """Where to place its files."""
     listing: Listing
     prefix: str
-    """What leads from the output to the folder, ending in a slash."""
+    """The relative path from the output to the folder, ending in a slash."""
 
 
 class Listed(NamedTuple):
     """A distribution that an index lists."""
 
     key: str
-    """What leads from the output to it."""
+    """The relative path from the output to the distribution."""
     found: Found
     placer: Placer
 
     @property
     def known(self) -> KnownFile:
-        """What is known of it."""
+        """The recorded facts about the distribution."""
         return self.found.known
 
 
@@ -211,7 +211,7 @@ class _New(NamedTuple):
     key: str
     path: Path
     stamp: FileStamp | None
-    """As it was listed; none for what could not be asked then."""
+    """The stamp at the time of listing, or `None` if it was not available."""
 
 
 def read_folders(
@@ -222,11 +222,11 @@ def read_folders(
     memory: dict[Path, Found],
     readers: Readers | None = None,
 ) -> dict[str, Found]:
-    """Return the distributions by what leads from the output to them, as in ``known``.
+    """Return the distributions by their path relative to the output, like the keys of ``known``.
 
-    Raises `ProblemsError` with everything that is wrong with any; with a list ``unread``, what is wrong is appended to
-    it, and all others are returned, if there are any. ``memory`` has what this process has read before, by path, and
-    gets what it reads now. ``readers`` read, by default threads of this process.
+    Raises `ProblemsError` with all problems. If ``unread`` is a list, the problems are appended to it instead, and the
+    other distributions are returned, if any. ``memory`` holds what this process has read, by path, and is updated.
+    ``readers`` read the files; the default is threads of this process.
     """
     found, new = _find_known(sources, known, memory)
     problems: list[RocwheelError] = []
@@ -251,7 +251,7 @@ def read_folders(
 def _find_known(
     sources: Sequence[Source], known: Mapping[str, KnownFile], memory: Mapping[Path, Found]
 ) -> tuple[dict[str, Found | None], list[_New]]:
-    """Return, by key, what needs no reading, with None for all others; and the list of these others."""
+    """Return the distributions that need no reading, by key, with `None` for the others; and the list of the others."""
     found: dict[str, Found | None] = {}
     new: list[_New] = []
     for source in sources:
@@ -262,7 +262,7 @@ def _find_known(
                 found[key] = Found(noted)
                 continue
             path = source.placer.dist_dir / name
-            before = memory.get(path)  # what this process has read there, unless it has changed since
+            before = memory.get(path)  # already read by this process, if the file is unchanged
             found[key] = before if before and before.known.stamp == stamp else None
             if found[key] is None:
                 new.append(_New(key, path, stamp))
@@ -272,7 +272,7 @@ def _find_known(
 def _read_each(
     new: Sequence[_New], readers: Readers | None, advance: Callable[[int], None]
 ) -> Iterator[Found | RocwheelError]:
-    """Yield the distributions, or what is wrong with them, in their order.
+    """Yield each distribution, or the error about it, in order.
 
     Threads of this process report each step of a file. ``readers`` don't.
     """
@@ -291,9 +291,9 @@ def _read_each(
 
 
 def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:
-    """Return the stamp that a file has on this machine; raise `ChangedFileError` if it was another when it was listed.
+    """Return the file's stamp on this machine. Raise `ChangedFileError` if it differs from the listed stamp.
 
-    Other machines see of it size and time alone, which whoever writes to it can set back.
+    Other machines see only the size and time, which a writer can restore.
     """
     try:
         status = path.stat()
@@ -305,9 +305,9 @@ def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:
 
 
 def _as_here(new: _New, result: Found | RocwheelError, begun: int) -> Found | RocwheelError:
-    """Return what another machine has read with the stamp of the file on this one, where a later run compares it.
+    """Return another machine's result with the file's stamp on this machine, for comparison in later runs.
 
-    It is settled by the time at which this machine has ``begun``, in nanoseconds since 1970.
+    Whether the stamp is settled depends on when this machine has ``begun``, in nanoseconds since 1970.
     """
     if isinstance(result, RocwheelError):
         return result
@@ -322,7 +322,7 @@ def _as_here(new: _New, result: Found | RocwheelError, begun: int) -> Found | Ro
 
 
 def folder_names(folders: Sequence[Path]) -> str:
-    """Return the paths of the folders of one index, for messages about files that may be in any of them."""
+    """Return the folder paths of one index, for messages about files that may be in any of them."""
     return ", ".join(map(str, folders))
 
 
@@ -336,7 +336,7 @@ def _try_reading(path: Path, advance: Callable[[int], object] = id) -> Found | R
 
 
 def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Listed]:
-    """Return the distributions that an index lists, by file name: of one that several folders have, the first."""
+    """Return the distributions of an index by file name. If several folders have a file, the first counts."""
     listed: dict[str, Listed] = {}
     for source in sources:
         for name in source.listing.distributions:
@@ -347,7 +347,7 @@ def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Lis
 
 
 def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[RocwheelError]:
-    """Return what is wrong between files: one name for different bytes, two names for one distribution."""
+    """Return the conflicts between files: one name for different bytes, or two names for one distribution."""
     problems: list[RocwheelError] = []
     seen: dict[tuple[str, str], tuple[IndexEntry, Path]] = {}
     for source in sources:
@@ -357,10 +357,10 @@ def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[
             entry, folder = one.known.entry, source.placer.dist_dir
             first, place = seen.setdefault((entry.project, entry.identity), (entry, folder))
             if first.filename != name:
-                what = f"the same distribution as {first.filename} under another name"
+                what = f"is the same distribution as {first.filename} under another name"
                 problems.append(InputError(folder / name, what, remedy="Remove one of the two."))
             elif first.sha256 != entry.sha256:
-                what = f"has other bytes than {place / name}"
-                remedy = "Remove one of the two, or make an index of each folder."
+                what = f"differs from {place / name}"
+                remedy = "Remove one of the two, or index each folder separately."
                 problems.append(InputError(folder / name, what, expected="the same file", remedy=remedy))
     return problems

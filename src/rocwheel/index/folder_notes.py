@@ -1,9 +1,9 @@
-"""What earlier runs know of an index: which files they have read, and what they have written.
+"""The records that earlier runs keep about an index: the files that they have read and written.
 
-A file is not read again while its size, times and inode are as they were, as git does with its index. Times have a
-granularity, so a file that was written to shortly before it was read could have been written to again without a trace:
-it is read again (git's documentation calls it "racily clean"). The same goes for what a run has written: the next one
-that comes late enough compares it once more.
+A file is not read again while its size, times, and inode stay the same, as in the index of git. Timestamps have a
+limited resolution. A file that was modified shortly before it was read could change again without a trace, so it is
+read again (git's documentation calls such a file "racily clean"). The same holds for files that a run has written: the
+next run that is late enough compares them once more.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def write_changed(path: Path, data: bytes) -> bytes | None:
-    """Write a file unless it holds ``data`` already, so that web caches and syncs see no change.
+    """Write a file unless it already contains ``data``, so that web caches and syncs see no change.
 
-    Return the bytes that it held instead, if any.
+    Return the previous contents if the file was replaced, or `None`.
     """
     try:
         with open_regular(path) as file:
@@ -45,30 +45,30 @@ def write_changed(path: Path, data: bytes) -> bytes | None:
 
 
 class Found(NamedTuple):
-    """A distribution, known or just read."""
+    """A distribution that is known or was newly read."""
 
     known: KnownFile
     metadata: bytes | None = None
-    """Its core metadata, if it was just read and has some to show."""
+    """Its core metadata, if it was newly read and its pages list the metadata."""
 
 
 KNOWN_NAME = ".rocwheel-index.json"
-"""The file in the output; a hidden name, which no page links to."""
+"""The file in the output. Its name is hidden, and no page links to it."""
 BEGUN_NAME = ".rocwheel-index-begun.json"
-"""That of a run that has not ended, or was killed."""
+"""The file of an unfinished or killed run."""
 FAMILIES_NAME = ".rocwheel-index-families.json"
-"""That of which folders in the output are indexes of families."""
+"""The file that lists the folders of family indexes in the output."""
 PUBLISHED_NAME = ".rocwheel-published.json"
-"""That of an index which `rocwheel publish` has written, in a folder or elsewhere."""
+"""The file of an index that `rocwheel publish` has written, in a folder or elsewhere."""
 NOTES = (KNOWN_NAME, BEGUN_NAME, FAMILIES_NAME)
-"""The names of all of them but the last."""
+"""The names of all these files except the last."""
 OWN_NAMES = frozenset((*PAGES, FRONT_PAGE, *NOTES))
-"""What an index has that stands among its distributions."""
+"""Files of an index that are next to its distributions."""
 
 _T = TypeVar("_T")
 
 _CHECKS = 6
-"""Raised with every release of rocwheel, or change between two, that refuses what was listed before."""
+"""Increased whenever a version of rocwheel rejects files that it listed before."""
 
 
 class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -77,19 +77,19 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     entry: IndexEntry
     stamp: FileStamp
     is_settled: bool
-    """Whether nobody can have written to the file after it was read without a trace in its stamp."""
+    """Whether the stamp would show any modification since the file was read."""
     placed: tuple[FileStamp, ...] = ()
-    """What was written for it: its copy in the index, and its metadata; empty until that is settled, too."""
+    """The stamps of its copy in the index and of its metadata; empty until they are settled."""
     placement: str = ""
-    """As what its copy was placed: a hard link has the right bytes, but is no copy."""
+    """How its copy was placed. A hard link has the right bytes but is not a copy."""
 
     def holds_for(self, stamp: FileStamp) -> bool:
-        """Return whether the file that has this stamp now is certainly the one that was read."""
+        """Return whether the file with this stamp is certainly the one that was read."""
         return self.is_settled and stamp == self.stamp
 
 
 def settled(stamps: Iterable[FileStamp | None], read_at: int) -> tuple[FileStamp, ...]:
-    """Return the stamps of what was written, all of which is there and settled; none, unless that is so."""
+    """Return the stamps of the written files if all exist and are settled, or else an empty tuple."""
     found = tuple(stamps)
     present = tuple(stamp for stamp in found if stamp and is_settled(stamp, read_at))
     return present if len(present) == len(found) else ()
@@ -99,71 +99,71 @@ class KnownProject(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The pages of a project as they were written."""
 
     files: tuple[str, ...]
-    """Names of what they list."""
+    """The names of the listed files."""
     stamps: tuple[FileStamp, ...]
-    """Of the project's folder and of its pages, whose bytes were known then; empty until they are settled."""
+    """The stamps of the project's folder and pages after they were written; empty until they are settled."""
     digests: tuple[str, ...] = ()
-    """Of the pages' bytes: other ones are somebody's edit."""
+    """The digests of the pages. A page with another digest was edited."""
 
 
 class KnownExtras(msgspec.Struct, frozen=True, array_like=True):
-    """The files that others have made of what an index lists."""
+    """The additional files that makers have generated for an index."""
 
     maker: str = ""
-    """The digest of what they make of nothing: the same makers make the same of it."""
+    """The digest of the makers. Equal digests mean that they generate equal files."""
     digests: dict[str, str] = {}
-    """Of the files' bytes, by name."""
+    """The digests of the files, by name."""
     families: str = ""
-    """The digest of what the indexes of families listed; empty for none."""
+    """The digest of the contents of the family indexes; empty without families."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """What holds whichever rocwheel has noted it, and can't be found out again."""
+    """The records that stay valid for any version of rocwheel and can't be restored."""
 
     version: str = __version__
-    """Of the rocwheel that wrote it; another may judge the same files otherwise."""
+    """The rocwheel version that wrote the record. Another version may check the same files differently."""
     checks: int = 0
-    """Which checks the files have passed; those of another number are checked again."""
+    """The version of the checks that the files have passed. Files with another version are checked again."""
     written: dict[str, tuple[str, ...]] = {}
-    """Names of the files in each project's folder, beside its pages."""
+    """The names of the files in each project's folder, next to its pages."""
     yanked: dict[str, str] = {}
-    """Reasons of what is yanked, by file name."""
+    """The reasons of yanked files, by file name."""
     extras: tuple[str, ...] = ()
-    """Names of the files that are neither pages nor distributions."""
+    """The names of the files that are neither pages nor distributions."""
     folders: tuple[str, ...] = ()
-    """Where the distributions are: what leads from the output there, each ending in a slash."""
+    """The relative paths from the output to the folders of the distributions, each ending in a slash."""
     placement: str = ""
     """How the distributions were placed."""
     machine: tuple[str, ...] = ()
-    """The targets of the machines that the variants are listed for; empty for any."""
+    """The GPU targets of the machines that the variants are listed for; empty for any machine."""
 
 
 _KEPT = ("written", "yanked", "extras", "folders", "placement", "machine")
 
 
 class KnownIndex(_Kept, frozen=True):
-    """The content of the file."""
+    """The contents of the file."""
 
     files: dict[str, KnownFile] = {}
-    """By what leads to each from the output."""
+    """The distributions by their path relative to the output."""
     projects: dict[str, KnownProject] = {}
-    """By name."""
+    """The projects by name."""
     root: KnownProject | None = None
-    """The page that lists the projects; its files are the families that it names, its stamps those of the pages."""
+    """The page that lists the projects. Its files are the families, and its stamps are those of the pages."""
     made: KnownExtras = KnownExtras()
     """The files that are neither pages nor distributions, as they were written."""
     is_finished: bool = True
-    """Whether the last run came to its end."""
+    """Whether the last run was completed."""
 
 
 class Journal(msgspec.Struct, frozen=True):
-    """What a run notes before it writes anything, in a file of its own that goes when the run ends."""
+    """The record that a run writes before any other file, in a file that it removes at its end."""
 
     written: dict[str, tuple[str, ...]]
-    """Names of the files that it may write or remove in each project's folder, beside its pages."""
+    """The names of the files that the run may write or remove in each project's folder, next to its pages."""
     extras: tuple[str, ...]
     yanked: dict[str, str] | None = None
-    """As that of an index; a page that somebody marked a file on may go before the run ends."""
+    """The marks of the index. A page that someone marked a file on may be removed before the run ends."""
 
 
 class _Families(msgspec.Struct, frozen=True):
@@ -171,9 +171,9 @@ class _Families(msgspec.Struct, frozen=True):
 
 
 def read_known(output: Path) -> KnownIndex:
-    """Return what earlier runs of this version know; nothing when there is no such file, or a damaged one.
+    """Return the records of earlier runs of this version, or empty records if the file is missing or damaged.
 
-    Of what another version has noted, or other fields than this one notes, what was written and yanked is still known.
+    If another version or format wrote the file, the lists of written and yanked files still count.
     """
     known = _read_last(output)
     begun = _decode(read_if_readable(output / BEGUN_NAME), Journal)
@@ -193,7 +193,7 @@ def read_known(output: Path) -> KnownIndex:
 
 def _read_last(output: Path) -> KnownIndex:
     data = read_if_readable(output / KNOWN_NAME)
-    # To decode all of it only to learn that would take as long as all else that is done with it.
+    # Decoding the whole file only to check its version would take as long as all other work with it.
     is_current = data.startswith(msgspec.json.encode(KnownIndex(checks=_CHECKS)).partition(b',"written"')[0])
     if is_current and (known := _decode(data, KnownIndex)):
         return known
@@ -208,24 +208,24 @@ def _decode(data: bytes, kind: type[_T]) -> _T | None:
 
 
 def write_known(output: Path, known: KnownIndex) -> None:
-    """Write what a run knows that has come to its end. Raises `WorkError` when the output can't be written."""
+    """Write the records of a completed run. Raises `WorkError` if the output can't be written."""
     write_changed(output / KNOWN_NAME, msgspec.json.encode(msgspec.structs.replace(known, checks=_CHECKS)))
     remove_notes(output, BEGUN_NAME)
 
 
 def write_begun(output: Path, begun: Journal) -> None:
-    """Write what a run may do. Raises `WorkError` when the output can't be written."""
+    """Write the record of what a run may do. Raises `WorkError` if the output can't be written."""
     write_changed(output / BEGUN_NAME, msgspec.json.encode(begun))
 
 
 def read_families(output: Path) -> tuple[str, ...]:
-    """Return the names of the folders that earlier runs have made indexes of families in."""
+    """Return the names of the folders in which earlier runs have made family indexes."""
     noted = _decode(read_if_readable(output / FAMILIES_NAME), _Families)
     return tuple(filter(is_file_name, noted.families)) if noted else ()
 
 
 def write_families(output: Path, families: Iterable[str]) -> None:
-    """Write these names, or remove their file where there are none. Raises `WorkError` when that can't be done."""
+    """Write these names, or remove the file if there are no names. Raises `WorkError` if that fails."""
     if names := tuple(sorted(families)):
         write_changed(output / FAMILIES_NAME, msgspec.json.encode(_Families(names)))
     else:
@@ -233,7 +233,7 @@ def write_families(output: Path, families: Iterable[str]) -> None:
 
 
 def remove_notes(output: Path, *names: str) -> None:
-    """Remove files of notes. Raises `WorkError` when that can't be done."""
+    """Remove record files. Raises `WorkError` if that fails."""
     try:
         for name in names:
             (output / name).unlink(missing_ok=True)

@@ -1,7 +1,8 @@
-"""Locks requirements for GPUs: uv resolves them, and what it chose is compared with what was asked for (:pep:`751`).
+"""Locks requirements for GPUs: uv resolves them, and the result is compared with the request (:pep:`751`).
 
-The selector decides some requirements when it is built, by the GPUs of the machine, unless a variable names them. A
-machine that locks is seldom the one that installs: so the GPUs are always named, and what was locked is compared.
+The selector decides some requirements when it is built, by the GPUs of the machine, unless an environment variable
+names them. The locking machine is seldom the installing machine. Therefore, the GPUs are always named, and the result
+is checked.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _PYTHON = re.compile(r"3(\.[0-9]{1,3}){1,2}")
 
 
 class ResolveOptions(msgspec.Struct, frozen=True):
-    """Where packages are looked for and for which Python; uv's variables and settings count as well."""
+    """Where to look for packages, and for which Python. The variables and settings of uv also apply."""
 
     index_url: str | None = None
     extra_index_url: tuple[str, ...] = ()
@@ -65,16 +66,16 @@ class ResolveOptions(msgspec.Struct, frozen=True):
     python_version: str | None = None
     pre: bool = False
     universal: bool = False
-    """Whether for every platform, with markers, and not for this one alone."""
+    """Whether to lock for every platform, with markers, and not only for this one."""
 
     @property
     def index_urls(self) -> tuple[str, ...]:
-        """The addresses of the indexes, not their paths."""
+        """The URLs of the indexes, without local paths."""
         return tuple(url for url in (self.index_url or "", *self.extra_index_url) if is_url(url))
 
     @property
     def arguments(self) -> list[str]:
-        """The options as uv takes them."""
+        """The options in the form that uv accepts."""
         python = self.python_version or f"{sys.version_info.major}.{sys.version_info.minor}"
         index = [f"--index-url={self.index_url}"] if self.index_url else []
         if self.find_links and not self.index_url:
@@ -89,9 +90,9 @@ class ResolveOptions(msgspec.Struct, frozen=True):
         ]
 
     def check(self) -> None:
-        """Raise `InputError` for a version of no Python, and for a URL without a scheme or that `parse_url` refuses.
+        """Raise `InputError` for an invalid Python version, a URL without a scheme, and a URL that `parse_url` rejects.
 
-        So it does for a folder that is not there: uv would look elsewhere.
+        Also raise it for a folder that doesn't exist, because uv would look elsewhere.
         """
         urls = [url for url in (self.index_url, *self.extra_index_url) if url]
         for url in filter(looks_like_host, urls):
@@ -100,37 +101,37 @@ class ResolveOptions(msgspec.Struct, frozen=True):
             if url.startswith("file:"):
                 parse_url(url)
         if self.python_version is not None and not _PYTHON.fullmatch(self.python_version):
-            option, expected = "--python-version", "a version of Python 3 such as 3.12"
+            option, expected = "--python-version", "a Python 3 version such as 3.12"
             raise InputError(option, f"is {self.python_version!r}", expected=expected)
-        raise_all("indexes", [InputError(url, "is no folder") for url in urls if not _may_be_there(url)])
+        raise_all("indexes", [InputError(url, "is not a folder") for url in urls if not _may_be_there(url)])
 
 
 def _may_be_there(url: str) -> bool:
-    """Return whether an index is a folder, or on a server, where only asking tells."""
+    """Return whether an index exists as a folder or is on a server, where only a request can tell."""
     if url.startswith("file:"):
         return Path(local_path(urlsplit(url).path)).is_dir()
     return is_url(url) or Path(url).is_dir()
 
 
 class Locked(msgspec.Struct, frozen=True):
-    """What was locked, and what users have to know of it."""
+    """The locked requirements, and the facts that users need to know about them."""
 
     file: LockFile
     targets: tuple[str, ...]
     """The GPUs that were named to the selector."""
     build_requires: dict[str, tuple[str, ...]]
-    """What the builds of sdists need, by package: a lock file has no room for it."""
+    """The build requirements of sdists, by package. A lock file can't contain them."""
 
     @property
     def has_gpu_packages(self) -> bool:
-        """Whether there is a package for certain GPUs."""
+        """Whether there is a package for specific GPUs."""
         return any(label_of_project(project) != GENERIC for project in self.file.projects)
 
     @property
     def lacking_systems(self) -> dict[str, tuple[str, ...]]:
-        """For each GPU, the systems that packages are for, and none of those with its code.
+        """For each GPU, the systems with GPU packages but without a package for this GPU.
 
-        Only GPUs that some system has packages for, and lacking any, are named.
+        Only GPUs with packages for some systems but not for others are included.
         """
         wheels = self.file.wheels
         everywhere = _systems(wheels.values())
@@ -157,10 +158,10 @@ def make_lock(
     options: ResolveOptions,
     progress: Progress = SILENT,
 ) -> Locked:
-    """Write a lock file of requirements for GPUs: those of ``targets``, else as `targets_to_lock` finds them.
+    """Write a lock file of requirements for GPUs: those in ``targets``, or else those that `targets_to_lock` finds.
 
-    Raises `InputError` for requirements that are none or can't be resolved, for what was locked for other GPUs, and for
-    files without a hash; nothing is written then.
+    Raises `InputError` for invalid or unresolvable requirements, for packages locked for other GPUs, and for files
+    without a hash. Nothing is written in these cases.
     """
     check_lock_name(output)
     check_output(output)
@@ -171,7 +172,7 @@ def make_lock(
         resolved = resolve(texts, options, named)
     found = LockFile.read(resolved, "the output of uv")
     check_locked(found.projects, parsed, named, str(output), is_given=targets is not None)
-    remedy = "Lock from an index that has hashes, such as one of `rocwheel index`."
+    remedy = "Lock from an index with hashes, such as one that `rocwheel index` writes."
     raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
     builds = find_build_requires(found, index_urls(options, os.environ))
     made = found.without_users().relative_to(output.absolute().parent).noting(texts, named)
@@ -181,26 +182,29 @@ def make_lock(
 
 
 _VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
-"""Name indexes to uv, several parted by blanks, perhaps with a name in front; places of links, by commas as well."""
+"""Variables that name indexes to uv.
+
+Values are separated by blanks, and may have a name in front. Link locations may also be separated by commas.
+"""
 
 
 def index_urls(options: ResolveOptions, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the addresses on web servers where uv looks for packages: those of options, then of its variables."""
+    """Return the web server URLs where uv looks for packages: those in the options, then those in its variables."""
     given = [options.index_url or "", *options.extra_index_url, *options.find_links]
     words = [word for name in _VARIABLES for word in environ.get(name, "").replace(",", " ").split()]
     return tuple(url for url in (*given, *map(_without_name, words)) if is_web_url(url))
 
 
 def _without_name(word: str) -> str:
-    """Return the address in ``NAME=URL``, or the word, if that is one."""
+    """Return the URL in ``NAME=URL``, or the word itself if it is a URL."""
     name, mark, address = word.partition("=")
     return address if mark and "://" not in name else word
 
 
 def with_user(url: str, origins: Sequence[str]) -> str:
-    """Return a URL with the user and password of the origin of its server, else those of the netrc file, if any.
+    """Return a URL with the user and password from ``origins`` for the same server, or else from the netrc file.
 
-    So do pip and uv; ``NETRC`` names another file than that of the user's folder.
+    pip and uv do the same. ``NETRC`` names another file than the one in the user's home folder.
     """
     for origin in origins:
         if (found := _kept(url, origin)) != url:
@@ -215,12 +219,12 @@ def with_user(url: str, origins: Sequence[str]) -> str:
 def _kept(url: str, origin: str) -> str:
     try:
         return keep_user(url, origin)
-    except ValueError:  # which uv has said already, or will not use
+    except ValueError:  # uv has reported it already, or will not use it
         return url
 
 
 def _netrc_entry(host: str) -> tuple[str, str] | None:
-    """Return user and password of a host; none where no file has them, or one can't be read: uv asks without, too."""
+    """Return the user and password for a host, or `None` without a readable netrc file. uv then also uses none."""
     try:
         found = netrc.netrc(os.environ.get("NETRC")).authenticators(host)
     except (OSError, ValueError, netrc.NetrcParseError):
@@ -229,14 +233,14 @@ def _netrc_entry(host: str) -> tuple[str, str] | None:
 
 
 _LARGEST = 256 << 20
-"""Bytes of an sdist that is fetched for this."""
+"""The maximum size in bytes of an sdist that is downloaded to find its build requirements."""
 
 
 def find_build_requires(lock: LockFile, index_urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the requirements of the builds of those packages that can only be built, by name; none that need nothing.
+    """Return the build requirements of packages that have only an sdist, by name. Packages without any are left out.
 
-    Files of a server are asked for with the user of that of ``index_urls``, as `with_user` has it. Raises as
-    `read_build_requires` does, and as stores do for an sdist that can't be had.
+    Requests to a server use the credentials for it in ``index_urls``, as `with_user` describes. Raises the same errors
+    as `read_build_requires`, and store errors for an sdist that can't be downloaded.
     """
     found = {name: _read(with_user(url, index_urls)) for name, url in lock.built.items()}
     return {name: requires for name, requires in found.items() if requires}
@@ -253,7 +257,7 @@ def _read(url: str) -> tuple[str, ...]:
 
 
 def _fetch(url: str, path: Path) -> None:
-    """Write a file of a web server to a path, in pieces."""
+    """Download a file from a web server to a path, in chunks."""
     size = 0
     with path.open("wb") as file:
         for block in stream_web_file(url):
@@ -270,20 +274,23 @@ def _read_local(path: Path) -> tuple[str, ...]:
 
 
 TARGET_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
-"""Names the GPUs to the selector, as `rocm_sdk` reads it."""
+"""The variable that names the GPUs to the selector, as `rocm_sdk` reads it."""
 _DEVICE = "device"
-"""The extra for the GPUs that the selector decides on; with a target behind it, that for one GPU."""
+"""The extra for the GPUs that the selector detects. With a target appended, the extra for that GPU."""
 _EVERY_DEVICE = "device-all"
-"""The extra for every GPU that there are packages for."""
+"""The extra for all GPUs that have packages."""
 _GPU = re.compile(r"gfx[0-9a-f]+")
-"""One GPU, as the selector takes it; it takes families only as they are spelled, which no normalized name tells."""
+"""One GPU, in the form that the selector accepts.
+
+Families must be spelled exactly, which normalized names don't preserve.
+"""
 _SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows"}
-"""Names by systems of platform tags."""
-_REMEDY = "Say for which GPUs: --targets gfx942."
+"""The names of the systems in platform tags."""
+_REMEDY = "Name the GPUs: --targets gfx942."
 
 
 def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
-    """Return requirements; raise `InputError` for each text that is none."""
+    """Return the parsed requirements. Raise `InputError` for each invalid requirement."""
     return tuple(map_collecting("requirements", _parse, texts))
 
 
@@ -297,7 +304,7 @@ def _parse(text: str) -> Requirement:
 
 
 def asked_extras(requirements: Iterable[Requirement]) -> tuple[str, ...]:
-    """Return the targets and families that extras name: ``gfx942`` for ``device-gfx942``, each once."""
+    """Return the targets and families in extras, each once: ``gfx942`` for ``device-gfx942``."""
     extras = _all_extras(requirements)
     return tuple(dict.fromkeys(extra.removeprefix(f"{_DEVICE}-") for extra in extras if extra.startswith("device-gfx")))
 
@@ -307,7 +314,7 @@ def _all_extras(requirements: Iterable[Requirement]) -> list[str]:
 
 
 def _own_names(requirements: Iterable[Requirement]) -> tuple[str, ...]:
-    """Return the GPUs of packages that are required by their own names: ``gfx942`` for ``rocm-sdk-device-gfx942``."""
+    """Return the GPUs of packages that are required by name: ``gfx942`` for ``rocm-sdk-device-gfx942``."""
     labels = (label_of_project(canonicalize_name(requirement.name)) for requirement in requirements)
     return tuple(dict.fromkeys(label for label in labels if _GPU.fullmatch(label)))
 
@@ -315,9 +322,9 @@ def _own_names(requirements: Iterable[Requirement]) -> tuple[str, ...]:
 def targets_to_lock(
     requirements: Sequence[Requirement], targets: str | None, environ: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the GPUs to name to the selector: given ones, else those that requirements name, else the variable's.
+    """Return the GPUs to name to the selector: given ones, or else those in requirements or in the variable.
 
-    Raises `InputError` when a requirement depends on the GPU and nothing names one.
+    Raises `InputError` if a requirement depends on the GPU and no GPU is named.
     """
     if targets is not None:
         return parse_target_set([targets], source="--targets").processors
@@ -326,7 +333,7 @@ def targets_to_lock(
         named = tuple(environ.get(TARGET_VARIABLE, "").replace(",", " ").replace(";", " ").split())
     depending = [str(one) for one in requirements if any(canonicalize_name(extra) == _DEVICE for extra in one.extras)]
     if depending and not named:
-        found = "is decided by the GPUs of a machine, and that which installs may have others"
+        found = "depends on the GPUs of a machine, and the installing machine may have others"
         raise InputError(hide_users(first_of(depending)), found, remedy=_REMEDY)
     return named
 
@@ -334,10 +341,10 @@ def targets_to_lock(
 def check_locked(
     projects: Iterable[str], requirements: Iterable[Requirement], targets: Sequence[str], source: str, *, is_given: bool
 ) -> None:
-    """Compare the locked ``projects`` with the GPUs that they are to be for; raise `InputError` for each fault.
+    """Compare the locked ``projects`` with the requested GPUs. Raise `InputError` for each fault.
 
-    A package for other GPUs was chosen by this machine, or is asked for besides GPUs that are given (``is_given``). An
-    extra that a package lacks is passed over by resolvers: then code for its GPU is missing.
+    A package for other GPUs was selected by this machine's GPUs, or is required in addition to the given GPUs
+    (``is_given``). Resolvers ignore an extra that a package lacks, and then the code for its GPU is missing.
     """
     projects, requirements = tuple(projects), tuple(requirements)
     labels = {project: label for project in projects if (label := label_of_project(project)) != GENERIC}
@@ -352,7 +359,7 @@ def check_locked(
     if is_given:
         problems += _unnamed(askers, targets)
     problems += [
-        InputError(source, f"has no package for {target}, which an extra asks for", remedy=_without(labels.values()))
+        InputError(source, f"has no package for {target}, which an extra requires", remedy=_without(labels.values()))
         for target in asked_extras(requirements)
         if not any(label == target or serves(label, _agents(target)) for label in labels.values())
     ]
@@ -365,7 +372,7 @@ def _systems(wheels: Iterable[Iterable[str]]) -> frozenset[str]:
 
 
 def _asker(project: str, label: str, requirements: Sequence[Requirement]) -> str:
-    """Return what asks for a package by its GPU: an extra for it, its own name, `_EVERY_DEVICE`; empty for nothing."""
+    """Return what requires a package by its GPU: its extra, its name, or `_EVERY_DEVICE`. Empty if nothing does."""
     extra = next((one for one in asked_extras(requirements) if label == one or serves(label, _agents(one))), "")
     if extra:
         return f"{_DEVICE}-{extra}"
@@ -376,28 +383,28 @@ def _asker(project: str, label: str, requirements: Sequence[Requirement]) -> str
 
 
 def _unnamed(askers: Mapping[str, str], targets: Sequence[str]) -> Iterator[InputError]:
-    """Yield the errors for packages that are asked for, and that are for none of the GPUs which are named."""
-    given = f"name {', '.join(targets)} alone, and"
+    """Yield the errors for packages that are required but are for none of the named GPUs."""
+    given = f"name only {', '.join(targets)}, but"
     for project, asker in askers.items():
         label, is_name = label_of_project(project), asker == project
-        found = f"{project} is required" if is_name else f"an extra asks for {label}"
-        remedy = f"Name {label} as well, or leave {'the package' if is_name else 'its extra'} out."
+        found = f"{project} is required" if is_name else f"an extra requires {label}"
+        remedy = f"Also name {label}, or remove {'the package' if is_name else 'its extra'} out."
         if asker != _EVERY_DEVICE:
             yield InputError("--targets", f"{given} {found}", remedy=remedy)
     every = [label_of_project(project) for project, asker in askers.items() if asker == _EVERY_DEVICE]
     if every:
-        remedy = f"Leave --targets out, or ask for device-{targets[0]} in place of {_EVERY_DEVICE}."
+        remedy = f"Omit --targets, or request device-{targets[0]} instead of {_EVERY_DEVICE}."
         others = first_of(sorted(every, key=text_sort_key))
-        yield InputError("--targets", f"{given} {_EVERY_DEVICE} asks for others ({others})", remedy=remedy)
+        yield InputError("--targets", f"{given} {_EVERY_DEVICE} requires others ({others})", remedy=remedy)
 
 
 def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:
-    """Return the error for a package of other GPUs: a plain wheel with variants requires those for all of them."""
+    """Return the error for a package for other GPUs. A plain wheel with variants requires those for all its GPUs."""
     plain = project.removesuffix(f"-{label}")
     if plain not in locked:
-        found = f"is for {label}: this machine's GPUs chose it, or another package requires it"
+        found = f"is for {label}: it was selected by this machine's GPUs, or another package requires it"
         return InputError(project, found, remedy=_REMEDY)
-    remedy = f"Lock {plain}-gfx... for the GPU in its place, or an extra such as rocm[device-gfx942]."
+    remedy = f"Lock {plain}-gfx... for the GPU instead, or an extra such as rocm[device-gfx942]."
     return InputError(
         project, f"is required by the plain wheel of {plain}, as lock files have no variants", remedy=remedy
     )
@@ -414,21 +421,21 @@ def _agents(target: str) -> tuple[TargetId, ...]:
     try:
         return parse_target_set([target], source=target).ids
     except UnknownTargetError:
-        return (TargetId(target),)  # one that is newer than the catalog
+        return (TargetId(target),)  # newer than the catalog
 
 
 _MOST_LINES = 8
 _LACKING = re.compile(r"The package `([^`=]+)[^`]*` does not have an extra named `([^`]+)`")
 _BUILD = re.compile(r"\[stderr\]\n(.*?)\n\s*(?:\n|hint:|$)", re.DOTALL)
-"""What the failed build of an sdist printed."""
+"""The output of a failed sdist build."""
 _NO_GPU = re.compile(rf"{TARGET_VARIABLE}=[^\s:]+: (.*?)(?: Choose one of these|$)")
-"""What the selector prints where it has nothing for the GPUs that it was told."""
-_RESOLVER_REMEDY = "Check the requirements and where packages are looked for (--index-url, --find-links)."
-_GPU_REMEDY = "Name GPUs that it has packages for: --targets."
+"""The output of the selector if it has nothing for the named GPUs."""
+_RESOLVER_REMEDY = "Check the requirements and the package locations (--index-url, --find-links)."
+_GPU_REMEDY = "Name GPUs that have packages: --targets."
 
 
 def why_not(said: str) -> tuple[str, str]:
-    """Return why requirements can't be resolved, in one line, and what to do about it."""
+    """Return the reason why requirements can't be resolved, in one line, and a remedy."""
     build = _BUILD.search(said)
     no_gpu = _NO_GPU.search(" ".join(build[1].split())) if build else None
     if no_gpu:
@@ -438,28 +445,28 @@ def why_not(said: str) -> tuple[str, str]:
 
 
 def lacking_extras(said: str, requirements: Iterable[str]) -> list[InputError]:
-    """Return an error for each extra that is asked for by name and that the package has not: uv only warns of it."""
+    """Return an error for each explicitly requested extra that its package lacks. uv only warns about it."""
     parsed = list(map(read_requirement, requirements))
     asked = {(canonicalize_name(one.name), canonicalize_name(extra)) for one in parsed for extra in one.extras}
     lacking = {(canonicalize_name(name), canonicalize_name(extra)) for name, extra in _LACKING.findall(said)}
     missed, remedy = sorted(asked & lacking), "Correct its name, or leave it out."
-    return [InputError(f"{name}[{extra}]", "no such extra is there", remedy=remedy) for name, extra in missed]
+    return [InputError(f"{name}[{extra}]", "does not exist", remedy=remedy) for name, extra in missed]
 
 
 def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Sequence[str]) -> str:
-    """Return the text of a lock file for requirements; the selector takes ``targets`` for the GPUs of the machine.
+    """Return the text of a lock file for requirements. The selector uses ``targets`` as the GPUs of the machine.
 
-    Raises `InputError` where uv is not installed, for what it can't resolve, and for extras that no package has;
-    `WorkError` where ``TMPDIR`` names no folder that can be used.
+    Raises `InputError` if uv is not installed, for requirements that it can't resolve, and for extras that no package
+    has. Raises `WorkError` if ``TMPDIR`` names no usable folder.
     """
-    # Without a cache: uv would take what the selector has decided for other GPUs from it. Without previews: a lock file
-    # has no wheel variants, and uv refuses to write one with them, whichever plain wheels there are.
+    # Without a cache, so that uv doesn't reuse the selector's decision for other GPUs. Without previews, because a lock
+    # file has no wheel variants, and uv refuses to write one with them even if plain wheels exist.
     compiled = ["--color=never", "pip", "compile", "--no-cache", "--no-preview", "--no-header", "--format=pylock.toml"]
-    temporary_folder()  # where uv builds, too: what is wrong with it, uv tells without its variable
+    temporary_folder()  # uv also builds in this folder, and doesn't name the variable in errors about it.
     environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}
     if targets:
         environ[TARGET_VARIABLE] = ",".join(targets)
-    # The path of uv: that beside this Python, else the first of the search path.
+    # Look for uv next to this Python first, then in the search path.
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     uv = shutil.which("uv", path=places)
     if uv is None:

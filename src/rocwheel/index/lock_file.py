@@ -1,4 +1,4 @@
-"""Lock files that every installer reads (:pep:`751`, ``pylock.toml``), checked and made movable."""
+"""Lock files that every installer reads (:pep:`751`, ``pylock.toml``), with checks and relocation."""
 
 from __future__ import annotations
 
@@ -20,57 +20,61 @@ from rocwheel.wheels.record import STRONG_HASHES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_EXTRA = "Install what locking needs: pip install 'rocwheel[lock]'."
+_EXTRA = "Install the requirements of locking: pip install 'rocwheel[lock]'."
 _TOOL = "rocwheel"
 _SINGLE = ("sdist", "archive")
-"""Files of which a package has one."""
+"""The kinds of files of which a package has only one."""
 _QUERY = re.compile(r"(?<=://)([^?#\s]*)\?[^#\s]*")
 
 
 def check_lock_name(path: Path) -> None:
-    """Raise `InputError` for a path that installers don't take for a lock file."""
+    """Raise `InputError` for a path that installers don't accept as a lock file."""
     if not _library("packaging.pylock").is_valid_pylock_path(path):
-        expected = "pylock.toml, or pylock.NAME.toml without a further dot"
-        raise InputError(path, "is not the name of a lock file", expected=expected, remedy="Change --output.")
+        expected = "pylock.toml, or pylock.NAME.toml where NAME contains no dot"
+        raise InputError(path, "is not a lock file name", expected=expected, remedy="Change --output.")
 
 
 class LockFile:
-    """A lock file, as its tables; `read` checks them."""
+    """The tables of a lock file. `read` checks them."""
 
     def __init__(self, tables: dict[str, Any]) -> None:
         self._tables = tables
 
     @classmethod
     def read(cls, text: str, source: str) -> LockFile:
-        """Return the lock file that a text is; raise `InputError` for one that is none."""
+        """Parse a lock file. Raise `InputError` for invalid text."""
         pylock, toml = _library("packaging.pylock"), _toml()
         if (parts := longest_key(text.encode(errors="replace"))) > LONGEST_KEY:
-            raise InputError(source, f"is not a lock file (a key of {parts} parts)", expected="that of PEP 751")
+            raise InputError(source, f"is not a lock file (a key has {parts} parts)", expected="the format of PEP 751")
         try:
             return cls(dict(pylock.Pylock.from_dict(toml.loads(text)).to_dict()))
         except RecursionError as e:
-            raise InputError(source, "is not a lock file (it is nested too deeply)", expected="that of PEP 751") from e
+            raise InputError(
+                source, "is not a lock file (it is nested too deeply)", expected="the format of PEP 751"
+            ) from e
         except (pylock.PylockValidationError, toml.TOMLDecodeError) as e:
-            raise InputError(source, f"is not a lock file ({shortened(str(e))})", expected="that of PEP 751") from e
+            raise InputError(
+                source, f"is not a lock file ({shortened(str(e))})", expected="the format of PEP 751"
+            ) from e
 
     @property
     def projects(self) -> dict[str, str]:
-        """The versions of the locked packages by their normalized names; empty for one without."""
+        """The versions of the locked packages by normalized name; empty for a package without a version."""
         return {package["name"]: str(package.get("version", "")) for package in self._tables["packages"]}
 
     @property
     def built(self) -> dict[str, str]:
-        """The addresses of the sdists of those packages that have no wheel, by normalized names."""
+        """The URLs of the sdists of packages without wheels, by normalized name."""
         packages = (one for one in self._tables["packages"] if "sdist" in one and not one.get("wheels"))
         return {one["name"]: url for one in packages if (url := one["sdist"].get("url"))}
 
     @property
     def wheels(self) -> dict[str, tuple[str, ...]]:
-        """The file names of the wheels of each package, by normalized names."""
+        """The wheel file names of each package, by normalized name."""
         return {one["name"]: tuple(map(_file_name, one.get("wheels", ()))) for one in self._tables["packages"]}
 
     def unhashed(self) -> tuple[str, ...]:
-        """Return the packages of which a file has no hash that nobody can forge."""
+        """Return the packages with a file that lacks a secure hash."""
         found = (
             package["name"] for package in self._tables["packages"] for file in _files(package)
             if not STRONG_HASHES & file.get("hashes", {}).keys()
@@ -78,36 +82,36 @@ class LockFile:
         return tuple(dict.fromkeys(found))
 
     def without_users(self) -> LockFile:
-        """Return the lock file with its addresses of web servers without user and password.
+        """Return the lock file without users and passwords in the URLs of web servers.
 
-        Those of other kinds stay: the user of ``ssh://git@host`` is part of the address.
+        Other URLs stay unchanged: the user in ``ssh://git@host`` is part of the address.
         """
         return LockFile({**self._tables, "packages": _without_users(self._tables["packages"])})
 
     def with_queries(self) -> tuple[str, ...]:
-        """Return the addresses of web servers that have a query, as messages have them.
+        """Return the web server URLs with a query, in the form for messages.
 
-        A query may be a secret, such as a token, or what the server tells files apart by: it stays.
+        A query may be a secret, such as a token, or may identify the file on the server, so it stays.
         """
         return tuple(dict.fromkeys(shown_url(url) for url in _addresses(self._tables["packages"]) if "?" in url))
 
     def relative_to(self, folder: Path) -> LockFile:
-        """Return the lock file with paths from ``folder``, where it will stand, in place of addresses of local files.
+        """Return the lock file with paths relative to ``folder``, its destination, instead of URLs of local files.
 
-        So both can be moved together. Addresses of servers stay. Raises `InputError` for a path that is not UTF-8, as
-        TOML has to be.
+        The lock file and the files can then be moved together. URLs of servers stay. Raises `InputError` for a path
+        that is not UTF-8, because TOML requires UTF-8.
         """
         packages = [_moved(package, folder) for package in self._tables["packages"]]
         return LockFile({**self._tables, "packages": packages})
 
     def noting(self, requirements: Sequence[str], targets: Sequence[str]) -> LockFile:
-        """Return the lock file with what it was made for; passwords and queries of requirements are not noted."""
+        """Return the lock file with a record of its purpose, without the passwords and queries in requirements."""
         noted = {"requirements": [_QUERY.sub(r"\1", hide_users(text)) for text in requirements], "targets": [*targets]}
         tool = {**self._tables.get("tool", {}), _TOOL: noted}
         return LockFile({**self._tables, "created-by": _TOOL, "tool": tool})
 
     def render(self) -> bytes:
-        """Return the text of the file; the same tables give the same bytes."""
+        """Return the text of the file. Equal tables give equal bytes."""
         text = _library("tomli_w").dumps(self._tables)
         return str(text).encode()
 
@@ -118,7 +122,7 @@ def _files(package: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _file_name(file: dict[str, Any]) -> str:
-    """Return the name of a file, which a lock file may leave to its address or path."""
+    """Return the name of a file, which a lock file may omit if its URL or path contains it."""
     place = unquote(urlsplit(file["url"]).path) if "url" in file else file.get("path", "")
     return str(file.get("name") or posixpath.basename(place))
 
@@ -132,13 +136,13 @@ def _without_users(value: Any) -> Any:
 
 
 def _is_of_web(value: Any) -> bool:
-    """Return whether a value is the address of a web server, or of a repository there, as in ``git+https://host``."""
+    """Return whether a value is a URL of a web server, or of a repository there, such as ``git+https://host``."""
     scheme, mark, _ = value.partition("://") if isinstance(value, str) else ("", "", "")
     return bool(mark) and scheme.rpartition("+")[2].lower() in WEB_SCHEMES
 
 
 def _addresses(value: Any) -> Iterator[str]:
-    """Yield the addresses of web servers in a table, without their fragments."""
+    """Yield the web server URLs in a table, without their fragments."""
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
         yield from _addresses(inner)
     if _is_of_web(value):
@@ -153,7 +157,7 @@ def _moved(package: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _moved_file(file: dict[str, Any], folder: Path) -> dict[str, Any]:
-    # The path of a file of this machine, else no text: uv writes an address of its own finds, else a path.
+    # For a local file, uv writes a URL if it found the file itself, and a path otherwise.
     if "path" in file:
         place = str(file["path"])
     else:
@@ -163,7 +167,7 @@ def _moved_file(file: dict[str, Any], folder: Path) -> dict[str, Any]:
         return file
     path = os.path.relpath(place, folder.resolve())
     if not is_utf8(path):
-        raise InputError(place, "has a name that is not in UTF-8, which no lock file can hold", remedy="Rename it.")
+        raise InputError(place, "has a name that is not UTF-8 and can't be in a lock file", remedy="Rename it.")
     return {"path": Path(path).as_posix(), **{key: value for key, value in file.items() if key not in {"url", "path"}}}
 
 
@@ -178,5 +182,5 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as e:
-        source, found = "rocwheel lock", f"needs the library {name}, which is not installed or too old"
+        source, found = "rocwheel lock", f"needs the library {name}, which is absent or too old"
         raise InputError(source, found, remedy=_EXTRA) from e

@@ -1,4 +1,4 @@
-"""Makes a copy of the part of a package index that some machines need: fetched, verified, and indexed."""
+"""Copies the part of a package index that some machines need: downloads, verifies, and indexes its files."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ if TYPE_CHECKING:
 
 
 def check_mirror(plan: MirrorPlan, folder: Path, *, exact: bool) -> None:
-    """Raise `InputError` for a folder whose distributions are not a mirror's to keep or to remove.
+    """Raise `InputError` for a folder whose distributions a mirror must not keep or remove.
 
-    That is the folder in which the mirrored index has its own files and, where others are to be removed (``exact``),
-    that of a build.
+    This holds for the folder where the mirrored index has its own files. With ``exact``, which removes other files, it
+    also holds for the folder of a build.
     """
     if any(_folder_of(file.url) == folder.resolve() for file in plan.files):
-        raise InputError(folder, "is where the index has its files", expected="another folder to mirror them to")
+        raise InputError(folder, "contains the files of the index itself", expected="another folder for the mirror")
     manifest = folder.parent / MANIFEST_NAME
     if exact and manifest.exists():
-        remedy = "Give another folder, or leave out --exact."
+        remedy = "Choose another folder, or omit --exact."
         raise InputError(
             folder.parent, f"is the folder of a build ({MANIFEST_NAME})", expected="a mirror", remedy=remedy
         )
 
 
 def _folder_of(url: str) -> Path | None:
-    """Return the folder of a file at a ``file://`` URL; None for any other URL."""
+    """Return the folder of a file at a ``file://`` URL, or `None` for any other URL."""
     parts = urlsplit(url)
     return Path(local_path(parts.path)).parent.resolve() if parts.scheme == "file" else None
 
 
 def find_extraneous(plan: MirrorPlan, folder: Path) -> frozenset[str]:
-    """Return the names of the distributions in a folder that are not of the plan; none if there is no such folder."""
+    """Return the names of the distributions in a folder that are not in the plan. Empty if the folder doesn't exist."""
     wanted = {file.filename for file in plan.files}
     paths = folder.iterdir() if folder.is_dir() else ()
     names = (path.name for path in paths if path.is_file() and not path.name.startswith("."))
@@ -68,7 +68,7 @@ def find_extraneous(plan: MirrorPlan, folder: Path) -> frozenset[str]:
 
 
 def remove_extraneous(folder: Path, names: Iterable[str]) -> None:
-    """Remove distributions that no page lists any more, and their core metadata."""
+    """Remove distributions that no page lists any more, with their core metadata."""
     try:
         for name in sorted(names):
             (folder / name).unlink(missing_ok=True)
@@ -82,19 +82,19 @@ class MirrorPlan(msgspec.Struct, frozen=True):
 
     files: tuple[ListedFile, ...]
     ignored: tuple[str, ...]
-    """Names of what the pages list and is neither a wheel nor an sdist, or a wheel variant that is not wanted."""
+    """Names on the pages that are neither wheels nor sdists, and wheel variants that are not wanted."""
     matched: tuple[str, ...]
-    """The projects that the names and patterns fit, those for other GPUs included, and what they require."""
+    """The projects that the names and patterns match, including those for other GPUs, and their requirements."""
     absent: tuple[str, ...] = ()
-    """Requirements that no file of the indexes meets."""
+    """Requirements that no file in the indexes meets."""
     unusable: dict[str, tuple[str, ...]] = {}
-    """Names of files that require packages for other GPUs, and the names of these."""
+    """Maps each file that requires packages for other GPUs to the names of these packages."""
     fetched: frozenset[str] = frozenset()
-    """Names of the files that were fetched already, to see what they require."""
+    """Names of the files that were already downloaded to read their requirements."""
 
     @property
     def size(self) -> int:
-        """Bytes of the files, as far as the pages say."""
+        """The total size of the files in bytes, as far as the pages list sizes."""
         return sum(file.size or 0 for file in self.files)
 
 
@@ -104,11 +104,11 @@ def plan_mirror(
     serves: Callable[[str], bool],
     dependencies: DependencyReader | None = None,
 ) -> MirrorPlan:
-    """Read the pages of indexes and return what a mirror of them takes.
+    """Read the pages of indexes and return the files that a mirror of them contains.
 
-    ``serves`` is as for `choose_projects`; ``dependencies`` reads what files require, if that is wanted. Raises,
-    together, what is wrong: names that no index has, those to take from all included, pages that can't be read, files
-    that may not be trusted, and names that two indexes have for different bytes, of projects that are taken from all.
+    For ``serves``, see `choose_projects`. ``dependencies`` reads the requirements of files, if wanted. Raises all
+    problems together: names that no index has, pooled names that can't be pooled, unreadable pages, untrusted files,
+    and pooled files with different bytes in two indexes.
     """
     choice.check()
     try:
@@ -125,7 +125,7 @@ def _plan(
 ) -> MirrorPlan:
     where = " and ".join(source.url for source in sources)
     finder = PackageFinder(sources, choice, serves)
-    # The projects of all indexes, of those that can be meant; the page of all may be huge, or missing.
+    # Consider all projects only if there are patterns: the page of all projects may be huge or missing.
     if any(map(is_pattern, choice.projects)):
         present = tuple(dict.fromkeys(name for source in sources for name in source.projects()))
     else:
@@ -139,8 +139,8 @@ def _plan(
     finder.check(where)
     files = tuple(file for group in offered for file in choose_files(choice, group))
     if not files:
-        found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
-        raise InputError(where, found, remedy="Ask for other projects, versions or targets.")
+        found = f"has no file for {choice.version or 'these projects'}{choice.machines.shown}"
+        raise InputError(where, found, remedy="Choose other projects, versions, or targets.")
     everything = msgspec.structs.replace(choice, devel=True)
     plan = MirrorPlan(files, finder.ignored, choose_projects(everything, present, lambda _: True))
     if dependencies is None:
@@ -151,30 +151,32 @@ def _plan(
 
 
 def _page_error(source: IndexSource) -> MissingFileError | None:
-    """Return the error of an index that has no page at all: its address is wrong, and no name of a project."""
+    """Return an error for an index without any page: its URL is wrong, not a project name."""
     try:
         source.require_page()
     except MissingFileError as e:
         return e
-    except StoreError:  # may have projects, for all that can be seen
+    except StoreError:  # the index may still have projects
         return None
     return None
 
 
 def _unknown_pooled(choice: Choice, finder: PackageFinder, where: str) -> Iterator[InputError]:
-    """Yield an error for each name of which no versions can be taken from all indexes."""
+    """Yield an error for each name whose versions can't be pooled from all indexes."""
     for name in sorted(choice.pooled):
         if is_pattern(name):
             found = f"{quoted(name)} is a pattern"
-            yield InputError("--pool", found, expected="the name of a project", remedy="Give it once for each project.")
+            yield InputError(
+                "--pool", found, expected="the name of a project", remedy="Repeat the option for each project."
+            )
         elif not (is_utf8(name) and finder.has(name)):
-            yield InputError("--pool", f"{quoted(name)} is no project of {where}", remedy="Correct the name.")
+            yield InputError("--pool", f"{quoted(name)} is not a project of {where}", remedy="Correct the name.")
 
 
 def _with_required(
     plan: MirrorPlan, followed: Followed, ignored: tuple[str, ...], fetched: frozenset[str]
 ) -> MirrorPlan:
-    """Return a plan with what its files require, too."""
+    """Return a plan that includes the requirements of its files."""
     every = {file.filename: file for file in (*plan.files, *followed.files)}
     return MirrorPlan(
         tuple(every.values()),
@@ -197,49 +199,51 @@ class MirroredFile(msgspec.Struct, frozen=True):
     bytes: int
     sha256: str
     url: str
-    """Where it came from."""
+    """The URL that the file came from."""
     is_new: bool
-    """Whether it was not there before."""
+    """Whether the file was absent before."""
 
 
 class MirrorReport(msgspec.Struct, frozen=True):
-    """What a mirror holds of what was asked for."""
+    """The contents of a mirror and the requests that it could not meet."""
 
     output: str
     """The folder of the index."""
     files: tuple[MirroredFile, ...]
     ignored: tuple[str, ...]
-    """Names of what the pages list and is neither a wheel nor an sdist, or a wheel variant that is not wanted."""
+    """Names on the pages that are neither wheels nor sdists, and wheel variants that are not wanted."""
     absent: tuple[str, ...] = ()
-    """Requirements that no file of the indexes meets."""
+    """Requirements that no file in the indexes meets."""
     unusable: dict[str, tuple[str, ...]] = {}
-    """Names of files that require packages for other GPUs, and the names of these."""
+    """Maps each file that requires packages for other GPUs to the names of these packages."""
     removed: tuple[str, ...] = ()
-    """Names of the files of earlier mirrors that were removed."""
+    """Names of the removed files of earlier mirrors."""
 
 
 class MirrorOptions(msgspec.Struct, frozen=True):
-    """What is rarely asked of a mirror."""
+    """Rarely used options of a mirror."""
 
     jobs: int = 4
-    """Files that are fetched at a time."""
+    """The number of files to download at a time."""
     exact: bool = False
-    """Whether other distributions in the folder, such as those of earlier mirrors, are removed."""
+    """Whether to remove other distributions in the folder, such as those of earlier mirrors."""
     machine: tuple[str, ...] | None = None
-    """The GPU targets that its index names for wheel variants (a draft), as `IndexOptions` has them; none for those of
-    the last run."""
+    """The GPU targets that the mirror's index lists for wheel variants (a draft), as in `IndexOptions`.
+
+    `None` keeps those of the last run.
+    """
 
 
 def make_mirror(
     plan: MirrorPlan, dest_dir: Path, options: MirrorOptions | None = None, progress: Progress = SILENT
 ) -> MirrorReport:
-    """Bring the files of a plan into ``dest_dir/dist`` and write an index over that folder, ``dest_dir/simple``.
+    """Download the files of a plan into ``dest_dir/dist`` and index that folder in ``dest_dir/simple``.
 
-    A file appears when it has the size and hash that its page says; of a transfer that was ended, the rest is fetched.
-    What is there with the right hash stays, as do files of earlier mirrors, unless they are to be removed. Where files
-    can't be had, all others are fetched, the index is written over them, and then the errors are raised; nothing is
-    removed then. So they are where the core metadata in a wheel is not what its page has promised. Raises `InputError`
-    before all that where the folder is no mirror (`check_mirror`).
+    A file appears when it has the size and hash from its page. An interrupted download resumes. Files with the right
+    hash stay, and so do files of earlier mirrors unless they are to be removed. If some files can't be downloaded, the
+    others are, the index is written, and then the errors are raised; nothing is removed in this case. The same holds
+    for wheels whose core metadata differs from the metadata that the page lists. Raises `InputError` first if the
+    folder is not a mirror (`check_mirror`).
     """
     options = options or MirrorOptions()
     folder, output = dest_dir / FILES_FOLDER, dest_dir / INDEX_FOLDER
@@ -269,7 +273,7 @@ def make_mirror(
 
 
 def _yanking(plan: MirrorPlan, names: Collection[str]) -> Yanking:
-    """Return the marks of the files that are there, as their pages have them."""
+    """Return the marks of the present files, as their pages list them."""
     there = [file for file in plan.files if file.filename in names]
     return Yanking(
         {file.filename: file.yanked for file in there if file.yanked is not None},
@@ -304,19 +308,19 @@ def _fetch_all(
 
 
 def _broken_promises(plan: MirrorPlan, folder: Path, output: Path) -> list[RocwheelError]:
-    """Return an error for each wheel whose core metadata is not what the page has promised beside it (:pep:`658`)."""
+    """Return an error for each wheel whose core metadata differs from the metadata on its page (:pep:`658`)."""
     entries = {known.entry.filename: known.entry for known in read_known(output).files.values()}
     return [
         InputError(
             shown_url(file.url),
-            "has other core metadata than its page promises",
+            "has other core metadata than its page lists",
             expected=f"the SHA-256 {file.metadata_sha256}",
-            remedy=f"Ask who publishes it, and remove {folder / file.filename} unless that is well.",
+            remedy=f"Ask the publisher, and remove {folder / file.filename} unless the change is intended.",
         )
         for file in plan.files
         if file.filename.endswith(".whl")
         and file.metadata_sha256
         and (entry := entries.get(file.filename))
-        and entry.sha256 == file.sha256  # else another file, which is told by itself
+        and entry.sha256 == file.sha256  # otherwise a different file, which is reported separately
         and entry.metadata_sha256 != file.metadata_sha256
     ]

@@ -1,4 +1,4 @@
-"""Which projects, files and variants of an index a mirror takes, and for which machines."""
+"""Determines the projects, files, and variants that a mirror takes from an index, and the machines that it serves."""
 
 from __future__ import annotations
 
@@ -40,19 +40,20 @@ class Machines(msgspec.Struct, frozen=True):
     """The machines that will install from a mirror."""
 
     platforms: tuple[str, ...] = ()
-    """Platform tags such as ``linux_x86_64`` or ``win_amd64``, for any C library and version; empty for all."""
+    """Platform tags such as ``linux_x86_64`` or ``win_amd64``, for any C library and version. Empty for all platforms.
+    """
     pythons: tuple[str, ...] = ()
-    """Versions such as ``3.12``; empty for all."""
+    """Versions such as ``3.12``. Empty for all versions."""
 
     def check(self) -> None:
-        """Raise `InputError` for a word that is no platform or no Python; `ProblemsError` for several."""
+        """Raise `InputError` for an invalid platform or Python, or `ProblemsError` for several."""
         problems = [
             InputError("--platform", f"is {word!r}", expected="a platform such as linux_x86_64 or win_amd64")
             for word in self.platforms
             if word == "any" or not is_known_platform(word)
         ]
         problems += [
-            InputError("--python-version", f"is {word!r}", expected="a version of Python 3 such as 3.12")
+            InputError("--python-version", f"is {word!r}", expected="a Python 3 version such as 3.12")
             for word in self.pythons
             if not _PYTHON.fullmatch(word)
         ]
@@ -60,22 +61,22 @@ class Machines(msgspec.Struct, frozen=True):
 
     @property
     def interpreters(self) -> tuple[Interpreter, ...]:
-        """Where markers of requirements are judged."""
+        """The interpreters for which to evaluate requirement markers."""
         systems = self._systems or tuple(dict.fromkeys(platform for _, platform in ALL_INTERPRETERS))
         return tuple(product(self._minors or tuple(dict.fromkeys(minor for minor, _ in ALL_INTERPRETERS)), systems))
 
     @property
     def shown(self) -> str:
-        """The words for messages, with a blank before them; empty where there are none."""
+        """The machines in words for messages, with a leading space. Empty without machines."""
         return f" for {', '.join((*self.platforms, *self.pythons))}" if self.platforms or self.pythons else ""
 
     def each(self) -> Iterator[Machines]:
-        """Yield the machines of each platform and Python apart: an installer chooses for one at a time."""
+        """Yield each combination of platform and Python, because an installer selects for one at a time."""
         for platform, python in product(self.platforms or ("",), self.pythons or ("",)):
             yield Machines((platform,) if platform else (), (python,) if python else ())
 
     def fits(self, file: ListedFile) -> bool:
-        """Return whether one of the machines can install a file, by its name and the Pythons that it says it is for."""
+        """Return whether one of the machines can install a file, judging by its name and its Requires-Python."""
         if self._minors and not any(_allows(file.requires_python, minor) for minor in self._minors):
             return False
         if not file.filename.endswith(".whl"):
@@ -97,7 +98,7 @@ class Machines(msgspec.Struct, frozen=True):
 
 
 def _allows(requires_python: str | None, minor: int) -> bool:
-    """Return whether any release of a version of Python is allowed; what is malformed forbids none."""
+    """Return whether any release of a Python version is allowed. A malformed specifier allows all."""
     try:
         specifier = read_specifier(requires_python or "")
     except InvalidSpecifier:
@@ -106,10 +107,10 @@ def _allows(requires_python: str | None, minor: int) -> bool:
 
 
 def _patches(specifiers: SpecifierSet) -> set[int]:
-    """Return third numbers of versions, of which one is allowed if any is.
+    """Return patch numbers. If any release of a version is allowed, one of these is.
 
-    What a specifier allows begins and ends at those it names: these and those next to them are enough, with the first
-    of all and one behind all.
+    The range that a specifier allows starts and ends at the versions it names. The result has these versions and their
+    neighbors, with the first version and one after the last.
     """
     texts = (specifier.version.removesuffix(".*") for specifier in specifiers)
     named = {int(match[1]) for text in texts if (match := _PATCH.match(text))}
@@ -118,33 +119,34 @@ def _patches(specifiers: SpecifierSet) -> set[int]:
 
 
 LATEST = "latest"
-"""In place of a version specifier: the newest version of each project."""
+"""Given instead of a version specifier: the newest version of each project."""
 _DEVEL = re.compile(r"(^|-)devel(-|$)")
 _WILDCARDS = "*?["
 _WITH_EXTRAS = re.compile(r"([\w.-]+)\s*\[([\w\s.,-]*)\]", re.ASCII)
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a mirror takes."""
+    """The projects and files that a mirror contains."""
 
     projects: tuple[str, ...]
-    """Names of projects, or patterns of names such as ``rocm*``."""
+    """Names of projects, or patterns for names such as ``rocm*``."""
     version: str = ""
-    """A version specifier such as ``==7.2.*``, or `LATEST`; empty for all versions."""
+    """A version specifier such as ``==7.2.*``, or `LATEST`. Empty for all versions."""
     devel: bool = False
-    """Whether packages for development are among it that a pattern matches; one that is named always is."""
+    """Whether patterns also match development packages. A package that is given by name is always included."""
     extras: dict[str, tuple[str, ...]] = {}
-    """Of named projects, by normalized names: the extras whose requirements are wanted; of others, all are."""
+    """The extras whose requirements are wanted, by normalized project name. For other projects, all extras are wanted.
+    """
     requirements: bool = False
-    """Whether what the files require is wanted as well."""
+    """Whether to include the requirements of the files."""
     variants: bool = False
-    """Whether wheel variants (:pep:`825`, a draft) are."""
+    """Whether to include wheel variants (:pep:`825`, a draft)."""
     machines: Machines = Machines()
     pooled: frozenset[str] = frozenset()
-    """Normalized names of projects whose versions in all indexes count, and not those of the first that has it."""
+    """Normalized names of projects whose versions come from all indexes, not only from the first with the project."""
 
     def check(self) -> None:
-        """Raise `InputError` for a version that is no specifier."""
+        """Raise `InputError` for an invalid version specifier."""
         try:
             _ = self.version == LATEST or read_specifier(self.version)
         except InvalidSpecifier as e:
@@ -154,12 +156,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether a name of a project stands for several."""
+    """Return whether a project name is a pattern for several projects."""
     return any(character in text for character in _WILDCARDS)
 
 
 def split_extras(text: str) -> tuple[str, tuple[str, ...] | None]:
-    """Return the name or pattern of a project, and the normalized extras in brackets behind it, if there are any."""
+    """Return the name or pattern of a project and its normalized extras in brackets, or `None` without brackets."""
     match = _WITH_EXTRAS.fullmatch(text)
     if match is None:
         return text, None
@@ -167,19 +169,19 @@ def split_extras(text: str) -> tuple[str, tuple[str, ...] | None]:
 
 
 def is_devel(name: str) -> bool:
-    """Return whether a normalized name of a project or an extra is one for development."""
+    """Return whether a normalized project or extra name is for development."""
     return _DEVEL.search(name) is not None
 
 
 def normalized_pattern(text: str) -> str:
-    """Return a name or pattern as the normalized names of projects are spelled (:pep:`503`)."""
+    """Return a name or pattern in the spelling of normalized project names (:pep:`503`)."""
     return re.sub(r"[-_.]+", "-", text).lower()
 
 
 def choose_projects(choice: Choice, present: Sequence[str], serves: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return those of the projects ``present`` that are wanted: named, or matched and for the wanted GPUs.
+    """Return the wanted projects among ``present``: named ones, and those that match and are for the wanted GPUs.
 
-    ``serves`` says of the name of a project whether it is for any of these, or for all GPUs.
+    ``serves`` returns whether a project, given by name, is for any of these GPUs or for all GPUs.
     """
     patterns = [normalized_pattern(text) for text in choice.projects]
     named = {text for text in patterns if not is_pattern(text)}
@@ -196,7 +198,7 @@ def choose_projects(choice: Choice, present: Sequence[str], serves: Callable[[st
 
 
 def choose_files(choice: Choice, files: Iterable[ListedFile]) -> tuple[ListedFile, ...]:
-    """Return those files of one project that are of a wanted version, in the order of versions and names."""
+    """Return the files of one project with a wanted version, sorted by version and name."""
     found = sorted(files, key=lambda file: (Version(file.version), file.filename))
     if choice.version != LATEST:
         specifier = SpecifierSet(choice.version, prereleases=True)
@@ -207,9 +209,9 @@ def choose_files(choice: Choice, files: Iterable[ListedFile]) -> tuple[ListedFil
 
 
 def unmatched(choice: Choice, present: Sequence[str], where: str) -> list[InputError]:
-    """Return an error for each name or pattern that none of the projects ``present`` in the indexes fits."""
+    """Return an error for each name or pattern that matches none of the projects ``present`` in the indexes."""
     return [
-        InputError(text, f"is no project of {where}", remedy="Correct the name.")
+        InputError(text, f"is not a project of {where}", remedy="Correct the name.")
         for text in choice.projects
         if not any(fnmatchcase(project, normalized_pattern(text)) for project in present)
     ]
@@ -218,10 +220,10 @@ def unmatched(choice: Choice, present: Sequence[str], where: str) -> list[InputE
 def choose_variants(
     listing: ProjectListing, files: Sequence[ListedFile], serves: Callable[[str], bool]
 ) -> tuple[ListedFile, ...]:
-    """Return those of a project's files that are no variants, or variants for one of the GPUs, or for no GPU.
+    """Return the project's files that are not variants, or that are variants for one of the GPUs or for no GPU.
 
-    ``serves`` says of a target whether it is wanted. Raises `InputError` for variants that the list of the index
-    doesn't have, and for a list that can't be read; `ProblemsError` for several.
+    ``serves`` returns whether a target is wanted. Raises `InputError` for variants that are absent from the index's
+    list, and for an unreadable list. Raises `ProblemsError` for several problems.
     """
     names = dict.fromkeys(index_file_name(file.filename) for file in files if file.label)
     known = dict(map_collecting(listing.project, lambda name: (name, _read(listing, name)), names))
@@ -232,8 +234,8 @@ def choose_variants(
 def _read(listing: ProjectListing, name: str) -> dict[str, Properties]:
     url = listing.variants.get(name)
     if url is None:
-        found = f"has wheel variants, and its page doesn't list {name}"
-        raise InputError(listing.project, found, remedy="Ask who publishes it, or leave out --variants.")
+        found = f"has wheel variants, but its page doesn't list {name}"
+        raise InputError(listing.project, found, remedy="Ask the publisher, or omit --variants.")
     return parse_variants(read_text(url), source=shown_url(url))[1]
 
 
@@ -245,6 +247,6 @@ def _is_wanted(file: ListedFile, known: dict[str, dict[str, Properties]], serves
     if file.label not in variants:
         found = f"is a wheel variant that {index_file_name(file.filename)} doesn't list"
         expected = f"one of {', '.join(map(quoted, sorted(variants)))}"
-        raise InputError(file.filename, found, expected=expected, remedy="Ask who publishes it.")
+        raise InputError(file.filename, found, expected=expected, remedy="Ask the publisher.")
     values = variants[file.label].get(provider.namespace, {}).get(provider.feature, ())
     return not values or any(map(serves, values))

@@ -1,7 +1,7 @@
-"""What the files of a mirror require, followed through the same indexes as an installer would.
+"""Finds the requirements of a mirror's files in the same indexes as an installer would.
 
-The first index that has a project owns it, as for uv: what a later one lists under this name is not even looked at, or
-whoever can write there could replace a package of one's own by a newer version (dependency confusion, :pep:`708`).
+As in uv, the first index with a project owns it. Later indexes are not consulted for this name. Otherwise, anyone who
+can write to them could replace one's own package with a newer version (dependency confusion, :pep:`708`).
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ if TYPE_CHECKING:
 
 
 class Dependencies(msgspec.Struct, frozen=True):
-    """What a distribution requires."""
+    """The requirements of a distribution."""
 
     requires: tuple[Requirement, ...]
     extras: tuple[str, ...]
-    """The extras that it has, normalized."""
+    """The normalized names of its extras."""
 
 
 class DependencyReader:
-    """Reads what files of an index require; each is asked for once."""
+    """Reads the requirements of files in an index, once per file."""
 
     def __init__(self, folder: Path) -> None:
-        """Note where files are or go that don't have their core metadata beside them."""
+        """Set the folder for files that have no core metadata next to them."""
         self._folder = folder
         self._known: dict[str, Dependencies] = {}
         self.fetched: set[str] = set()
-        """Names of the files that were brought into the folder for this."""
+        """Names of the files that were downloaded into the folder for this purpose."""
 
     def read(self, file: ListedFile) -> Dependencies:
-        """Return what a file requires; raise `InputError` for metadata that is malformed or not what was promised."""
+        """Return the requirements of a file. Raise `InputError` for malformed or unexpected metadata."""
         if file.filename not in self._known:
             self._known[file.filename] = self._read(file)
         return self._known[file.filename]
@@ -87,7 +87,7 @@ class DependencyReader:
             raise read_error(path, e) from e
 
     def _read_promised(self, file: ListedFile, sha256: str) -> bytes:
-        """Return the core metadata beside a file (:pep:`658`): what an earlier run has of it, else what is there."""
+        """Return the core metadata next to a file (:pep:`658`), from an earlier run or from the index."""
         local = self._folder / f"{file.filename}{METADATA_SUFFIX}"
         if local.is_file():
             data = local.read_bytes()
@@ -98,9 +98,7 @@ class DependencyReader:
         data = read_text(url)
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:
-            raise InputError(
-                shown_url(url), f"has the SHA-256 {found}", expected=sha256, remedy="Ask who publishes it."
-            )
+            raise InputError(shown_url(url), f"has the SHA-256 {found}", expected=sha256, remedy="Ask the publisher.")
         return data
 
 
@@ -120,10 +118,10 @@ def _named_extras(line: str) -> list[str]:
 
 
 class PackageFinder:
-    """The projects of several indexes. Several threads may use it at once, for different projects."""
+    """The projects of several indexes. Several threads may use it at once for different projects."""
 
     def __init__(self, sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool]) -> None:
-        """Note the indexes, of which the first that has a project owns it, and for which machines and GPUs they are."""
+        """Set the indexes, in order of precedence, and the machines and GPUs that the packages are for."""
         self._sources = sources
         self._choice = choice
         self._serves = serves
@@ -134,11 +132,11 @@ class PackageFinder:
         self._lock = threading.Lock()
 
     def has(self, project: str) -> bool:
-        """Return whether an index has a page of a project; raises as `IndexSource.read_project` does."""
+        """Return whether an index has a page for a project. Raises the same errors as `IndexSource.read_project`."""
         return bool(self._listings(project))
 
     def offered(self, project: str) -> tuple[ListedFile, ...]:
-        """Return the files of a project that the machines can install; what is wrong with its pages `check` raises."""
+        """Return the files of a project that the machines can install. `check` raises the problems of its pages."""
         if project not in self._known:
             listings = self._listings(project)
             ignored = [name for listing in listings for name in listing.ignored]
@@ -152,15 +150,15 @@ class PackageFinder:
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Names of what the pages list and is no distribution, or a wheel variant that is not wanted."""
+        """Names on the pages that are neither wheels nor sdists, and wheel variants that are not wanted."""
         return tuple(name for project in sorted(self._ignored) for name in self._ignored[project])
 
     def check(self, where: str) -> None:
-        """Raise what is wrong with the pages that were read, as `raise_all` does."""
+        """Raise the problems of the pages that were read, like `raise_all`."""
         raise_all(where, self._problems)
 
     def _listings(self, project: str) -> tuple[ProjectListing, ...]:
-        """Return what the first index lists that has the project; what all do, if it is to be taken from all."""
+        """Return the listing of the first index with the project, or those of all indexes for a pooled project."""
         if project not in self._read:
             found = (listing for source in self._sources if (listing := source.read_project(project)))
             is_pooled = project in self._choice.pooled
@@ -188,19 +186,19 @@ def _united(files: Iterable[ListedFile], problems: list[RocwheelError]) -> tuple
 
 
 _DEVICE = "device"
-"""The extra of the selector that stands for one of ``device-gfx...``, by the GPUs of the machine."""
+"""The selector's extra that stands for one of ``device-gfx...``, by the GPUs of the machine."""
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """What the wanted files require."""
+    """The requirements of the wanted files."""
 
     files: tuple[ListedFile, ...]
     required: tuple[str, ...]
-    """Normalized names of all that is required, that for other GPUs included."""
+    """Normalized names of all requirements, including those for other GPUs."""
     absent: tuple[str, ...]
-    """Requirements that no file of the indexes meets."""
+    """Requirements that no file in the indexes meets."""
     unusable: dict[str, tuple[str, ...]]
-    """Names of files that require, without an extra, packages for other GPUs, and the names of these."""
+    """Maps each file that requires packages for other GPUs without an extra to the names of these packages."""
 
 
 def follow(
@@ -210,10 +208,10 @@ def follow(
     offered: Callable[[str], Sequence[ListedFile]],
     read: Callable[[ListedFile], Dependencies],
 ) -> Followed:
-    """Return what ``roots`` require, directly or through others, for the machines of ``choice``.
+    """Return the direct and indirect requirements of ``roots`` for the machines in ``choice``.
 
-    ``offered`` returns the files of a project that these can install, and ``read`` what a file requires. ``serves`` is
-    as for `choose_projects`. Raises `InputError` for an extra that is asked for and that a project lacks;
+    ``offered`` returns the files of a project that these machines can install. ``read`` returns the requirements of a
+    file. For ``serves``, see `choose_projects`. Raises `InputError` for a requested extra that a project lacks, or
     `ProblemsError` for several.
     """
     following = _Following(choice, serves, offered, read)
@@ -230,7 +228,7 @@ def follow(
 
 
 class _Following:
-    """What has been found so far, and what is still to be looked at."""
+    """The requirements found so far, and those still to follow."""
 
     def __init__(
         self,
@@ -253,7 +251,7 @@ class _Following:
         self.unusable: defaultdict[str, set[str]] = defaultdict(set)
 
     def take_root(self, file: ListedFile) -> None:
-        """Have the requirements of a wanted file looked at, with the extras that are asked for, or all."""
+        """Add a wanted file with the requested extras, or with all extras."""
         self._waiting += [(file, extra) for extra in ("", *self._root_extras(file))]
 
     def _root_extras(self, file: ListedFile) -> Iterator[str]:
@@ -268,7 +266,7 @@ class _Following:
                 yield extra
 
     def missing_extras(self, roots: Sequence[ListedFile]) -> Iterator[InputError]:
-        """Yield an error for each extra that is asked for and that no file of its project has."""
+        """Yield an error for each requested extra that no file of its project has."""
         for project, asked in self._choice.extras.items():
             files = [file for file in roots if file.project == project]
             provided = {extra for file in files for extra in self._read(file).extras}
@@ -278,7 +276,7 @@ class _Following:
                     yield InputError("--project", f"{project} has no extra {extra}", expected=expected)
 
     def finish(self) -> None:
-        """Look at all that is waiting, and at what that requires."""
+        """Follow all waiting requirements, and the requirements that these add."""
         while self._waiting:
             file, extra = self._waiting.pop()
             if (file.filename, extra) not in self._done:
@@ -308,7 +306,7 @@ class _Following:
             self._waiting += [(file, each) for each in ("", *extras)]
 
     def _pick(self, name: str, specifier: SpecifierSet) -> list[ListedFile]:
-        """Return the newest files that meet a requirement, and those that meet all of the project's so far."""
+        """Return the newest files that meet a requirement, and those that meet all requirements so far."""
         known = self._specifiers[name]
         known[str(specifier)] = specifier
         joined = SpecifierSet(",".join(filter(None, known)))
@@ -322,7 +320,7 @@ def _has_device(extras: Iterable[str]) -> bool:
 
 
 def _newest(files: Sequence[ListedFile], specifier: SpecifierSet, machines: Machines) -> Iterator[ListedFile]:
-    """Yield, for each machine, the files of the version that an installer takes: the newest, a yanked one if pinned."""
+    """Yield, for each machine, the files of the version to install: the newest, or a pinned yanked one."""
     for machine in machines.each():
         suiting = [file for file in files if machine.fits(file)]
         versions: Mapping[Version, list[ListedFile]] = _by_version(suiting)

@@ -1,4 +1,4 @@
-"""The pages of a simple index (:pep:`503`, :pep:`691`), read and written: HTML, JSON, and the lists of variants."""
+"""Reads and writes the pages of a simple index (:pep:`503`, :pep:`691`): HTML, JSON, and the lists of variants."""
 
 from __future__ import annotations
 
@@ -35,57 +35,57 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def is_sha256(text: str) -> bool:
-    """Return whether a text is a SHA-256 in hexadecimal, in small letters."""
+    """Return whether a text is a SHA-256 in lowercase hexadecimal digits."""
     return bool(_SHA256.fullmatch(text))
 
 
 class RawFile(msgspec.Struct, frozen=True, rename="kebab"):
-    """A file as a page of a project lists it (:pep:`503`, :pep:`691`); nothing of it is checked."""
+    """A file as a page of a project lists it (:pep:`503`, :pep:`691`), without checks."""
 
     url: str
-    """As the page has it, relative to the page's own; of HTML, what follows a ``#`` is in `hashes`."""
+    """The URL on the page, relative to the page's base. For HTML, the part after a ``#`` is in `hashes`."""
     filename: str
-    """As the page has it; empty in HTML, where the address alone says it."""
+    """The file name on the page; empty in HTML if only the URL contains it."""
     hashes: dict[str, str] = {}
-    """Digests in hexadecimal by the name of the algorithm."""
+    """The digests in hexadecimal, by algorithm name."""
     size: int | None = None
     requires_python: str | None = None
     core_metadata: bool | dict[str, str] | None = None
     yanked: bool | str | None = None
     upload_time: str | None = None
     dist_info_metadata: bool | dict[str, str] | None = None
-    """What `core_metadata` was called before (:pep:`714`)."""
+    """The former name of `core_metadata` (:pep:`714`)."""
 
     @property
     def metadata_hashes(self) -> dict[str, str] | None:
-        """Digests of the core metadata beside the file; empty where it does without a hash, none where it doesn't."""
+        """The digests of the core metadata next to the file: empty without a digest, `None` without such metadata."""
         promised = self.core_metadata if self.core_metadata is not None else self.dist_info_metadata
         return promised if isinstance(promised, dict) else {} if promised else None
 
     @property
     def yanked_reason(self) -> str | None:
-        """The reason, empty for none; none for a file that is not yanked.
+        """The reason, which may be empty, or `None` for a file that is not yanked.
 
-        Only a value that counts as true yanks a file: an empty text does not, in pip nor by :pep:`691`.
+        Only a truthy value yanks a file. An empty string does not, in pip or in :pep:`691`.
         """
         return (self.yanked if isinstance(self.yanked, str) else "") if self.yanked else None
 
 
 class RawPage(msgspec.Struct, frozen=True):
-    """A page of an index: that of a project, or the one of all projects."""
+    """A page of an index: the page of a project, or the page of all projects."""
 
     files: tuple[RawFile, ...] = ()
-    """In HTML, each link."""
+    """In HTML, one entry for each link."""
     projects: tuple[str, ...] = ()
     """In HTML, the text of each link."""
     base: str = ""
-    """What addresses are relative to, itself relative to the page; empty for the page."""
+    """The base of the page's URLs, itself relative to the page. Empty if the base is the page."""
     name: str | None = None
-    """Of the project, in JSON."""
+    """The name of the project, in JSON."""
     version: str = "1.0"
-    """Of the format (:pep:`629`)."""
+    """The format version (:pep:`629`)."""
     has_files: bool = True
-    """Whether a page in JSON has a list of files, be it empty."""
+    """Whether a JSON page has a list of files, even an empty one."""
     has_projects: bool = True
 
 
@@ -105,7 +105,7 @@ class _Document(msgspec.Struct):
 
 
 def decode_json_page(data: bytes) -> RawPage:
-    """Return what a page in JSON lists; raise `msgspec.DecodeError` for other text."""
+    """Return the contents of a JSON page. Raise `msgspec.DecodeError` for other text."""
     page = decode_json(data, _Document)
     files, projects = page.files or (), tuple(project.name for project in page.projects or ())
     has_files, has_projects = page.files is not msgspec.UNSET, page.projects is not msgspec.UNSET
@@ -117,10 +117,10 @@ class _EditedDocument(msgspec.Struct):
 
 
 def decode_edited_page(data: bytes) -> tuple[RawFile, ...]:
-    """Return the files that a page of this machine lists in JSON, though somebody may have edited it.
+    """Return the files in a JSON page on this machine that may have been edited.
 
-    A value that is not of its type is as if it were absent: the rest of the file counts. Raises `msgspec.DecodeError`
-    for what is no such list.
+    A value of the wrong type counts as absent, and the rest of the file is kept. Raises `msgspec.DecodeError` if there
+    is no such list.
     """
     return tuple(map(_edited_file, decode_json(data, _EditedDocument).files))
 
@@ -130,7 +130,7 @@ class _EditedRoot(msgspec.Struct):
 
 
 def decode_edited_root(data: bytes) -> tuple[str, ...]:
-    """Return the projects that the page of all projects on this machine lists in JSON, as `decode_edited_page` does."""
+    """Return the projects in a page of all projects on this machine. As tolerant as `decode_edited_page`."""
     return tuple(project.name for project in decode_json(data, _EditedRoot).projects)
 
 
@@ -144,14 +144,16 @@ def _edited_file(given: dict[str, Any]) -> RawFile:
 
 
 def decode_html_page(data: bytes) -> RawPage:
-    """Return what a page in HTML lists: each link that has an address, as a file and, by its text, as a project.
+    """Return the contents of an HTML page: each link with a URL, as a file and, by its text, as a project.
 
-    Whatever browsers read can be read.
+    Accepts everything that browsers accept.
     """
     parser = _Anchors()
-    with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
-        # A page without a tag at its end that nothing closes: no browser makes a link of it. Python's parser,
-        # until 2025, looks through all of the rest anew for each ``<`` in it.
+    with suppress(
+        AssertionError
+    ):  # Python's parser raises it on declarations such as "<![". Text before them still counts.
+        # A page that ends in an unclosed tag: browsers make no link of that tag. Python's parser, until 2025, searches
+        # the rest again for each ``<`` in it.
         text = data.decode(errors="replace")
         start = text.find("<", text.rfind(">") + 1)
         parser.feed(text if start < 0 else text[:start])
@@ -176,7 +178,7 @@ class _Anchors(HTMLParser):
             if "href" in given:
                 self.files.append(_html_file(given))
                 self._text = []
-        elif tag == "base" and self.base is None:  # the first that has an address counts, an empty one, too
+        elif tag == "base" and self.base is None:  # the first with a URL counts, even if it is empty
             self.base = given.get("href")
         elif tag == "meta" and given.get("name") == "pypi:repository-version":
             self.version = given.get("content", "")
@@ -214,13 +216,13 @@ def _html_file(given: dict[str, str]) -> RawFile:
 
 
 def _hashes(text: str) -> dict[str, str]:
-    """Return the digests of a fragment, ``sha256=...``; empty for other text."""
+    """Return the digests in a fragment, ``sha256=...``, or an empty dictionary for other text."""
     parts = (part.partition("=") for part in text.split("&"))
     return {name: digest for name, equals, digest in parts if equals and digest}
 
 
 def read_times(folder: Path) -> dict[tuple[str, str], int]:
-    """Return the dates that the page of a project gives, by file name and sha256; none for a page that is damaged."""
+    """Return the dates on the page of a project, by file name and SHA-256. Empty for a damaged page."""
     found: dict[tuple[str, str], int] = {}
     try:
         files = decode_edited_page(read_regular(folder / "index.json"))
@@ -236,12 +238,12 @@ API_VERSION = "1.1"
 PAGES = ("index.html", "index.json")
 """The two forms of a page."""
 FRONT_PAGE = "packages.html"
-"""The page for people in the folder of the index; no project has a name with a dot."""
+"""The page for people in the folder of the index. No project name contains a dot."""
 METADATA_SUFFIX = ".metadata"
-"""What the name of the core metadata beside a distribution has more (:pep:`658`)."""
+"""The suffix of the core metadata next to a distribution (:pep:`658`)."""
 
 GENERATOR = '<meta name="generator" content="rocwheel index">'
-"""In every page in HTML that an index consists of."""
+"""In every HTML page that rocwheel generates for an index."""
 _ROOT_TITLE = "Simple index"
 _PROJECT_TITLE = "Links for "
 _WAY = re.compile(rb'<form action="([\w.~%-]+)/(?:packages\.html)?"><button>', re.ASCII)
@@ -257,17 +259,17 @@ class Page(msgspec.Struct, frozen=True):
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Digests by which bytes are known as those of the page, in the order of the fields."""
+        """The digests that identify the page's bytes, in the order of the fields."""
         return make_digest(self.html), make_digest(self.json)
 
 
 def make_digest(data: bytes) -> str:
-    """Return what tells the bytes of one page from others; nothing of security depends on it."""
+    """Return a digest that distinguishes page contents. Security doesn't depend on it."""
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def group_by_project(distributions: Iterable[IndexEntry]) -> dict[str, list[IndexEntry]]:
-    """Return the distributions of each project, by version and file name; projects by name."""
+    """Return the distributions of each project, sorted by version and file name. Projects are sorted by name."""
     grouped: dict[str, list[IndexEntry]] = {}
     for found in distributions:
         grouped.setdefault(found.project, []).append(found)
@@ -275,16 +277,16 @@ def group_by_project(distributions: Iterable[IndexEntry]) -> dict[str, list[Inde
 
 
 def _sort_by_version(distributions: list[IndexEntry]) -> list[IndexEntry]:
-    if len(distributions) == 1:  # as so often that comparing versions would be most of the work
+    if len(distributions) == 1:  # common, and comparing versions would take most of the time
         return distributions
     return sorted(distributions, key=lambda found: (Version(found.version), found.filename))
 
 
 def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, families: Iterable[str] = ()) -> Page:
-    """Return the page that lists the projects, by normalized name.
+    """Return the page that lists the projects by normalized name.
 
-    The ways to a front page, and to the indexes of families below this one, are no links: installers and mirrors take
-    each link of this page for a project.
+    The references to a front page and to family indexes are not links, because installers and mirrors take each link
+    for a project.
     """
     names = sorted(projects)
     page = FRONT_PAGE if has_front_page else ""
@@ -296,20 +298,20 @@ def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, fam
 
 
 def _anchor(name: str) -> str:
-    # Nearly all of the thousands of names are the same in an address and in HTML: to quote each takes longer.
+    # Almost all of the thousands of names need no quoting in URLs and HTML, and quoting each takes longer.
     if name.isascii() and name.replace("-", "").isalnum():
         return f'<a href="{name}/">{name}</a><br>'
     return f'<a href="{quote(name)}/">{escape(name)}</a><br>'
 
 
 def projects_in_root_page(html: bytes) -> frozenset[str]:
-    """Return the projects that a page of `make_root_page` lists; what can't be the name of one is left out."""
+    """Return the projects on a page from `make_root_page`. Invalid project names are left out."""
     names = (unquote(found.decode()) for found in _LINK.findall(html))
     return frozenset(name for name in names if is_normalized_name(name) and is_file_name(name))
 
 
 def families_in_root_page(html: bytes) -> frozenset[str]:
-    """Return the families that a page of `make_root_page` leads to; names that no folder can have are left out."""
+    """Return the families on a page from `make_root_page`. Invalid folder names are left out."""
     folders = (unquote(found.decode()) for found in _WAY.findall(html))
     return frozenset(name for name in folders if is_file_name(name))
 
@@ -324,11 +326,11 @@ def make_project_page(
     base: str | Mapping[str, str],
     yanked: Mapping[str, str | None] | None = None,
 ) -> Page:
-    """Return the page of one project; ``base`` leads from its folder to the files: empty, or ending in a slash.
+    """Return the page of one project. ``base`` leads from its folder to the files: empty, or ending in a slash.
 
-    It is a path, or a URL that names its host, taken as it is. Where the files are in several folders, ``base``
-    has what leads to each by its name. ``yanked`` has the reasons of yanked files by their names, empty for none
-    (:pep:`592`), and none for those of which the JSON form says that they are not yanked.
+    ``base`` is a path, or a URL with a host, and is used unchanged. If the files are in several folders, ``base`` maps
+    each file name to its base. ``yanked`` maps the names of yanked files to their reasons, which may be empty
+    (:pep:`592`). `None` marks files that the JSON form lists as not yanked.
     """
     yanked = yanked or {}
     bases = {found.filename: base if isinstance(base, str) else base[found.filename] for found in distributions}
@@ -344,12 +346,12 @@ def make_project_page(
 
 
 def is_root_page(html: bytes) -> bool:
-    """Return whether this is a page of `make_root_page`."""
+    """Return whether this is a page from `make_root_page`."""
     return _is_own(html, f"<title>{_ROOT_TITLE}</title>")
 
 
 def is_project_page(html: bytes) -> bool:
-    """Return whether this is a page of `make_project_page`."""
+    """Return whether this is a page from `make_project_page`."""
     return _is_own(html, f"<title>{_PROJECT_TITLE}")
 
 
@@ -358,7 +360,7 @@ def _is_own(html: bytes, title: str) -> bool:
 
 
 def is_absolute(address: str) -> bool:
-    """Return whether an address names its host (:rfc:`3986`, section 4.2), so that it leads there from any page."""
+    """Return whether a URL names its host (:rfc:`3986`, section 4.2), so that it works from any page."""
     return bool(_ABSOLUTE.match(address))
 
 
@@ -372,10 +374,10 @@ def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
     if found.requires_python:
         attributes["data-requires-python"] = found.requires_python
     if found.metadata_sha256 is not None:
-        # The first key is the one of PEP 658, which older installers look for.
+        # The first key is from PEP 658, which older installers look for.
         digest = f"sha256={found.metadata_sha256}"
         attributes |= {"data-dist-info-metadata": digest, "data-core-metadata": digest}
-    # Of no standard, but uv reads it where a server gives HTML alone.
+    # Not standard, but uv reads it if a server provides only HTML.
     attributes["data-upload-time"] = render_time(found.upload_time)
     if yanked is not None:
         attributes["data-yanked"] = yanked
@@ -394,7 +396,7 @@ def _describe(found: IndexEntry, base: str, yanked: Mapping[str, str | None]) ->
     if found.requires_python:
         entry["requires-python"] = found.requires_python
     if found.metadata_sha256 is not None:
-        # Not under the key of PEP 658 as well: pip up to 23.0 fails on its value in JSON, the reason for PEP 714.
+        # Don't also use the key of PEP 658: pip up to 23.0 fails on its value in JSON, which is the reason for PEP 714.
         entry["core-metadata"] = {"sha256": found.metadata_sha256}
     if found.filename in yanked:
         reason = yanked[found.filename]
@@ -429,40 +431,40 @@ _LAST = b"</html>\n"
 
 
 def with_digest(page: bytes) -> bytes:
-    """Return an HTML page with a comment at its end, which has the digest of all before it."""
+    """Return an HTML page with a final comment that contains the digest of the preceding bytes."""
     return page + _BEGIN + make_digest(page).encode() + _END
 
 
 def is_as_made(page: bytes) -> bool:
-    r"""Return whether a page is as `with_digest` has made it; of one without a digest, whether it has its end.
+    r"""Return whether a page is unchanged since `with_digest`. A page without a digest must be complete.
 
     >>> page = with_digest(b"<html></html>\n")
     >>> is_as_made(page), is_as_made(page.replace(b"></", b">!</"))
     (True, False)
     """
     body, begin, _ = page.rpartition(_BEGIN)
-    if page.endswith(_LAST):  # that of an older version
+    if page.endswith(_LAST):  # the end of a page from an older version
         return True
     return bool(begin) and with_digest(body) == page
 
 
 class VariantsFile(msgspec.Struct, frozen=True):
-    """A file beside the pages of a project, which list it like a distribution."""
+    """A file next to the pages of a project, which list it like a distribution."""
 
     entry: IndexEntry
     data: bytes
     variants: dict[str, tuple[str, ...]]
-    """The properties of each variant, as the draft spells them, by label."""
+    """The properties of each variant by label, in the spelling of the draft."""
 
 
 def make_variants_files(
     projects: Mapping[str, Sequence[IndexEntry]], machine: Sequence[str], *, may_lack: bool = False
 ) -> dict[str, list[VariantsFile]]:
-    """Return the files of the projects that have variant wheels, by version; of others nothing.
+    """Return the variant files of the projects with variant wheels, one for each version.
 
-    ``machine`` are the targets of the machines that the index is for; empty where each machine has to be asked. With
-    targets there have to be variants, unless the index ``may_lack`` them, as one of several families. Raises
-    `InputError` for variant wheels of a version that contradict one another; `ProblemsError` for several.
+    ``machine`` contains the targets of the machines that the index is for. It is empty if each machine must be queried.
+    With targets, there must be variants, unless the index ``may_lack`` them because it is one of several families.
+    Raises `InputError` for conflicting variant wheels of one version, or `ProblemsError` for several.
     """
     problems: list[InputError] = []
     made: dict[str, list[VariantsFile]] = {}
@@ -478,8 +480,8 @@ def make_variants_files(
             variants = {one.label: one.words for one in metadata.values()}
             made.setdefault(project, []).append(VariantsFile(_describe_variants(name, wheels, data), data, variants))
     if machine and not made and not may_lack:
-        found = f"is asked for {', '.join(machine)}, and there are no variant wheels"
-        problems.append(InputError("--variants-for", found, remedy="Make them with --variants."))
+        found = f"lists {', '.join(machine)}, but there are no variant wheels"
+        problems.append(InputError("--variants-for", found, remedy="Build them with --variants."))
     raise_all("variant wheels", problems)
     return made
 
@@ -489,10 +491,10 @@ def _parse(entry: IndexEntry) -> VariantMetadata:
 
 
 def _describe_variants(name: str, wheels: Sequence[IndexEntry], data: bytes) -> IndexEntry:
-    """Return how a page lists the file, dated as the newest of its wheels is.
+    """Return the page entry of the file, dated like the newest of its wheels.
 
-    It changes under its name when a variant comes. So no page promises its hash, which would be wrong to whoever has
-    read the page before and reads the file after.
+    The file changes under its name when a variant is added. Therefore, no page lists its hash, which would be wrong for
+    anyone who reads the page before the change and the file after it.
     """
     first = wheels[0]
     return IndexEntry(

@@ -1,4 +1,4 @@
-"""Puts distributions, metadata and pages where an index has them, and removes what is stale."""
+"""Places distributions, metadata, and pages in an index, and removes stale files."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _PIECE = 1 << 20
 
 
 class FilePlacement(enum.Enum):
-    """Where the files that an index lists are."""
+    """The location of the files that an index lists."""
 
     RELATIVE = "relative"
-    """In the folder of distributions; pages link to them."""
+    """In the folder of distributions. Pages link to them."""
     HARDLINK = "hardlink"
-    """In the index, as hard links to them."""
+    """In the index, as hard links to the distributions."""
     COPY = "copy"
     """In the index, as copies."""
 
@@ -65,7 +65,7 @@ class FilePlacement(enum.Enum):
 
 
 class Placer(msgspec.Struct, frozen=True, eq=False):
-    """Where the files of an index go. Thousands of files share one such value, so it is compared by identity."""
+    """Where to place the files of an index. Thousands of files share one such value, so it is compared by identity."""
 
     dist_dir: Path
     output: Path
@@ -73,31 +73,31 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def holds_files(self) -> bool:
-        """Whether the index has the distributions themselves."""
+        """Whether the index contains the distributions themselves."""
         return self.placement is not FilePlacement.RELATIVE
 
     @property
     def base(self) -> str:
-        """What leads from a project's folder to the files: empty, or ending in a slash."""
+        """The relative path from a project's folder to the files: empty, or ending in a slash."""
         if self.holds_files:
             return ""
         return f"{os.path.relpath(self.dist_dir.resolve(), self.output.resolve() / 'project')}/"
 
     def targets(self, known: KnownFile) -> list[Path]:
-        """Return the paths that are written for a distribution: its copy if any, and its metadata if it shows any."""
+        """Return the paths that are written for a distribution: its copy and its metadata, if any."""
         return [Path(name) for name in self._target_names(known.entry)]
 
     def _target_names(self, entry: IndexEntry) -> list[str]:
-        # Not paths yet: of thousands of them, making those would be most of the work.
+        # Keep these as strings: creating thousands of paths would take most of the time.
         folder = f"{self.output}/{entry.project}" if self.holds_files else str(self.dist_dir)
         copies = [f"{folder}/{entry.filename}"] if self.holds_files else []
         return copies + ([f"{folder}/{entry.filename}{METADATA_SUFFIX}"] if entry.metadata_sha256 is not None else [])
 
     def holds(self, known: KnownFile, beside: Mapping[str, FileStamp] | None = None) -> bool:
-        """Return whether all that an earlier run has written for a distribution stands as it was written.
+        """Return whether all files that an earlier run has written for a distribution are unchanged.
 
-        ``beside`` has the stamps of the metadata in the folder of distributions, by their names; without it, each is
-        asked for.
+        ``beside`` contains the stamps of the metadata in the folder of distributions, by name. Without it, each stamp
+        is queried.
         """
         if known.placement != self.placement.value:
             return False
@@ -107,16 +107,16 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
         return known.placed == (() if entry.metadata_sha256 is None else (beside.get(entry.filename),))
 
     def place(self, found: Found) -> KnownFile:
-        """Write what is not there yet, and return what is known of the distribution now.
+        """Write the missing files, and return the updated record of the distribution.
 
-        Raises `WorkError` when that can't be done, or when the distribution has changed since it was read.
+        Raises `WorkError` if that fails, or if the distribution has changed since it was read.
         """
         if found.known.placed and self.holds(found.known):
             return found.known
         begun = time.time_ns()
         targets = self.targets(found.known)
         source = self.dist_dir / found.known.entry.filename
-        # As it is now: a link of a dead run to the file may be gone meanwhile, which changes the stamp.
+        # The current stamp: a link from a killed run to the file may be gone by now, which changes the stamp.
         stamp = _require(source, found.known.stamp)
         metadata = self._read_metadata(found, source, stamp, targets[-1]) if targets else None
         if self.holds_files:
@@ -127,15 +127,15 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
             except WorkError as e:
                 if self.holds_files:
                     raise
-                remedy = "Make its folder writable, or have the index hold the files: --files hardlink or copy."
+                remedy = "Make its folder writable, or put the files into the index: --files hardlink or copy."
                 raise WorkError(e.source, e.found, remedy=remedy) from e
-        # Linking has changed the stamp, and only that: the next run need not read the file again.
+        # Only the hard link has changed the stamp, so the next run must not read the file again.
         stamp = _require(source, stamp)
         placed = settled((_stamp(target) for target in targets), begun)
         return msgspec.structs.replace(found.known, stamp=stamp, placed=placed, placement=self.placement.value)
 
     def _read_metadata(self, found: Found, source: Path, stamp: FileStamp, target: Path) -> bytes | None:
-        """Return the core metadata whose hash the pages give; none if they give none, or if it stands there already."""
+        """Return the core metadata whose hash the pages list, or `None` without a hash or if the file exists."""
         wanted = found.known.entry.metadata_sha256
         if wanted is None or found.metadata is not None:
             return found.metadata
@@ -144,13 +144,13 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
         data = read_metadata(source)
         _require(source, stamp)
         if hashlib.sha256(data).hexdigest() != wanted:
-            remedy = f"Remove {self.output / KNOWN_NAME}, and run it again."
-            raise WorkError(source, "its core metadata have another hash than an earlier run has noted", remedy=remedy)
+            remedy = f"Remove {self.output / KNOWN_NAME}, and run the command again."
+            raise WorkError(source, "its core metadata has another hash than an earlier run recorded", remedy=remedy)
         return data
 
     def _place_copy(self, source: Path, target: Path, entry: IndexEntry, stamp: FileStamp) -> None:
         if target.parent.exists() and target.parent.samefile(source.parent):
-            return  # a folder of distributions that is named like a project
+            return  # a folder of distributions with the name of a project
         if self.placement is FilePlacement.HARDLINK:
             _hardlink(source, target, stamp)
         elif not _is_copy(source, target, entry):
@@ -158,7 +158,7 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
 
 
 def _require(source: Path, stamp: FileStamp) -> FileStamp:
-    """Return the stamp that a file has now; raise `ChangedFileError` unless it is the one that was read."""
+    """Return the current stamp of a file. Raise `ChangedFileError` if the file has changed since it was read."""
     try:
         status = source.stat()
     except OSError as e:
@@ -175,7 +175,7 @@ def _stamp(path: Path | str) -> FileStamp | None:
 
 
 def _is_copy(source: Path, target: Path, entry: IndexEntry) -> bool:
-    """Return whether a file is a whole copy already: to read it is less than to write it again."""
+    """Return whether a file is a complete copy already. Reading it takes less time than writing it again."""
     try:
         is_other = target.stat().st_size == entry.size and not target.samefile(source)
     except OSError:
@@ -192,7 +192,7 @@ def _has_hash(path: Path, sha256: str) -> bool:
 
 def _copy(source: Path, target: Path, stamp: FileStamp) -> None:
     try:
-        # In this order: the bytes are compared with the stamp before they get the name.
+        # In this order, the bytes are compared with the stamp before they get the name.
         with atomic_file(target) as writer, open_unchanged(source) as reader:
             stamp.require(os.fstat(reader.fileno()), str(source))
             while data := reader.read(_PIECE):
@@ -219,11 +219,10 @@ def _hardlink(source: Path, target: Path, stamp: FileStamp) -> None:
 def read_previous(
     output: Path, noted: Mapping[str, Iterable[str]], wanted: Mapping[str, AbstractSet[str]]
 ) -> dict[str, set[str]]:
-    """Return the names of the files that runs over ``output`` have written, by project.
+    """Return the names of the files that earlier runs have written to ``output``, by project.
 
-    The pages tell it, and what the last run has ``noted``: it may have been killed before it wrote the root's page, or
-    before it removed what the root no longer lists. Projects of which nothing but what is ``wanted`` was noted are left
-    out.
+    The names come from the pages and from the ``noted`` names of the last run. That run may have been killed before it
+    wrote the root page or removed stale files. Projects with only ``wanted`` files are left out.
     """
     is_own = is_root_page(read_if_readable(output / "index.html"))
     projects = {*noted, *(_listed_projects(output) if is_own else ())}
@@ -253,7 +252,7 @@ def _listed_projects(output: Path) -> tuple[str, ...]:
 
 
 def _decode(path: Path) -> tuple[RawFile, ...]:
-    """Return the files that a page in JSON lists; none when it is damaged."""
+    """Return the files that a JSON page lists, or an empty tuple if the page is damaged."""
     with suppress(msgspec.DecodeError):
         return decode_edited_page(read_if_readable(path))
     return ()
@@ -262,9 +261,9 @@ def _decode(path: Path) -> tuple[RawFile, ...]:
 def remove_stale(
     dist_dirs: Sequence[Path], output: Path, previous: Mapping[str, set[str]], wanted: Mapping[str, AbstractSet[str]]
 ) -> None:
-    """Remove the files of ``previous`` that are not ``wanted`` any more, but nothing from the folders of distributions.
+    """Remove the ``previous`` files that are no longer ``wanted``, but never from the folders of distributions.
 
-    Raises `WorkError` when that can't be done.
+    Raises `WorkError` if that fails.
     """
     try:
         for project, names in sorted(previous.items()):
@@ -278,14 +277,14 @@ def remove_stale(
 
 
 def _remove(folder: Path, names: set[str]) -> None:
-    for name in sorted(names, key=lambda name: (name not in PAGES, name)):  # no page lists what is gone
+    for name in sorted(names, key=lambda name: (name not in PAGES, name)):  # no page lists removed files
         (folder / name).unlink(missing_ok=True)
     if names.issuperset(PAGES):
-        with suppress(OSError):  # a file of somebody else's
+        with suppress(OSError):  # the folder has other files
             folder.rmdir()
 
 
-_REMEDY = "Give another --output, or remove it."
+_REMEDY = "Choose another --output, or remove it."
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -296,29 +295,29 @@ _KINDS = {
 
 
 def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, holds_files: bool) -> None:
-    """Raise `InputError` when an index of ``dist_dir`` can't be in ``output``, whatever it lists.
+    """Raise `InputError` if an index of ``dist_dir`` can't be in ``output``, regardless of its contents.
 
-    ``holds_files`` says that it will have the distributions themselves; else they have to be in the folder that is
-    ``served`` with it, by default the one above it.
+    ``holds_files`` means that the index will contain the distributions. Otherwise, the distributions must be in the
+    folder ``served`` with the index, by default its parent folder.
     """
     if os.path.lexists(output) and not output.is_dir():
-        raise InputError(output, "is not a folder", remedy="Name a folder for the index with --output.")
+        raise InputError(output, "is not a folder", remedy="Choose a folder for the index with --output.")
     place = output.resolve()
     if holds_files and place == dist_dir.resolve():
-        remedy = "Name another folder with --output, or link to the files with --files relative."
-        raise InputError(output, "holds the distributions already", remedy=remedy)
+        remedy = "Choose another folder with --output, or link to the files with --files relative."
+        raise InputError(output, "already contains the distributions", remedy=remedy)
     if not holds_files and not dist_dir.resolve().is_relative_to(served.resolve() if served else place.parent):
         remedy = (
             "Write the index next to the folder or above it, or put the files into it with --files hardlink or copy."
         )
-        raise InputError(output, f"a web server for it would not serve {dist_dir.resolve()}", remedy=remedy)
+        raise InputError(output, f"can't be served with {dist_dir.resolve()} from one folder", remedy=remedy)
 
 
 def check_targets(output: Path, projects: Iterable[str], files: Collection[Path], noted: Collection[str]) -> None:
-    """Raise the problem, or all, about what stands in the place of a page, a project's folder or one of ``files``.
+    """Raise the problems with existing files where a page, a project folder, or one of ``files`` must be.
 
-    A page of another origin, a link to another folder, and what is not a file at all are never replaced, nor is a file
-    in a folder without a page of this command, unless its project, or for the output any, is ``noted``.
+    These are never replaced: a page of another origin, a symlink to another folder, and anything that is not a file. A
+    file in a folder without a page from this command is not replaced either, unless its project is ``noted``.
     """
     folders = [output / project for project in projects]
     problems = [*_folder_problems(folders), *_page_problems(output, is_root_page)]
@@ -328,9 +327,9 @@ def check_targets(output: Path, projects: Iterable[str], files: Collection[Path]
     for path in (*files, *jsons):
         problems += _file_problems(path)
     unknown = {folder for folder in folders if folder.name not in noted} | ({output} if not noted else set())
-    for path in (*(path for path in files if path.parent in folders), *jsons):  # without notes of its own
+    for path in (*(path for path in files if path.parent in folders), *jsons):  # without records of their own
         if path.parent in unknown and (path.is_symlink() or path.is_file()) and not (path.parent / PAGES[0]).exists():
-            problems.append(InputError(path, "a file that this command has not written", remedy=_REMEDY))
+            problems.append(InputError(path, "is a file that this command did not write", remedy=_REMEDY))
     raise_all(str(output), problems)
 
 
@@ -338,13 +337,13 @@ def _folder_problems(folders: Iterable[Path]) -> Iterator[RocwheelError]:
     for folder in folders:
         try:
             mode = folder.lstat().st_mode
-        except OSError:  # nothing
+        except OSError:  # doesn't exist
             continue
         if stat.S_ISLNK(mode):
             found = f"is a link to {folder.readlink()}"
-            yield InputError(folder, found, expected="a folder of the index's own", remedy="Remove the link.")
+            yield InputError(folder, found, expected="a regular folder", remedy="Remove the link.")
         elif not stat.S_ISDIR(mode):
-            yield InputError(folder, "is not a folder", remedy="Give another --output, or remove it.")
+            yield InputError(folder, "is not a folder", remedy="Choose another --output, or remove it.")
 
 
 def _page_problems(folder: Path, is_own: Callable[[bytes], bool]) -> Iterator[RocwheelError]:
@@ -363,26 +362,26 @@ def _page_problems(folder: Path, is_own: Callable[[bytes], bool]) -> Iterator[Ro
         return
     if not known:
         remedy = "Give another --output, or remove the page."
-        yield InputError(page, "a page that this command has not written for this place", remedy=remedy)
+        yield InputError(page, "is a page that this command did not write for this place", remedy=remedy)
 
 
 def _file_problems(path: Path) -> Iterator[RocwheelError]:
     try:
         mode = path.stat().st_mode
-    except OSError:  # nothing, or a link to nothing
+    except OSError:  # doesn't exist, or a broken symlink
         return
     if kind := _KINDS.get(stat.S_IFMT(mode)):
         yield InputError(path, f"is {kind}", expected="a file that can be replaced, or nothing", remedy="Remove it.")
 
 
 def write_page(folder: Path, page: Page, noted: KnownProject | None) -> list[str]:
-    """Write a page in both forms, unless it stands there already.
+    """Write both forms of a page, unless they exist already.
 
-    Return the paths of those whose bytes were not the ``noted`` ones: somebody has edited them.
+    Return the paths of forms whose bytes were not the ``noted`` ones because someone edited them.
     """
     edited = []
     digests = noted.digests if noted and len(noted.digests) == len(PAGES) else ("", "")
-    # JSON first: the HTML page tells whose the folder is.
+    # JSON first: the HTML page shows who owns the folder.
     for name, data, digest in (("index.json", page.json, digests[1]), ("index.html", page.html, digests[0])):
         replaced = write_changed(folder / name, data)
         if digest and replaced is not None and make_digest(replaced) != digest:
@@ -391,26 +390,26 @@ def write_page(folder: Path, page: Page, noted: KnownProject | None) -> list[str
 
 
 def note_root(output: Path, families: Iterable[str], digests: tuple[str, ...], written_at: int) -> KnownProject:
-    """Return what to know of the page that lists the projects, and names ``families``; else as `note_project`."""
+    """Return the record of the page that lists the projects and names ``families``. See `note_project`."""
     return KnownProject(tuple(families), settled(page_stamps(str(output)), written_at), digests)
 
 
 def note_project(
     folder: Path, entries: Iterable[IndexEntry], digests: tuple[str, ...], written_at: int
 ) -> KnownProject:
-    """Return what to know of a project whose folder has all that belongs there, and nothing that is stale.
+    """Return the record of a project whose folder is complete and contains no stale files.
 
-    ``written_at`` is when the writing of its pages began, in nanoseconds since 1970.
+    ``written_at`` is the time when the writing of its pages began, in nanoseconds since 1970.
     """
-    # What another run is at work on goes without a trace in the folder's stamp, should that run be killed.
+    # If another run is killed, its unfinished files disappear without a trace in the folder's stamp.
     is_at_work = any(is_scratch(path.name) for path in folder.iterdir())
     stamps = () if is_at_work else settled(page_stamps(str(folder), with_folder=True), written_at)
     return KnownProject(tuple(entry.filename for entry in entries), stamps, digests)
 
 
 def page_stamps(folder: str, *, with_folder: bool = False) -> tuple[FileStamp, ...]:
-    """Return the stamps of a folder's pages, its own before them, links not followed; none unless all are there."""
-    of, lstat = FileStamp.of, os.lstat  # asked for thousands of folders
+    """Return the stamps of a folder's pages, optionally after the folder's own. Empty unless all pages exist."""
+    of, lstat = FileStamp.of, os.lstat  # called for thousands of folders
     html, json = PAGES
     try:
         pages = of(lstat(f"{folder}/{html}")), of(lstat(f"{folder}/{json}"))

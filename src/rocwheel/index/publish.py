@@ -1,4 +1,4 @@
-"""Publishes the distributions of a folder to a store, and into the index there."""
+"""Publishes the distributions of a folder to a store and updates the index there."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def is_family(store: Store, name: str) -> bool:
-    """Return whether the store is a published index whose page leads to that of a family of this name below it."""
+    """Return whether the store is a published index whose page links to the index of a family with this name."""
     page = load(store, Layout("").page("", "html")).data
     return name in families_in_root_page(page)
 
@@ -56,12 +56,12 @@ def is_family(store: Store, name: str) -> bool:
 def change_published_marks(
     store: Store, yanking: Yanking, make_front: NextExtras, family: str | None = None
 ) -> IndexReport:
-    """Change marks in the index that the store is, and in those of families below it that list the files.
+    """Change marks in the store's index, and in the family indexes below it that list the files.
 
-    With a ``family``, the marks are of its index alone, and the page for people of the one above it is brought up to
-    date. Others may publish at the same time. The report has the projects of the files alone. Raises `InputError` for a
-    store that is no published index and for files that no page lists, before anything is changed; `StoreError` for what
-    the store refuses.
+    With a ``family``, only its index gets the marks, and the front page of the index above it is updated. Other
+    publishers may run at the same time. The report contains only the projects of the files. Raises `InputError` before
+    any change, if the store is not a published index or if no page lists a file. Raises `StoreError` for requests that
+    the store rejects.
     """
     names = [*yanking.yanked, *yanking.unyanked]
     projects: dict[str, set[str]] = defaultdict(set)
@@ -69,10 +69,10 @@ def change_published_marks(
         projects[_project(name)].add(name)
     families = _find_families(store, list_stored(store, ""))
     if not {"", family or ""} <= {*families}:
-        remedy = "Name the index that rocwheel publish has written with --output."
-        raise InputError(store.url, "is not an index that rocwheel has published", remedy=remedy)
+        remedy = "Give the index that rocwheel publish wrote with --output."
+        raise InputError(store.url, "is not an index that rocwheel published", remedy=remedy)
     notes = {name: NotesFile(store, name) for name in families}
-    pages = list_stored(store, "")  # after the notes: what they name is listed, or gone
+    pages = list_stored(store, "")  # after the notes: listed files that the notes name exist, or are gone
     problems: list[RocwheelError] = []
     indexes = {name: _open(store, name, pages, notes[name], make_front, problems) for name in families}
     raise_all(store.url, problems)
@@ -109,9 +109,9 @@ def _project(name: str) -> str:
 
 
 def _find_families(store: Store, stored: Collection[str]) -> list[str]:
-    """Return the folders of the store that are published indexes; that of all has no name.
+    """Return the folders of the store that are published indexes. The main index has an empty name.
 
-    They have a page of all projects. That of a family that lists no file is left out.
+    Each has a page of all projects. A family index without files is left out.
     """
     folders = {posixpath.dirname(name) for name in stored if posixpath.basename(name) in PAGES}
     above = {"", *map(posixpath.dirname, folders)} & folders  # no project has a page in a folder below its own
@@ -119,7 +119,7 @@ def _find_families(store: Store, stored: Collection[str]) -> list[str]:
 
 
 def _is_local(folder: str, stored: Collection[str]) -> bool:
-    """Return whether `rocwheel.index.write_index` has written an index, which was copied to the store."""
+    """Return whether `rocwheel.index.write_index` has written an index that was copied to the store."""
     known, published = (posixpath.join(folder, name) in stored for name in (KNOWN_NAME, PUBLISHED_NAME))
     return known and not published
 
@@ -129,17 +129,18 @@ class PublishOptions(msgspec.Struct, frozen=True):
 
     layout: Layout = Layout()
     upload_time: int | None = None
-    """Of all files that are new, in microseconds since 1970; none for the time at which the store got each."""
+    """The date of all new files, in microseconds since 1970, or `None` for the time at which the store received each.
+    """
     is_dry_run: bool = False
-    """Whether to look at everything and change nothing."""
+    """Whether to check everything but change nothing."""
     make_front: NextExtras | None = None
-    """Makes the front pages; with None, existing ones stay."""
+    """Generates the front pages. With `None`, existing ones stay."""
     cache: Path | None = None
-    """A folder for what this machine knows of the files, so that they are not read again."""
+    """A folder for the records of this machine, so that files are not read again."""
 
 
 class PublishedFamily(msgspec.Struct, frozen=True):
-    """What was published into the index of a family, or would be."""
+    """The files and pages that were published in a family's index, or would be."""
 
     index: str
     listed: tuple[str, ...]
@@ -147,44 +148,44 @@ class PublishedFamily(msgspec.Struct, frozen=True):
 
 
 class PublishReport(msgspec.Struct, frozen=True):
-    """What was published, or would be."""
+    """The files and pages that were published, or would be."""
 
     store: str
     index: str
     """The URL of the index."""
     uploaded: tuple[str, ...]
-    """Names of the files that were not there; those for a family have its folder before them."""
+    """Names of the new files. Files for a family have its folder in front."""
     present: tuple[str, ...]
-    """Names of those that were."""
+    """Names of the files that were on the store already."""
     listed: tuple[str, ...]
-    """Names of those that the index has not listed before."""
+    """Names of the files that the index did not list before."""
     pages: tuple[str, ...]
     """Projects whose pages have changed."""
     ignored: tuple[str, ...]
-    """Names in the folder of what is neither a wheel nor an sdist, nor the folder of a family."""
+    """Names in the folder that are neither distributions nor family folders."""
     size: int
-    """Bytes of what was uploaded."""
+    """The total size of the uploaded files in bytes."""
     is_dry_run: bool
     families: dict[str, PublishedFamily] = {}
-    """Of folders with distributions, which have an index each, with what all share; by their names."""
+    """The family indexes, by the name of their folder. Each also lists the shared files."""
     leftovers: tuple[str, ...] = ()
-    """Names of unfinished uploads on the store, of other files, whose runs were killed or are under way."""
+    """Names of other unfinished uploads on the store. Their runs were killed or are still active."""
     edited: tuple[str, ...] = ()
-    """The URLs of pages that somebody had edited or damaged; but for marks of yanked files, they are as they were."""
+    """The URLs of edited or damaged pages. They were restored, except for marks of yanked files."""
 
 
 def publish(
     dist_dir: Path, store: Store, options: PublishOptions | None = None, progress: Progress = SILENT
 ) -> PublishReport:
-    """Publish the wheels and sdists that stand in ``dist_dir``, and return what was done.
+    """Publish the wheels and sdists in ``dist_dir``, and return a report.
 
-    Everything is checked first: each file as `rocwheel.index.write_index` checks it, and against what is
-    published. Then the files are stored, then the pages of their projects changed, then the page of all projects: the
-    index never lists what is not there, also after a kill, and a new run does what is left to do. Others may publish at
-    the same time. No file is replaced, nothing is removed, and yanked files stay so.
+    Everything is checked first: each file as in `rocwheel.index.write_index`, and against the published files. Then the
+    files are stored, then the pages of their projects are changed, then the page of all projects. Therefore, the index
+    never lists a missing file, even after a kill, and a new run completes the work. Other publishers may run at the
+    same time. No file is replaced or removed, and yanked files stay yanked.
 
-    Raises `InputError`, or `ProblemsError`, for what can't be published, before anything is changed; `StoreError` for
-    what the store refuses.
+    Raises `InputError` or `ProblemsError` before any change, for files that can't be published. Raises `StoreError` for
+    requests that the store rejects.
     """
     options = options or PublishOptions()
     local = read_local(dist_dir, options.cache, progress)
@@ -196,24 +197,26 @@ def publish(
 
 
 def _require_apart(dist_dir: Path, store: Store, layout: Layout) -> None:
-    """Raise `InputError` where files would go below the folder that they are from: the next run would find them."""
+    """Raise `InputError` if files would be stored below their source folder, because the next run would find them."""
     if not isinstance(store, FolderStore):
         return
     source, place = dist_dir.resolve(), (store.folder / layout.files).resolve()
     if place != source and place.is_relative_to(source):
-        found = f"would have its files in {place}, below the folder that they are from"
-        raise InputError(store.folder, found, expected="a store beside that or above it", remedy="Name another STORE.")
+        found = f"would store its files in {place}, below their source folder"
+        raise InputError(
+            store.folder, found, expected="a store next to that folder or above it", remedy="Choose another STORE."
+        )
 
 
 class _Work:
-    """One run: the indexes, of all and of each family, and the files that the store lacks."""
+    """One run: the indexes, both main and family, and the files to upload."""
 
     def __init__(self, store: Store, options: PublishOptions, progress: Progress, local: Local) -> None:
         self._store, self._options, self._progress, self._local = store, options, progress, local
         layout = options.layout
         layouts = {family: layout.of_family(family) for family in local.groups}
         notes = {family: NotesFile(store, one.index) for family, one in layouts.items()}
-        # After the notes: what they name is listed, or gone.
+        # After the notes: listed files that the notes name exist, or are gone.
         self._stored = list_stored(store, layout.files)
         pages = list_stored(store, layout.index)
         self._problems: list[RocwheelError] = []
@@ -227,17 +230,17 @@ class _Work:
         if store.is_folder:
             self._times = read_clock(time.time_ns() // 1000, options.upload_time)
         else:
-            self._times = UploadTimes(sys.maxsize, options.upload_time)  # whatever the clock of the store says
+            self._times = UploadTimes(sys.maxsize, options.upload_time)  # regardless of the store's clock
         self._missing: list[Upload] = []
         self._leftovers: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Raise everything that can't be published, and find what the store lacks."""
+        """Raise all problems that prevent publishing, and find the files to upload."""
         listed = self._indexes[""].listed
         for family in self._local.groups:
             if taken := taken_by(family, listed):
                 place = self._store.place(self._layout.of_family(family).index)
-                remedy = "Rename the folder, or publish it by itself to another --output."
+                remedy = "Rename the folder, or publish it separately to another --output."
                 self._problems.append(
                     InputError(place, f"is {taken}, so it can't be the index of a folder", remedy=remedy)
                 )
@@ -256,22 +259,22 @@ class _Work:
         }
 
     def write(self) -> dict[str, set[str]]:
-        """Send what is missing, and change the pages; return the projects of each index whose pages have changed."""
+        """Upload the missing files and change the pages. Return the projects of each index whose pages have changed."""
         if isinstance(self._store, FolderStore):
             self._store.tidy()
         upload_all(self._store, self._layout, self._missing, self._progress)
         stored = self._stored
         if self._missing and self._options.upload_time is None:
-            stored = list_stored(self._store, self._layout.files)  # for the dates by the store's own clock
+            stored = list_stored(self._store, self._layout.files)  # dates come from the store's clock
         return {
             family: self._indexes[family].write(
                 self._dated(family, self._indexes[family], stored), self._times, self._progress
             )
-            for family in sorted(self._indexes, reverse=True)  # last the one that leads to the others
+            for family in sorted(self._indexes, reverse=True)  # the index that links to the others comes last
         }
 
     def report(self, changed: Mapping[str, set[str]]) -> PublishReport:
-        """Return what was done, or would be."""
+        """Return a report of the actual or simulated changes."""
         indexes = {family: self._report_one(family, changed[family]) for family in self._indexes}
         uploaded = {upload.name for upload in self._missing}
         first = indexes.pop("")
@@ -299,10 +302,10 @@ class _Work:
         return self._options.layout
 
     def _dated(self, family: str, index: OneIndex, stored: Mapping[str, StoredFile]) -> dict[str, list[IndexEntry]]:
-        """Return the files of each project, new ones with the date that is given, else with that of the store's clock.
+        """Return the files of each project. New ones get the given date, or else the date from the store's clock.
 
-        That is the same for whoever goes on with what another run has begun, and on whatever machine. The clock of a
-        folder is that of this machine, or of another that writes there: dates of the future are the present instead.
+        This date is the same for any run on any machine that continues the work. The clock of a folder is that of this
+        machine, or of another that writes there. Dates in the future become the present.
         """
         new = index.new()
         names = {one.entry.filename: self._layout.file(one.name) for one in self._local.groups[family]}

@@ -1,4 +1,4 @@
-"""What a project's page on a store lists, in both forms, and what it lists together with new files."""
+"""The contents of a project's page on a store, in both forms, and the merge with new files."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class _Read(msgspec.Struct, frozen=True):
 class RootPage:
     """The page of all projects.
 
-    ``stored`` is what the store lists of the index, and ``noted`` the projects that were noted before that: publishers
-    note a project when both forms of the page list it.
+    ``stored`` lists the index files on the store. ``noted`` contains the projects that were noted before the listing:
+    publishers note a project when both forms of the page list it.
     """
 
     def __init__(self, store: Store, layout: Layout, stored: Collection[str], noted: Collection[str]) -> None:
@@ -70,19 +70,19 @@ class RootPage:
         self._noted = frozenset(noted)
         self._first = First(None)
         self.edited: list[str] = []
-        """The places of pages that no publisher has left so, and that were written again."""
+        """The locations of pages that differed from any publisher's output and were written again."""
 
     def read(self) -> frozenset[str]:
-        """Return the projects that are listed; raise `InputError` for a page that somebody else made or has broken."""
+        """Return the listed projects. Raise `InputError` for a page that is foreign or damaged."""
         is_there = any(self._layout.page("", form) in self._stored for form in ("html", "json"))
         read = self._load() if is_there else _Read(frozenset(), NOTHING, NOTHING)
         self._first = First(read)
         return read.projects
 
     def add(self, projects: Iterable[str], families: Collection[str] = (), *, has_front_page: bool) -> bool:
-        """Add projects, and, where there are none, the ways to a front page and to the indexes of ``families`` below.
+        """Add projects and the references to a front page and to the indexes of ``families`` below.
 
-        Return whether either form has changed.
+        References that exist already stay. Return whether either form has changed.
         """
         names = frozenset(projects)
         before = until_done(lambda: self._add_json(names))
@@ -102,7 +102,7 @@ class RootPage:
     def _follow_html(self, families: Collection[str], *, has_front_page: bool) -> bool:
         read = self._first.take(self._load)
         has_way = has_front_page or FRONT_PAGE.encode() in read.html.data
-        # Named and not known: another has published it just now, or somebody has removed it.
+        # Named but not known: another publisher added it just now, or someone removed it.
         others = [
             name
             for name in families_in_root_page(read.html.data) - {*families}
@@ -122,10 +122,10 @@ class RootPage:
         is_begun = projects is not None and make_root_page(()).html.startswith(html.data)
         require_own(self._place("html"), is_own=not html.data or is_root_page(html.data) or is_begun)
         if projects is None and (json.data or html.data):
-            # Its list of projects may be older than the JSON page's.
+            # Its list of projects may be older than that in the JSON page.
             if not (is_root_page(html.data) and html.data.endswith(_END)):
-                found = "can't be read as the page of all projects, nor index.html beside it"
-                raise InputError(self._place("json"), found, remedy="Put one of them back.")
+                found = "can't be read as the page of all projects, nor can index.html next to it"
+                raise InputError(self._place("json"), found, remedy="Restore one of them.")
             projects = projects_in_root_page(html.data)
         return _Read(projects or frozenset(), json, html)
 
@@ -134,7 +134,7 @@ class RootPage:
 
 
 def _projects(json: bytes) -> frozenset[str] | None:
-    """Return the projects that a JSON page lists; none for what is no such page."""
+    """Return the projects in a JSON page, or `None` for other data."""
     try:
         page = decode_json_page(json)
     except msgspec.DecodeError:
@@ -143,49 +143,52 @@ def _projects(json: bytes) -> frozenset[str] | None:
 
 
 def _has_left_json(json: bytes) -> bool:
-    """Return whether a publisher may have left a JSON page so: as it would be made again."""
+    """Return whether a publisher may have written this JSON page: it matches the page that would be generated."""
     projects = _projects(json)
     return projects is not None and make_root_page(projects).json == json
 
 
 def _has_left_html(html: bytes) -> bool:
-    """Return whether a publisher may have left an HTML page so."""
+    """Return whether a publisher may have written this HTML page."""
     families = sorted(families_in_root_page(html))
     has_front = FRONT_PAGE.encode() in html
     return make_root_page(projects_in_root_page(html), has_front_page=has_front, families=families).html == html
 
 
 def has_root_page(store: Store, folder: str = "") -> bool:
-    """Return whether a folder of the store has the page of all projects as rocwheel writes it; notes may be missing."""
+    """Return whether a folder of the store has a page of all projects from rocwheel. The notes may be missing."""
     return is_root_page(load(store, Layout(folder).page("", "html")).data)
 
 
 def require_own(place: str, *, is_own: bool) -> None:
-    """Raise `InputError` for a page that no publisher has made."""
+    """Raise `InputError` for a page that no publisher wrote."""
     if not is_own:
-        remedy = "Name the folder of another index by --output, or remove the page."
-        raise InputError(place, "a page that this command has not written", remedy=remedy)
+        remedy = "Choose the folder of another index with --output, or remove the page."
+        raise InputError(place, "is a page that this command did not write", remedy=remedy)
 
 
-MEND = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
-"""What to do about a page that can't be used."""
+MEND = (
+    "Restore it from a copy, or repair it from its index.html. Without it, files and marks from other publishers "
+    "are lost."
+)
+"""The remedy for a page that can't be used."""
 
 
 class BrokenPageError(InputError):
-    """A page in JSON that is cut off, missing beside its HTML form, or of another shape: an entry may lack a field."""
+    """A JSON page that is truncated, malformed, or missing next to its HTML form. An entry may lack a field."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What a page lists."""
+    """The contents of a page."""
 
     entries: dict[str, IndexEntry] = {}
-    """By file name."""
+    """The files by name."""
     bases: dict[str, str] = {}
-    """What leads from the page to each file, by name: empty, or ending in a slash."""
+    """Maps each file name to the relative path from the page to its folder: empty, or ending in a slash."""
     yanked: dict[str, str] = {}
-    """Reasons of what is yanked, by file name, empty for none."""
+    """The reasons of yanked files, by file name. A reason may be empty."""
     unyanked: frozenset[str] = frozenset()
-    """Names of files of which the JSON page says that they are not, so that no mark in the HTML page counts."""
+    """Names of files that the JSON page lists as not yanked. Marks in the HTML page don't count for them."""
 
     def render(self, project: str) -> Page:
         """Return the project's page."""
@@ -193,7 +196,7 @@ class Published(msgspec.Struct, frozen=True):
         return make_project_page(project, group_by_project(self.entries.values())[project], self.bases, marks)
 
     def mark(self, yanking: Yanking) -> Published:
-        """Return the page with new marks, as far as they are for files that it lists."""
+        """Return the page with new marks for the files that it lists."""
         yanked = {name: why for name, why in yanking.yanked.items() if name in self.entries}
         unyanked = self.entries.keys() & set(yanking.unyanked)
         return msgspec.structs.replace(
@@ -203,9 +206,9 @@ class Published(msgspec.Struct, frozen=True):
         )
 
     def correct(self, times: UploadTimes) -> Published:
-        """Return the same with the present date for files of the future: a day ahead or more, and not given.
+        """Return the page with the present date for files dated a day or more in the future, except for given dates.
 
-        They were dated by a clock that was wrong. The clocks of those who publish may differ by less.
+        A wrong clock dated these files. The clocks of publishers may differ by less than a day.
         """
         ahead = [entry for entry in self.entries.values() if entry.upload_time >= times.now + DAY]
         wrong = [entry for entry in ahead if times.is_future(entry.upload_time)]
@@ -213,22 +216,22 @@ class Published(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, entries={**self.entries, **entries})
 
     def settle(self, names: Iterable[str]) -> Published:
-        """Return the same, where marks of these files in the HTML page, which has none, count again."""
+        """Return the page in which HTML marks count again for these files. The HTML page has no such marks."""
         return msgspec.structs.replace(self, unyanked=self.unyanked.difference(names))
 
 
 def parse_project(place: str, project: str, json: bytes, html: bytes) -> Published:
-    """Return what the pages of a project list; the JSON has it, and marks of yanked files count in both forms.
+    """Return the contents of a project's page: the files in the JSON form, and the yank marks in both forms.
 
-    Somebody may have edited them: raises `InputError` about ``place`` for what installers could not use,
-    `BrokenPageError` where nothing of the JSON can be read.
+    The pages may have been edited. Raises `InputError` about ``place`` for data that installers could not use, and
+    `BrokenPageError` if the JSON is unreadable.
     """
     try:
         page = decode_json_page(json)
     except msgspec.DecodeError as e:
         raise BrokenPageError(place, f"can't be read as a page of the index ({e})", remedy=MEND) from e
     if page.name is None or not page.has_files:
-        raise BrokenPageError(place, "can't be read as a page of the index (it has no name or no files)", remedy=MEND)
+        raise BrokenPageError(place, "can't be read as a page of the index (it lacks a name or files)", remedy=MEND)
     if page.name != project:
         raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=MEND)
     published = _list_files(place, project, page.files)
@@ -247,7 +250,7 @@ def _list_files(place: str, project: str, files: Collection[RawFile]) -> Publish
 
 
 def _base(url: str) -> str:
-    """Return what leads from the page to the folder of a file, as `make_project_page` takes it."""
+    """Return the relative path from the page to the folder of a file, as `make_project_page` uses it."""
     folder = url[: url.rfind("/") + 1]
     return folder if is_absolute(folder) else unquote(folder)
 
@@ -263,7 +266,7 @@ def _usable_entry(place: str, project: str, file: RawFile) -> IndexEntry:
     except InputError as e:
         if e.source == place:
             raise
-        found = f"lists {quoted(file.filename)}, of which something can't be read ({e.found})"
+        found = f"lists {quoted(file.filename)} with unreadable data ({e.found})"
         raise InputError(place, found, expected=e.expected, remedy=MEND) from e
 
 
@@ -271,11 +274,11 @@ def _entry(place: str, project: str, file: RawFile, size: int, upload_time: int)
     if is_index_file_name(file.filename):
         return _variants_entry(place, project, file, size, upload_time)
     name = parse_file_name(file.filename)
-    # What is wrong with a file that a page lists, if anything is.
+    # The possible faults of a listed file.
     faults = {
         "the name of another project": name.project != project,
         "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
-        "an address that is not of the web": not leads_to_web(file.url),
+        "a URL of another scheme than the web's": not leads_to_web(file.url),
         "no sha256": not is_sha256(file.hashes.get("sha256", "")),
         "a negative size": size < 0,
     }
@@ -296,10 +299,10 @@ def _entry(place: str, project: str, file: RawFile, size: int, upload_time: int)
 
 
 def _variants_entry(place: str, project: str, file: RawFile, size: int, upload_time: int) -> IndexEntry:
-    """Return the entry of a file that lists the variants (a draft) of a version: its bytes may change."""
+    """Return the entry of a file that lists the variants (a draft) of a version. Its bytes may change."""
     stem, _, version = file.filename.partition("-")
     if canonicalize_name(stem) != project or file.url != quote(file.filename):
-        raise InputError(place, f"has a place for {file.filename} that is not beside the page", remedy=MEND)
+        raise InputError(place, f"has a location for {file.filename} that is not next to the page", remedy=MEND)
     return IndexEntry(
         filename=file.filename,
         project=project,
@@ -314,28 +317,28 @@ def _variants_entry(place: str, project: str, file: RawFile, size: int, upload_t
 
 
 def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Mapping[str, str]) -> Published:
-    """Return what is published together with new files, to which ``bases`` lead by their names; what is there stays.
+    """Return the published contents with new files, to which ``bases`` lead by name. Existing entries stay.
 
-    Raises `InputError`, or `ProblemsError`, for a file of another content than the published one of its name, and for
-    one that is the same distribution as a published one of another name.
+    Raises `InputError` or `ProblemsError` for a file with other contents than the published file of its name, and for a
+    distribution that is published under another name.
     """
     added = list(new)
     raise_all(place, list(_conflicts(place, published, added)))
     fresh = {entry.filename: entry for entry in added if _is_news(entry, published.entries.get(entry.filename))}
-    # What lists variants lies beside the page.
+    # The list of variants is next to the page.
     added_bases = {name: bases[name] if entry.sha256 else "" for name, entry in fresh.items()}
     entries, bases = {**published.entries, **fresh}, {**published.bases, **added_bases}
     return msgspec.structs.replace(published, entries=entries, bases=bases)
 
 
 def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:
-    """Return whether a page has to change for a file: it lacks it, or has another size of one that may change."""
+    """Return whether a page must change for a file: the file is new, or its size has changed and may do so."""
     return there is None or (not entry.sha256 and entry.size != there.size)
 
 
 def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> Iterator[InputError]:
     names = {entry.identity: entry.filename for entry in published.entries.values()}
-    remedy = "Give it another version or build number."
+    remedy = "Use another version or build number."
     for entry in new:
         there = published.entries.get(entry.filename)
         if there and there.sha256 != entry.sha256:
@@ -349,9 +352,9 @@ def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> I
 
 
 def read_html_form(project: str, html: bytes, size_of: Callable[[str, str], int]) -> Published | None:
-    """Return what a page of `make_project_page` lists; none for one that is cut off or that somebody has edited.
+    """Return the contents of a page from `make_project_page`, or `None` for a truncated or edited page.
 
-    ``size_of`` returns the size of a file by what leads from the page to its folder, and its name.
+    ``size_of`` returns the size of a file, given the relative path from the page to its folder, and its name.
     """
     files = [
         msgspec.structs.replace(file, filename=unquote(file.url.rpartition("/")[2]), size=0)
@@ -371,14 +374,14 @@ def read_html_form(project: str, html: bytes, size_of: Callable[[str, str], int]
 
 
 class ReadPages(msgspec.Struct, frozen=True):
-    """What the pages of a project were at one moment."""
+    """The pages of a project at one point in time."""
 
     published: Published
     json: LoadedFile
     html: LoadedFile
 
     def note(self, project: str) -> Noted | None:
-        """Return what there is to note: nothing while the two forms differ, or the store has no tags."""
+        """Return the note about the pages, or `None` while the two forms differ or if the store has no tags."""
         if self.json.e_tag is None or self.html.e_tag is None:
             return None
         if Page(self.html.data, self.json.data) != self.published.render(project):
@@ -387,7 +390,7 @@ class ReadPages(msgspec.Struct, frozen=True):
 
 
 class PageReader:
-    """Reads the pages of one index; ``stored`` is what the store lists of it, ``noted`` what was noted before that."""
+    """Reads the pages of one index. ``stored`` lists its files, and ``noted`` its notes from before the listing."""
 
     def __init__(
         self, store: Store, layout: Layout, stored: Mapping[str, StoredFile], noted: Mapping[str, Noted]
@@ -398,12 +401,12 @@ class PageReader:
         self._noted = noted
 
     def is_noted(self, project: str) -> bool:
-        """Return whether the pages are what was noted of them, so that they need not be read."""
+        """Return whether the pages match their note, so that they need no reading."""
         noted = self._noted.get(project)
         return noted is not None and noted.tags == tuple(self._tag(project, form) for form in ("json", "html"))
 
     def find(self, project: str) -> ReadPages | None:
-        """Return what is known without a request: pages as they were noted, or that there are none."""
+        """Return the pages if no request is needed: they match their note, or don't exist."""
         tags = [self._tag(project, form) for form in ("json", "html")]
         if not any(self._layout.page(project, form) in self._stored for form in ("json", "html")):
             return ReadPages(Published(), NOTHING, NOTHING)
@@ -412,7 +415,7 @@ class PageReader:
         json = LoadedFile(self._noted[project].page.encode(), tags[0])
         published = self._parse(project, json, NOTHING)
         page = published.render(project)
-        # Another version of rocwheel may have made other pages of the same files.
+        # Another version of rocwheel may generate different pages for the same files.
         is_same = page.json == json.data and self._noted[project].has_left_html(page.html)
         return ReadPages(published, json, LoadedFile(page.html, tags[1])) if is_same else None
 
@@ -421,13 +424,13 @@ class PageReader:
         return stored.e_tag if stored else None
 
     def load(self, project: str) -> ReadPages:
-        """Return what a project's pages are now; raises what is wrong with them."""
+        """Return the current pages of a project. Raises their problems."""
         return until_done(partial(self._load_once, project))
 
     def _load_once(self, project: str) -> ReadPages:
-        """Return both pages; raise `OutdatedError` if the HTML page has marks of its own and is no longer the same.
+        """Return both pages. Raise `OutdatedError` if the HTML page has marks of its own and has changed meanwhile.
 
-        It may have been read before somebody has taken the marks away, and the JSON page after that.
+        It may have been read before someone removed the marks, and the JSON page after that.
         """
         found = self._load_both(project)
         if found.published.yanked != yanked_in_json(found.json.data):
@@ -446,7 +449,7 @@ class PageReader:
         return ReadPages(self._parse(project, json, html), json, html)
 
     def _is_begun(self, project: str, json: LoadedFile, html: LoadedFile) -> bool:
-        """Return whether an HTML page is the beginning of that which belongs to the JSON page."""
+        """Return whether an HTML page is a truncated copy of the one that belongs to the JSON page."""
         try:
             published = parse_project(self.place(project, "json"), project, json.data, b"")
         except InputError:
@@ -454,11 +457,11 @@ class PageReader:
         return bool(published.entries) and published.render(project).html.startswith(html.data)
 
     def _parse(self, project: str, json: LoadedFile, html: LoadedFile) -> Published:
-        """Return what the JSON page lists; where nothing of it can be read, what the HTML page does, if it is whole."""
+        """Return the contents of the JSON page. If it is unreadable, use a complete HTML page."""
         place = self.place(project, "json")
         try:
             if not json.data:
-                raise BrokenPageError(place, "is missing beside index.html, or empty", remedy=MEND)
+                raise BrokenPageError(place, "is missing next to index.html, or empty", remedy=MEND)
             return parse_project(place, project, json.data, html.data)
         except BrokenPageError:
             if found := self._restore(project, html.data):
@@ -466,7 +469,7 @@ class PageReader:
             raise
 
     def _restore(self, project: str, html: bytes) -> Published | None:
-        """Return what an HTML page lists that is as publishers leave it, and that nothing noted is missing from."""
+        """Return the contents of an unedited HTML page that contains all noted files."""
         noted, place = self._noted.get(project), self.place(project, "json")
         listed = parse_project(place, project, noted.page.encode(), html) if noted else Published()
         if noted and noted.has_left_html(html):
@@ -475,16 +478,16 @@ class PageReader:
         return found if found and listed.entries.keys() <= found.entries.keys() else None
 
     def _size(self, project: str, base: str, filename: str) -> int:
-        """Return the size of a file that a page lists; raise `InputError` where the store doesn't tell."""
-        place, found = self.place(project, "json"), f"is broken, and the size of {filename} is not to be had"
+        """Return the size of a listed file. Raise `InputError` if the store doesn't have the file."""
+        place, found = self.place(project, "json"), f"is broken, and the size of {filename} is not available"
         if is_absolute(base):
-            raise InputError(place, f"{found}, as it is on another server", remedy=MEND)
+            raise InputError(place, f"{found}, because it is on another server", remedy=MEND)
         name = posixpath.normpath(posixpath.join("/", self._layout.index, project, base, filename))
         try:
             return self._store.head(name.lstrip("/")).size
         except MissingFileError as e:
-            raise InputError(place, f"{found}, as it is gone from the store", remedy=MEND) from e
+            raise InputError(place, f"{found}, because it is gone from the store", remedy=MEND) from e
 
     def place(self, project: str, form: str) -> str:
-        """Return the URL of a page as messages show it."""
+        """Return the URL of a page in the form for messages."""
         return self._store.place(self._layout.page(project, form))

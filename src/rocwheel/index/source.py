@@ -1,4 +1,4 @@
-"""A package index of others, at a URL or in a folder: its projects, and the files of each."""
+"""Reads a third-party package index at a URL or in a folder: its projects, and the files of each."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ if TYPE_CHECKING:
 
 
 def local_pages(folder: Path) -> list[Path]:
-    """Return the pages in a folder, HTML and JSON, whatever they are of."""
+    """Return the HTML and JSON pages in a folder, regardless of their contents."""
     return [path for name in PAGES if (path := folder / name).is_file()]
 
 
 def read_local_page(page: Path) -> RawPage:
-    """Return what a page lists; raise `OSError` and `UnreadablePageError` for one that can't be read."""
+    """Return the contents of a page. Raise `OSError` and `UnreadablePageError` for an unreadable page."""
     data = read_regular(page)
     return read_json_page(data) if page.suffix == ".json" else read_html_page(data)
 
 
 def is_local_index(folder: Path) -> bool:
-    """Return whether a folder has the page of all projects of an index: one that lists some, or can't be read.
+    """Return whether a folder has an index page of all projects: one that lists projects, or can't be read.
 
-    A page that lists distributions is another one: of a project, or of a folder of files.
+    A page that lists distributions doesn't count. It belongs to a project, or to a folder of files.
     """
     pages = local_pages(folder)
     return not any(map(_listed_projects, pages)) and any(map(_may_list_projects, pages))
 
 
 def indexes_below(folder: Path) -> list[Path]:
-    """Return the indexes in folders right in that of an index: those of families, which its pages don't list."""
+    """Return the indexes in direct subfolders of an index: the family indexes, which its pages don't list."""
     listed = {project for page in local_pages(folder) for project in _listed(page)}
     below = sorted(path for path in folder.iterdir() if path.is_dir() and path.name not in listed)
     return [path for path in below if is_local_index(path)]
@@ -78,7 +78,7 @@ def _listed(page: Path) -> tuple[str, ...]:
 
 
 def is_project_folder(folder: Path) -> bool:
-    """Return whether a folder has the page of one project of an index, which it is called by, with distributions."""
+    """Return whether a folder has the page of one project that matches the folder's name and lists distributions."""
     name = canonicalize_name(folder.resolve().name)
     return any(name in _listed_projects(page) for page in local_pages(folder))
 
@@ -100,53 +100,53 @@ def _listed_projects(page: Path) -> set[str]:
 
 
 LARGEST_TEXT = 16 << 20
-"""Bytes of core metadata or of a list of variants."""
+"""The maximum size in bytes of core metadata or a list of variants."""
 
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _PAGES = (("index.json", _JSON), ("index.html", "text/html"))
-"""What a page is called where no server chooses."""
+"""The names of a page if no server chooses one."""
 _JSON_TYPES = frozenset({_JSON, "application/json"})
 _HTML_TYPES = frozenset({"application/vnd.pypi.simple.v1+html", "text/html"})
 
 
 class ProjectListing(msgspec.Struct, frozen=True):
-    """The files of a project, as far as they may be trusted."""
+    """The trusted files of a project."""
 
     project: str
     files: tuple[ListedFile, ...]
     ignored: tuple[str, ...]
-    """Names of what is neither a wheel nor an sdist."""
+    """Names of files that are neither wheels nor sdists."""
     problems: tuple[RocwheelError, ...]
-    """What may not be trusted, and why."""
+    """The untrusted entries, with reasons."""
     variants: dict[str, str] = {}
-    """Addresses of the lists of wheel variants (:pep:`825`, a draft), by their names."""
+    """The URLs of the lists of wheel variants (:pep:`825`, a draft), by name."""
 
 
 class IndexSource:
-    """A package index; nothing is read before it is asked for. Several threads may use it at once."""
+    """A package index, read on demand. Several threads may use it at once."""
 
     def __init__(self, url: str) -> None:
-        """Note the URL of the page of all projects: ``http(s)://``, ``file://``, ``s3://``; raises as `parse_url`."""
+        """Set the URL of the page of all projects: ``http(s)://``, ``file://``, ``s3://``. Raises like `parse_url`."""
         if not is_url(url):
             raise InputError(url, "is not a URL", expected="http://, https://, file:// or s3://")
         parse_url(url)
         self.address = url_below(url, "")
-        """The URL to ask, with user and password if it has them."""
+        """The URL for requests, with the user and password if it has them."""
 
     @property
     def url(self) -> str:
-        """The URL as messages show it."""
+        """The URL in the form for messages."""
         return shown_url(self.address)
 
     def projects(self) -> tuple[str, ...]:
-        """Return the normalized names of all projects; raise `InputError` where no page lists them."""
+        """Return the normalized names of all projects. Raise `InputError` if no page lists them."""
         return trusted_projects(_parse(_read(self.address)))
 
     def require_page(self) -> None:
-        """Raise `MissingFileError` where there is no page of all projects, which may be huge and is not read for this.
+        """Raise `MissingFileError` if there is no page of all projects. The page may be huge and is not read.
 
-        Raises as stores do where it can't be had.
+        Raises the store's errors if the page is unavailable.
         """
         if is_web_url(self.address):
             next(stream_web_file(self.address), b"")
@@ -154,7 +154,7 @@ class IndexSource:
             _read(self.address)
 
     def read_project(self, project: str) -> ProjectListing | None:
-        """Return what the page of a project lists, none where there is none; raise `InputError` for another page."""
+        """Return the contents of a project's page, or `None` if it is absent. Raise `InputError` for other pages."""
         try:
             answer = _read(url_below(self.address, f"{canonicalize_name(project)}/"))
         except MissingFileError:
@@ -163,7 +163,7 @@ class IndexSource:
 
 
 def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a file from ``start``, and not many more than its page says it has."""
+    """Yield the bytes of a file from ``start``, and not many more than the size on its page."""
     if is_web_url(file.url):
         return stream_web_file(file.url, start)
     store, name = open_file(file.url)
@@ -171,13 +171,13 @@ def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
 
 
 def read_text(url: str, limit: int = LARGEST_TEXT) -> bytes:
-    """Return a small file of an index; raise `InputError` for one of more than ``limit`` bytes, and as stores do."""
+    """Return a small file of an index. Raise `InputError` for more than ``limit`` bytes, and the store's errors."""
     if is_web_url(url):
         return read_web_page(url, limit=limit).data
     store, name = open_file(url)
     data = store.read_range(name, 0, limit + 1)
     if len(data) > limit:
-        raise InputError(shown_url(url), f"has more than {limit} bytes", expected="a text")
+        raise InputError(shown_url(url), f"has more than {limit} bytes", expected="a smaller text")
     return data
 
 
@@ -198,8 +198,8 @@ def _sort_out(project: str, answer: WebPage, page: RawPage) -> ProjectListing:
         if file is None:
             ignored.append(raw.filename or raw.url)
         elif files.setdefault(file.filename, file).sha256 != file.sha256:
-            twice = f"lists {file.filename} twice, with different hashes"
-            problems.append(InputError(shown_url(answer.url), twice, remedy="Ask who publishes it."))
+            twice = f"lists {file.filename} twice with different hashes"
+            problems.append(InputError(shown_url(answer.url), twice, remedy="Ask the publisher."))
     return ProjectListing(project, tuple(files.values()), tuple(ignored), tuple(problems), variants)
 
 
@@ -225,19 +225,19 @@ def _parse(answer: WebPage) -> RawPage:
         if answer.content_type in _HTML_TYPES:
             return read_html_page(answer.data)
     except UnreadablePageError as e:
-        raise InputError(shown_url(answer.url), str(e), remedy="Is it the URL of a package index?") from e
+        raise InputError(shown_url(answer.url), str(e), remedy="Check that it is the URL of a package index.") from e
     found = f"has the type {quoted(answer.content_type)}"
     raise InputError(shown_url(answer.url), found, expected="a page of a package index, in HTML or JSON")
 
 
 def files_of_local_index(folder: Path, problems: list[RocwheelError]) -> list[Path]:
-    """Return the files on this disk that the pages of an index list, each once; none for a folder that is no index.
+    """Return the local files that the pages of an index list, each once. Empty for a folder that is not an index.
 
-    Pages and entries that may not be trusted are appended to ``problems``.
+    Untrusted pages and entries are appended to ``problems``.
     """
     source = IndexSource(folder.absolute().as_uri())
     projects: tuple[str, ...] = ()
-    with suppress(InputError):  # no page, or another one, such as that of documentation
+    with suppress(InputError):  # no page, or another one, such as a page of documentation
         projects = source.projects()
     return list(dict.fromkeys(path for project in projects for path in _files_of(source, project, problems)))
 
@@ -258,20 +258,23 @@ def _files_of(source: IndexSource, project: str, problems: list[RocwheelError]) 
 
 
 _NAME = "simple"
-"""What the folder of an index is called, of `rocwheel index` and of most others."""
+"""The folder name of an index, in `rocwheel index` and in most other tools."""
 _PROJECTS = 3
-"""Of which one has to have files: a page with links to folders is no index yet, nor is a project that is called so."""
+"""The number of projects to check for files.
+
+A page with links to folders is not an index, even in a folder of this name.
+"""
 
 
 def find_index(url: str) -> str | None:
-    """Return the URL of the package index that is at a URL, or below it; none where there is none that can be read."""
+    """Return the URL of the package index at or below a URL, or `None` if there is no readable index."""
     return next(filter(_is_index, (url, url_below(url, _NAME))), None)
 
 
 def raise_for_folders(urls: Iterable[str]) -> None:
-    """Raise `InputError` for what is the folder above an index, `ProblemsError` for several.
+    """Raise `InputError` for a URL of the folder above an index, or `ProblemsError` for several.
 
-    To be asked when an index lacks what it was asked for: the pages below it are read.
+    Call this if an index lacks a request, because it reads the pages below.
     """
     problems = [_folder_error(url, below) for url in urls if _is_index(below := url_below(url, _NAME))]
     raise_all("indexes", problems)
@@ -279,11 +282,11 @@ def raise_for_folders(urls: Iterable[str]) -> None:
 
 def _folder_error(url: str, below: str) -> InputError:
     found = f"is the folder above a package index, {IndexSource(below).url}"
-    return InputError(IndexSource(url).url, found, remedy="Give that address.")
+    return InputError(IndexSource(url).url, found, remedy="Use that URL.")
 
 
 def _is_index(url: str) -> bool:
-    """Return whether the page at a URL lists projects of which the first have files."""
+    """Return whether the page at a URL lists projects and one of the first projects has files."""
     source = IndexSource(url)
     with suppress(RocwheelError):
         listings = (source.read_project(name) for name in source.projects()[:_PROJECTS])
@@ -298,16 +301,16 @@ def fetch_file(
     known: KnownFile | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> bool:
-    """Bring a file into ``folder`` unless it stands there with the right hash; return whether it did not.
+    """Download a file into ``folder`` unless the file with the right hash exists. Return whether it was absent.
 
-    ``known`` is what an earlier run has noted of it. Raises `WorkError` where other bytes have its name, as installers
-    may have locked them; and as `receive` does.
+    ``known`` is the record of an earlier run. Raises `WorkError` if the existing file has other bytes, because
+    installers may have locked them. Also raises the errors of `receive`.
     """
     path, modified = folder / file.filename, _nanoseconds(file.upload_time)
     if _is_present(path, file, known):
         advance(file.size or 0)
-        # Give a file that is there already the date of its upload, which the page may have changed.
-        with suppress(OSError, OverflowError):  # somebody else's file keeps its own
+        # Update the date of an existing file to its upload date, which the page may have changed.
+        with suppress(OSError, OverflowError):  # another user's file keeps its own
             if modified is not None and path.stat().st_mtime_ns != modified:
                 os.utime(path, ns=(modified, modified))
         return False
@@ -328,13 +331,13 @@ def _is_present(path: Path, file: ListedFile, known: KnownFile | None) -> bool:
     except OSError as e:
         raise read_error(path, e) from e
     if found != file.sha256:
-        text = f"is there with the SHA-256 {found}, not that of {shown_url(file.url)}"
+        text = f"exists with the SHA-256 {found}, not that of {shown_url(file.url)}"
         raise WorkError(path, text, expected=file.sha256, remedy="Remove it, or mirror into another folder.")
     return True
 
 
 def _nanoseconds(upload_time: str | None) -> int | None:
-    """Return the date of an upload, which the index lists again; a malformed one is nobody's loss."""
+    """Return the upload date, which the index lists again, or `None` if it is malformed."""
     with suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat((upload_time or "").replace("Z", "+00:00"))
         if moment.tzinfo is not None:

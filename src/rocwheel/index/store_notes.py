@@ -1,7 +1,8 @@
-"""What publishers note of an index in a file beside its pages, changed until no other change comes between.
+"""The notes of publishers about an index, in a file next to its pages.
 
-Of each project it has the page and the tags with which the store lists its two forms. It also has what the files say
-to people, which no page lists. Whoever finds other tags, or no such file, reads the pages: they alone are the index.
+For each project, the notes contain the page and the tags with which the store lists the page's two forms. They also
+contain the descriptive facts of the files, which no page lists. If the tags differ or the file is missing, a publisher
+reads the pages: only they are the index. A change is repeated until no other change interferes.
 """
 
 from __future__ import annotations
@@ -28,26 +29,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NOTHING = LoadedFile(b"", None)
-"""A file that is not there."""
+"""A file that doesn't exist."""
 ATTEMPTS = 100
 _LONGEST = 2.0
-"""Seconds of the longest pause after somebody else was faster."""
+"""The longest pause in seconds after another publisher was faster."""
 
 
 def until_done(attempt: Callable[[], T]) -> T:
-    """Return what ``attempt`` returns, which begins anew while somebody else is faster."""
+    """Return the result of ``attempt``, which is repeated while another publisher is faster."""
     for number in range(1, ATTEMPTS + 1):
         try:
             return attempt()
-        except OutdatedError:  # noqa: PERF203  # that is what the loop is for
+        except OutdatedError:  # noqa: PERF203 # the purpose of the loop
             if number == ATTEMPTS:
                 raise
-            time.sleep(random.uniform(0, min(0.02 * 2**number, _LONGEST)))  # noqa: S311  # nothing is secret here
+            time.sleep(random.uniform(0, min(0.02 * 2**number, _LONGEST)))  # noqa: S311 # not a secret
     raise AssertionError
 
 
 class First(msgspec.Struct):
-    """A value for the first attempt alone: only later attempts ask the store.
+    """A value for only the first attempt. Later attempts ask the store.
 
     >>> page = First("as it was listed")
     >>> page.take(lambda: "as it is now"), page.take(lambda: "as it is now")
@@ -57,13 +58,13 @@ class First(msgspec.Struct):
     value: object | None
 
     def take(self, read: Callable[[], T]) -> T:
-        """Return the value at the first call, if there is one, and what ``read`` returns at all others."""
+        """Return the value, if any, at the first call, and the result of ``read`` at all others."""
         value, self.value = self.value, None
-        return read() if value is None else value  # type: ignore[return-value]  # whoever made it has the same type
+        return read() if value is None else value  # type: ignore[return-value] # the caller provides a value of the same type
 
 
 def load(store: Store, name: str) -> LoadedFile:
-    """Return a file, or `NOTHING` where there is none."""
+    """Return a file, or `NOTHING` if it doesn't exist."""
     try:
         return store.load(name)
     except MissingFileError:
@@ -71,7 +72,7 @@ def load(store: Store, name: str) -> LoadedFile:
 
 
 def swap(store: Store, name: str, data: bytes, before: LoadedFile) -> LoadedFile:
-    """Replace a file unless it has these bytes already, and return its new state; raises as `Store.swap` does."""
+    """Replace a file unless it already has these bytes, and return its new state. Raises the errors of `Store.swap`."""
     return before if data == before.data else LoadedFile(data, store.swap(name, data, before.e_tag))
 
 
@@ -79,20 +80,20 @@ _FORMAT = 1
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """A project's pages that are the same in both forms."""
+    """The pages of a project with the same contents in both forms."""
 
     tags: tuple[str, str]
-    """With which the store lists the JSON page and the HTML page."""
+    """The tags with which the store lists the JSON page and the HTML page."""
     page: str
     """The JSON page."""
     digest: str
-    """Of the project's name and the page: of damaged notes, nothing is taken for a page."""
+    """The digest of the project's name and the page, so that damaged notes are not used as a page."""
     html: str = ""
-    """The digest of the HTML page: one that has it is as a publisher has left it. Older notes have none."""
+    """The digest of the HTML page, which identifies a publisher's output. Older notes have no such digest."""
 
     @classmethod
     def of(cls, project: str, tags: tuple[str, str], page: str, html: bytes) -> Noted:
-        """Return what to note of a project."""
+        """Return the note for a project."""
         return cls(tags, page, _digest(project, page), make_digest(html))
 
     def has_left(self, json: bytes) -> bool:
@@ -105,21 +106,21 @@ class Noted(msgspec.Struct, frozen=True):
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """All that is noted."""
+    """All notes."""
 
     format: int = _FORMAT
     projects: dict[str, Noted] = {}
     about: dict[str, tuple[str, About]] = {}
-    """Hash of a file and what it says of itself, by file name."""
+    """Maps each file name to its hash and its descriptive facts."""
 
     def join(self, update: NoteUpdate) -> Notes:
-        """Return the notes with what is new in place of what they have of the same projects and files."""
+        """Return the notes, updated for the projects and files in ``update``."""
         projects = {name: one for name, one in {**self.projects, **update.projects}.items() if name not in update.gone}
         return Notes(_FORMAT, dict(sorted(projects.items())), dict(sorted({**self.about, **update.about}.items())))
 
 
 class NoteUpdate(msgspec.Struct, frozen=True):
-    """What is to be noted."""
+    """Changes to the notes."""
 
     projects: dict[str, Noted]
     about: dict[str, tuple[str, About]]
@@ -136,10 +137,10 @@ class NotesFile:
         self._first, self.notes = self._load()
 
     def add(self, update: NoteUpdate, read_again: Callable[[str], Noted | None]) -> Notes:
-        """Note what is new, with what others note meanwhile, and return all.
+        """Add notes, merged with concurrent changes, and return all notes.
 
-        ``read_again`` returns what there is to note of a project now: if somebody else has noted one as well, either
-        may have seen the last of its pages.
+        ``read_again`` returns the current note for a project. It is called if another publisher has also noted the
+        project, because either may have seen the last of its pages.
         """
         first = First((self._first, self.notes))
 
@@ -154,21 +155,23 @@ class NotesFile:
             updated = {name: found.get(name, noted) for name, noted in update.projects.items()}
             projects = {name: noted for name, noted in updated.items() if noted is not None}
             joined = notes.join(msgspec.structs.replace(update, projects=projects))
-            if joined != notes or not before.data:  # also without any projects: by it, an index above others is known
+            if (
+                joined != notes or not before.data
+            ):  # also without projects: the file marks a family's index for the index above it
                 swap(self._store, self._name, msgspec.json.encode(joined), before)
             return joined
 
         return until_done(attempt)
 
     def read(self) -> Notes:
-        """Return what is noted now."""
+        """Return the current notes."""
         return self._load()[1]
 
     def _load(self) -> tuple[LoadedFile, Notes]:
         loaded = load(self._store, self._name)
         try:
             notes = decode_json(loaded.data, Notes) if loaded.data else Notes()
-        except msgspec.DecodeError:  # damaged: the pages have all that is needed
+        except msgspec.DecodeError:  # damaged: the pages contain everything needed
             return loaded, Notes()
         if notes.format != _FORMAT:
             return loaded, Notes()

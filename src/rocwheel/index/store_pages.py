@@ -1,8 +1,8 @@
-"""An index on a store, which other publishers change at the same time: its pages, and in which order they change.
+"""An index on a store that other publishers change at the same time: its pages, and the order of their changes.
 
-The JSON page of a project is what the index knows of it. A publisher reads it, adds its files, and replaces it if
-nobody else has done so meanwhile; else it begins again. The HTML page is made of the JSON page in the same way, and
-read before that: whoever replaces it last has seen the last JSON page.
+The JSON page of a project is authoritative. A publisher reads it, adds its files, and replaces it unless another
+publisher has done so meanwhile. In that case, it starts over. The HTML page is generated from the JSON page in the same
+way, and is read first: the last publisher to replace it has seen the last JSON page.
 """
 
 from __future__ import annotations
@@ -68,35 +68,35 @@ class Pages(PageReader):
         super().__init__(store, layout, stored, noted)
         self._seen: dict[str, ReadPages] = {}
         self.times = UploadTimes(sys.maxsize)
-        """By the clock of the store, where it is known: dates of its future are wrong."""
+        """The dates by the store's clock, if known. Dates in its future are wrong."""
         self.noted: dict[str, Noted] = {}
-        """Of those that were read or changed."""
+        """The notes about the pages that were read or changed."""
         self.edited: list[str] = []
-        """The places of pages that no publisher has left so, and that were written again."""
+        """The locations of pages that differed from any publisher's output and were written again."""
 
     def read(self, project: str) -> Published:
-        """Return what a project's page lists; raise `InputError` for a page that somebody else made or has broken."""
+        """Return the contents of a project's page. Raise `InputError` for a foreign or damaged page."""
         found = self.find(project) or self.load(project)
         self._keep(project, found)
         return found.published
 
     def read_again(self, project: str) -> Noted | None:
-        """Return what there is to note of a project's pages at this moment."""
+        """Return the current note about a project's pages."""
         return self.load(project).note(project)
 
     def stand(self, project: str, entries: Sequence[IndexEntry]) -> bool:
-        """Return whether the pages that were read list these files already, and are the same in both forms."""
+        """Return whether the pages that were read already list these files and are the same in both forms."""
         seen = self._seen[project]
-        # What lists variants is looked at by `add`.
+        # `add` checks the lists of variants.
         seen_now = seen.published.correct(self.times)
         known = all(entry.filename in seen.published.entries and not entry.label for entry in entries)
         return known and Page(seen.html.data, seen.json.data) == seen_now.render(project)
 
     def add(self, project: str, entries: Sequence[IndexEntry], bases: Mapping[str, str]) -> bool:
-        """Add files to the page of a project, and return whether it has changed in either form.
+        """Add files to the page of a project, and return whether either form has changed.
 
-        ``bases`` has what leads to each from the page, by file name. What lists their variants (a draft) comes first,
-        with what is listed there already.
+        ``bases`` maps each file name to the relative path from the page to its folder. The list of variants (a draft)
+        is written first, including the variants listed already.
         """
         files = make_variants_files({project: entries}, ()).get(project, [])
         listed = [*entries, *(until_done(partial(self._add_variants, one)) for one in files)]
@@ -104,7 +104,7 @@ class Pages(PageReader):
         return self.change(project, lambda published: merge(place, published.correct(self.times), listed, bases))
 
     def change(self, project: str, make: Callable[[Published], Published]) -> bool:
-        """Change what the page of a project lists, and return whether it has changed in either form."""
+        """Change the contents of a project's page, and return whether either form has changed."""
         first = First(self._seen.pop(project, None))
         load = partial(self.load, project)
         before, after = until_done(lambda: self._swap_json(project, make, first.take(load)))
@@ -117,17 +117,17 @@ class Pages(PageReader):
         return any(has_changed.values())
 
     def mark(self, project: str, yanking: Yanking) -> Published:
-        """Change marks of files that the page lists, and return what it lists then.
+        """Change marks of the files that the page lists, and return the new contents.
 
-        A mark in the HTML page alone is somebody's edit, and counts. While a mark goes from both pages, it is in the
-        HTML page alone, too, and must not count. So it goes in three steps:
+        A mark in only the HTML page is a manual edit, and counts. A mark that is being removed from both pages is also
+        in only the HTML page for a time, and must not count. Therefore, the removal takes three steps:
 
-        1. The JSON page says that the file is not yanked. From then on, no mark in the HTML page counts.
+        1. The JSON page lists the file as not yanked. From then on, no mark in the HTML page counts.
         2. The HTML page loses the mark.
-        3. The JSON page says nothing of it, as of every other file.
+        3. The JSON page omits the value, as for every other file.
 
-        Whoever has read the HTML page before step 2 and the JSON page after step 3 sees that the HTML page has changed
-        since, and reads both again. What somebody makes of older pages is refused, as the JSON page has changed.
+        A publisher who read the HTML page before step 2 and the JSON page after step 3 sees that the HTML page has
+        changed, and reads both again. Changes based on older pages are rejected because the JSON page has changed.
         """
         self.change(project, lambda published: published.mark(yanking))
         if yanking.unyanked:
@@ -143,12 +143,12 @@ class Pages(PageReader):
         return before, ReadPages(published, json, before.html)
 
     def _follow_html(self, project: str, read: ReadPages) -> tuple[LoadedFile, ReadPages]:
-        """Replace the HTML page, and return what it was."""
+        """Replace the HTML page, and return its previous state."""
         html = swap(self._store, self._layout.page(project, "html"), read.published.render(project).html, read.html)
         return read.html, ReadPages(read.published, read.json, html)
 
     def _has_left_json(self, project: str, read: ReadPages) -> bool:
-        """Return whether a publisher may have left the JSON page so: as it was noted, or as it would be made again."""
+        """Return whether a publisher may have written this JSON page: it is the noted or the generated one."""
         json, noted = read.json.data, self._noted.get(project)
         if read.json is NOTHING or (noted and noted.has_left(json)):
             return True
@@ -159,10 +159,10 @@ class Pages(PageReader):
         return bool(listed.entries) and listed.render(project).json == json
 
     def _has_left_html(self, project: str, read: ReadPages, html: LoadedFile) -> bool:
-        """Return whether a publisher may have left the HTML page so: it follows on the JSON page, which ``read`` has.
+        """Return whether a publisher may have written this HTML page: it follows from the JSON page in ``read``.
 
-        So beside the noted JSON page there is the noted HTML page. Beside another one, a killed publisher may have left
-        that of an older one.
+        The noted JSON page has the noted HTML page next to it. Next to another JSON page, a killed publisher may have
+        left the HTML page of an older one.
         """
         noted = self._noted.get(project)
         if html is NOTHING or (noted and noted.has_left_html(html.data)):
@@ -195,20 +195,23 @@ class FrontPage:
         self._before = load(index.store, self._name) if self._name in index.stored else NOTHING
         self._require_own(self._before)
         self.edited: list[str] = []
-        """The place of the page if somebody had edited it and it was written again."""
+        """The location of the page if it was edited and written again."""
 
     def write(self, notes_file: NotesFile, notes: Notes) -> bool:
-        """Replace the page by one of what is noted, and return whether that has changed it."""
-        # What families list is read after the page, by whoever writes it: who is last has seen the last of them.
+        """Regenerate the page from the notes, and return whether it has changed."""
+        # The contents of families are read after the page. So the last publisher to write the page has seen the last
+        # contents.
         first = First(None if self._index.families else (self._before, notes))
         if not self._index.families and notes == notes_file.notes:
-            # Nobody has looked whether the notes were still those when the page was read.
+            # The notes may have changed before the page was read.
             if self._page(self._before, notes) == self._before.data:
                 return False
             first = First(None)
 
         def read() -> tuple[LoadedFile, Notes]:
-            page = load(self._store, self._name)  # before the notes: who replaces it last has seen the last of them
+            page = load(
+                self._store, self._name
+            )  # before the notes: the last publisher to replace the page has seen the last notes
             self._require_own(page)
             return page, notes_file.read()
 
@@ -222,13 +225,13 @@ class FrontPage:
         return until_done(attempt)
 
     def _page(self, before: LoadedFile, notes: Notes) -> bytes:
-        """Return the page that follows on another one."""
+        """Return the page that replaces another one."""
         content = self._content(self._index.layout, notes, self._index.family)
         content = msgspec.structs.replace(content, families=self._families())
         return self._make(before.data)(content)[FRONT_PAGE]
 
     def _families(self) -> dict[str, IndexContent]:
-        """Return what the indexes of families below list, as far as it is noted; also of what others publish now."""
+        """Return the noted contents of the family indexes below, including current changes by other publishers."""
         layout = self._index.layout
         if not self._index.families:
             return {}
@@ -259,7 +262,7 @@ class FrontPage:
 class OneIndex:
     """The work on one index.
 
-    Making it reads what the pages list and changes nothing; what is wrong with them goes to ``problems``.
+    The constructor reads the contents of the pages and changes nothing. It appends their problems to ``problems``.
     """
 
     def __init__(
@@ -273,30 +276,30 @@ class OneIndex:
         self._index = index
         self._bases = {one.entry.filename: layout.base(layout.file(one.name)) for one in uploads}
         self.projects = group_by_project(one.entry for one in uploads)
-        """The files that are to be listed."""
+        """The files to list."""
         self._pages = Pages(store, layout, stored, index.notes_file.notes.projects)
         self._root = RootPage(store, layout, stored, index.notes_file.notes.projects)
         listed = attempt_all(RootPage.read, [self._root], problems)
         self.listed = self.projects.keys() | {name for names in listed for name in names}
-        """All projects that it has or will have."""
+        """All current and future projects of the index."""
         fronts = [make_front] if make_front else []
         made = attempt_all(lambda make: FrontPage(index, make), fronts, problems)
         self._front = made[0] if made else None
         read = self._read_all(self.projects, problems)
         self.published: dict[str, Published] = dict(zip(self.projects, read, strict=True))
-        """What was listed before, by project."""
+        """The previous contents of the pages, by project."""
         if self._front:
             others = [name for name in sorted(self.listed - self.projects.keys()) if not self._pages.is_noted(name)]
-            self._read_all(others, [])  # where they are broken, that is for others to mend
+            self._read_all(others, [])  # others must repair their damaged pages
         attempt_all(self._check, self.projects, problems)
 
     @property
     def edited(self) -> list[str]:
-        """The places of pages that somebody had edited, and that were written again."""
+        """The locations of edited pages that were written again."""
         return [*self._pages.edited, *self._root.edited, *(self._front.edited if self._front else ())]
 
     def known(self) -> dict[str, str]:
-        """Return the hashes of what is listed, by the names of the files on the store."""
+        """Return the hashes of the listed files, by their names on the store."""
         found = {}
         for project, published in self.published.items():
             folder = posixpath.join("/", self._index.layout.index, project)
@@ -315,9 +318,9 @@ class OneIndex:
         }
 
     def write(self, dated: Mapping[str, Sequence[IndexEntry]], times: UploadTimes, progress: Progress) -> set[str]:
-        """Write the pages of projects, then that of all, and the front page; return the projects whose pages changed.
+        """Write the pages of projects, then the page of all projects, then the front page. Return the changed projects.
 
-        ``dated`` are the files by project with the dates of new ones; ``times`` are by the clock of the store.
+        ``dated`` contains the files by project, with dates for the new ones. ``times`` follow the store's clock.
         """
         self._pages.times = times
         waiting = {project: entries for project, entries in dated.items() if not self._pages.stand(project, entries)}
@@ -337,7 +340,7 @@ class OneIndex:
         return changed
 
     def find(self, projects: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
-        """Return those of the names of each project's files that its page lists, and the address of each."""
+        """Return the names of each project's files that its page lists, with the URLs of each file."""
         return {
             name: (self._address(project, f"{published.bases[name]}{name}"),)
             for project in projects.keys() & self.listed
@@ -352,7 +355,7 @@ class OneIndex:
         return make_address(posixpath.join(page, link))
 
     def mark(self, yanking: Yanking) -> IndexReport:
-        """Change the marks of files that pages list, and return what the pages of their projects list now."""
+        """Change the marks of the files that pages list, and return the new contents of their projects' pages."""
         names = (*yanking.yanked, *yanking.unyanked)
         projects = sorted({parse_file_name(name).project for name in names})
         marked = {project: self._pages.mark(project, yanking) for project in projects}
@@ -363,14 +366,14 @@ class OneIndex:
         return IndexReport(output, listed, (), (), yanked, edited=tuple(self.edited))
 
     def show(self) -> None:
-        """Bring the front page up to date with the indexes of families below."""
+        """Update the front page with the family indexes below."""
         if self._index.families:
             self._finish({})
 
     def _finish(self, entries: Mapping[str, Sequence[IndexEntry]]) -> None:
-        """Note what there is now, and then show it."""
+        """Write the notes, and then update the front page."""
         index, notes_file = self._index, self._index.notes_file
-        # Noted projects had pages; where the store lists none any more, somebody has removed them.
+        # Noted projects had pages. If the store no longer lists any, they were removed.
         gone = {name for name in notes_file.notes.projects if index.layout.page(name, "json") not in index.stored}
         about = {one.filename: (one.sha256, one.about) for some in entries.values() for one in some}
         update = NoteUpdate(self._pages.noted, about, gone - entries.keys())
@@ -382,7 +385,7 @@ class OneIndex:
         def read(project: str) -> Published:
             try:
                 return self._pages.read(project)
-            except StoreError:  # as it would fail for every other page
+            except StoreError:  # any other page would fail in the same way
                 raise
             except (InputError, ProblemsError) as e:
                 problems.extend(each_problem([e]))

@@ -1,12 +1,12 @@
-"""Reads the pages of package indexes of strangers, and decides which parts of them may be believed.
+"""Reads the pages of third-party package indexes, and decides which entries to trust.
 
-* A name of a file is that of a distribution of the asked project, and of nothing else: it can't leave a folder.
-* A file is only ever what its hash says. So it may come from another host than the page, as on the Python Package
-  Index; one without a hash is refused.
-* Addresses are of the web, without a user or password in them. From a page that came by https, none leads back to http,
-  nor does a redirect. A page of this machine (``file://``) or of a bucket (``s3://``) may lead to any file there.
-* Reasons of yanked files are text in one line: control characters become blanks.
-* Sizes are upper limits: not a byte more than a page says is taken, and not more than a limit where it doesn't.
+* The name of a file must be the name of a distribution of the requested project. Therefore, it can't leave a folder.
+* A file is identified by its hash, so it may come from another host than the page, as on the Python Package Index.
+  A file without a hash is rejected.
+* URLs must be web URLs without a user or password. From a page over https, no URL or redirect leads back to http. A
+  page on this machine (``file://``) or in a bucket (``s3://``) may lead to any file there.
+* Reasons of yanked files are one line of text: control characters become blanks.
+* Sizes are upper limits: no more bytes are read than a page lists, or than a limit if it lists no size.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 class UnreadablePageError(ValueError):
-    """A page that is none of a package index, and why."""
+    """A page that is not a page of a package index, with the reason."""
 
 
 _MAJOR = "1"
 
 
 def read_json_page(data: bytes) -> RawPage:
-    """Return what a page lists; raise `UnreadablePageError` for other text, and for a version of the format to come."""
+    """Return the contents of a page. Raise `UnreadablePageError` for other text and for future format versions."""
     try:
         return _known_version(decode_json_page(data))
     except msgspec.DecodeError as e:
@@ -51,49 +51,49 @@ def read_json_page(data: bytes) -> RawPage:
 
 
 def read_html_page(data: bytes) -> RawPage:
-    """Return what a page lists; raise `UnreadablePageError` for a version of the format to come."""
+    """Return the contents of a page. Raise `UnreadablePageError` for future format versions."""
     return _known_version(decode_html_page(data))
 
 
 def _known_version(page: RawPage) -> RawPage:
     if page.version.partition(".")[0] != _MAJOR:
-        found = f"has version {quoted(page.version)} of the format of indexes"
-        msg = f"{found}, of which this program reads version {_MAJOR}"
+        found = f"has version {quoted(page.version)} of the index format"
+        msg = f"{found}; this program reads version {_MAJOR}"
         raise UnreadablePageError(msg)
     return page
 
 
 LARGEST_FILE = 1 << 40
-"""Bytes of a file whose size a page doesn't tell."""
+"""The maximum size in bytes of a file whose size a page doesn't list."""
 
 _PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
 
 
 class ListedFile(msgspec.Struct, frozen=True):
-    """A file of an index, as far as it may be trusted."""
+    """A trusted file in an index."""
 
     filename: str
     project: str
     """The normalized name of its project."""
     version: str
-    """In normal form."""
+    """The normalized version."""
     url: str
     sha256: str
     size: int | None
     metadata_sha256: str | None
-    """Of the core metadata that is promised beside it; none where none is, or without a hash."""
+    """The hash of the core metadata next to it, or `None` without such metadata or without a hash."""
     yanked: str | None
-    """The reason, in one line, empty for none; none for what is not yanked."""
+    """The reason in one line, which may be empty, or `None` for a file that is not yanked."""
     upload_time: str | None
     requires_python: str | None = None
     label: str = ""
-    """Of a wheel variant (:pep:`825`, a draft)."""
+    """The label of a wheel variant (:pep:`825`, a draft)."""
 
 
 def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> ListedFile | None:
-    """Return a file that a page of ``project`` lists; none for what is no wheel and no ``.tar.gz`` sdist by its name.
+    """Return a file that a page of ``project`` lists, or `None` for a name that is not a wheel or a ``.tar.gz`` sdist.
 
-    Raises `InputError`, which names the page and the file, for what may not be trusted.
+    Raises `InputError` with the page and the file name for an untrusted entry.
     """
     place = shown_url(page_url)
     url = _address(raw, page_url, base)
@@ -108,9 +108,9 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
     digest = raw.hashes.get("sha256", "").lower()
     if not is_sha256(digest):
         found = f"has {'a malformed' if digest else 'no'} SHA-256 of {name}"
-        raise InputError(place, found, remedy="Without one, nothing says whether the file is the right one.")
+        raise InputError(place, found, remedy="Without a hash, the file can't be verified.")
     if raw.size is not None and not 0 <= raw.size <= LARGEST_FILE:
-        raise InputError(place, f"says that {name} has {raw.size} bytes", expected="a size")
+        raise InputError(place, f"lists {raw.size} bytes as the size of {name}", expected="a valid size")
     return ListedFile(
         filename=name,
         project=owner,
@@ -127,20 +127,20 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
 
 
 def _plain_reason(reason: str | None) -> str | None:
-    """Return the reason of a yanked file in one line: :pep:`592` allows any text, and nobody here can correct it."""
+    """Return the reason of a yanked file in one line. :pep:`592` allows any text, and users can't correct it."""
     return None if reason is None else "".join(" " if category(letter) == "Cc" else letter for letter in reason)
 
 
 def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, str] | None:
-    """Return what `_identity` does of a file at ``url``; raise `InputError` for a name that no file may have."""
+    """Return the `_identity` of a file at ``url``. Raise `InputError` for a name that no file may have."""
     if not name.endswith(DISTRIBUTION_SUFFIXES):
         return None
     if not _PLAIN_NAME.fullmatch(name) or name != file_name_at(url):
         found = f"lists {quoted(name)} at {quoted(shown_url(url))}"
-        raise InputError(place, found, expected="a plain name of a file, which ends its address")
+        raise InputError(place, found, expected="a plain file name at the end of the URL")
     identity = _identity(name)
     if identity is not None and not is_file_name(f"{name}{METADATA_SUFFIX}"):
-        raise InputError(place, f"lists {quoted(name)}", expected="a name that a file can have")
+        raise InputError(place, f"lists {quoted(name)}", expected="~a name that a file can have~a valid file name")
     return identity
 
 
@@ -150,9 +150,9 @@ def _metadata_digest(raw: RawFile) -> str | None:
 
 
 def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[str, str] | None:
-    """Return the name and address of a list of wheel variants (:pep:`825`, a draft); none for other files.
+    """Return the name and URL of a list of wheel variants (:pep:`825`, a draft), or `None` for other files.
 
-    Nothing but the choice of files depends on what is there: it has no hash. Raises `InputError` as `check_file` does.
+    The list has no hash, because only the selection of files depends on it. Raises `InputError` like `check_file`.
     """
     name = raw.filename or file_name_at(raw.url)
     if not is_index_file_name(name):
@@ -163,17 +163,17 @@ def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[st
 
 
 def trusted_projects(page: RawPage) -> tuple[str, ...]:
-    """Return the normalized names of projects that the page of all projects lists, each once; others are left out."""
+    """Return the normalized names in the page of all projects, each once. Untrusted names are left out."""
     names = (_project_name(text) for text in page.projects)
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 def join_url(base: str, address: str) -> str:
-    """Return where an address leads that may be relative, as in browsers; raises `ValueError` for none."""
+    """Resolve a URL that may be relative, as browsers do. Raise `ValueError` for an invalid URL."""
     scheme, mark, rest = base.partition("://")
     if scheme != "s3":
         return urljoin(base, address)
-    joined = urljoin(f"http{mark}{rest}", address)  # which knows how to take it
+    joined = urljoin(f"http{mark}{rest}", address)  # a scheme with relative URLs
     start = urlsplit(f"http{mark}{rest}").netloc
     own = urlsplit(joined)
     return joined.replace("http", "s3", 1) if own.scheme == "http" and own.netloc == start else joined
@@ -182,27 +182,27 @@ def join_url(base: str, address: str) -> str:
 def _address(raw: RawFile, page_url: str, base: str) -> str:
     try:
         url = keep_user(join_url(join_url(page_url, base), raw.url), page_url)
-        if "\0" not in unquote(url):  # which no path has
+        if "\0" not in unquote(url):  # no path contains it
             return url
-    except ValueError:  # whose text may have a password
+    except ValueError:  # its text may contain a password
         pass
-    raise InputError(shown_url(page_url), f"lists {quoted(hide_users(raw.url))}", expected="an address")
+    raise InputError(shown_url(page_url), f"lists {quoted(hide_users(raw.url))}", expected="a URL")
 
 
 def project_of(name: str) -> str:
-    """Return the normalized project of a wheel or sdist by its name; empty for other names."""
+    """Return the normalized project of a wheel or sdist, given its name, or an empty string for other names."""
     identity = _identity(name) if name.endswith(DISTRIBUTION_SUFFIXES) else None
     return identity[0] if identity else ""
 
 
 def _identity(name: str) -> tuple[str, Version, str] | None:
-    """Return the project and version of a distribution, and the label of a wheel variant; none for other names."""
+    """Return the project and version of a distribution and the label of a wheel variant, or `None` for other names."""
     try:
         if name.endswith(".whl"):
             plain, label = split_label(name)
             return (*parse_wheel_filename(plain)[:2], label)
         return (*parse_sdist_filename(name), "")
-    except ValueError:  # also of the 4,300 digits that Python makes no number of
+    except ValueError:  # also raised for 4,300 digits, which Python doesn't convert
         return None
 
 

@@ -1,4 +1,4 @@
-"""Files that go to a store: what is published, where it lies there, and what is there already."""
+"""Files to publish: their locations on a store, and which of them exist already."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 def require_same(store: Store, stored: StoredFile, size: int | None, sha256: str) -> None:
-    """Raise `TakenError` unless a file of the store has this size, where one is known, and hash.
+    """Raise `TakenError` unless a file on the store has this hash and size, if the size is known.
 
-    The hash that was noted beside the file when it was stored is believed; where there is none, the file is read.
+    If the store has a hash for the file, that hash is trusted. Otherwise, the file is read.
     """
     if size not in {None, stored.size}:
         raise _other(store, stored.name, f"{stored.size} bytes, not {size}")
@@ -52,9 +52,9 @@ def put_same(
     stamp: FileStamp | None = None,
     advance: Callable[[int], object] = id,
 ) -> None:
-    """Store a file unless it is there already; raises as `require_same` does. ``advance`` is as for `Store.put`.
+    """Store a file unless it exists already. Raises the errors of `require_same`. ``advance`` is as for `Store.put`.
 
-    ``stamp`` is that of the file of which the hash was computed: another one is not stored under that hash.
+    ``stamp`` belongs to the file with this hash. A file with another stamp is not stored under the hash.
     """
     try:
         store.put(name, source, sha256=sha256, stamp=stamp, advance=advance)
@@ -70,18 +70,18 @@ def _hash(store: Store, name: str) -> str:
 
 
 def _other(store: Store, name: str, difference: str) -> TakenError:
-    found = f"is there already with other bytes ({difference})"
-    remedy = "A file is never replaced. Give the new one another version or build number."
+    found = f"exists with other bytes ({difference})"
+    remedy = "A file is never replaced. Use another version or build number for the new file."
     return TakenError(store.place(name), found, remedy=remedy)
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Folders of a store, relative to its URL; the same as `rocwheel index packages/dist` makes below ``packages``."""
+    """Folders of a store, relative to its URL. They match those of `rocwheel index packages/dist` in ``packages``."""
 
     index: str = "simple"
-    """The index; empty for the store itself."""
+    """The index. Empty for the store itself."""
     files: str = "dist"
-    """The distributions, with the core metadata of each beside it; those of a family in a folder of its name."""
+    """The distributions, with their core metadata next to them. Each family has a subfolder with its name."""
 
     def __post_init__(self) -> None:
         for option, folder in (("--output", self.index), ("--files", self.files)):
@@ -90,7 +90,7 @@ class Layout(msgspec.Struct, frozen=True):
                 raise InputError(option, f"is {folder!r}", expected=expected)
 
     def of_family(self, family: str) -> Layout:
-        """Return the layout of a family's index, which lies below that of all; of no family, this one."""
+        """Return the layout of a family's index, which is below the main index, or this layout without a family."""
         return Layout(posixpath.join(self.index, family).rstrip("/"), self.files)
 
     def file(self, name: str) -> str:
@@ -98,36 +98,36 @@ class Layout(msgspec.Struct, frozen=True):
         return posixpath.join(self.files, name)
 
     def page(self, project: str, form: str) -> str:
-        """Return the name of a page; an empty project is that of all projects."""
+        """Return the name of a page. An empty project stands for the page of all projects."""
         return posixpath.join(self.index, project, f"index.{form}")
 
     def beside(self, project: str, name: str) -> str:
-        """Return the name of a file beside the pages of a project, or, of no project, beside the page of all."""
+        """Return the name of a file next to the pages of a project, or next to the page of all projects."""
         return posixpath.join(self.index, project, name)
 
     def base(self, stored: str) -> str:
-        """Return what leads from a project's page to the folder of a distribution that the store has by this name."""
+        """Return the relative path from a project's page to the folder of a distribution with this store name."""
         return f"{posixpath.relpath(posixpath.dirname(f'/{stored}'), f'/{self.index}/project')}/"
 
 
 class StoredIndex(msgspec.Struct, frozen=True):
-    """An index on a store, and what is known of it before any page is read."""
+    """An index on a store, and the facts about it before any page is read."""
 
     store: Store
     layout: Layout
     stored: Mapping[str, StoredFile]
-    """What the store lists of it, after the notes were read."""
+    """The files of the index on the store, listed after the notes were read."""
     notes_file: NotesFile
     family: str = ""
-    """Whose index it is; empty for that of all."""
+    """The family of the index. Empty for the main index."""
     families: frozenset[str] = frozenset()
-    """Whose indexes are below it, or will be."""
+    """The families with current or future indexes below it."""
 
 
 def find_family_indexes(layout: Layout, stored: Collection[str]) -> frozenset[str]:
-    """Return the names of the folders right below an index that are published indexes, too.
+    """Return the names of the folders directly below an index that are also published indexes.
 
-    ``stored`` are the names of the files that the store lists there.
+    ``stored`` contains the names of the files that the store lists there.
     """
     notes = (name for name in stored if posixpath.basename(name) == PUBLISHED_NAME)
     folders = {posixpath.dirname(name) for name in notes}
@@ -139,7 +139,7 @@ class Upload(msgspec.Struct, frozen=True):
     """A distribution that was read."""
 
     name: str
-    """Below the folder of distributions, here and on the store."""
+    """The path below the folder of distributions, both locally and on the store."""
     path: Path
     entry: IndexEntry
     stamp: FileStamp
@@ -149,23 +149,23 @@ class Local(msgspec.Struct, frozen=True):
     """All distributions of a folder."""
 
     groups: dict[str, tuple[Upload, ...]]
-    """What each index lists, by the name of its family; that of all, which is none's, is the first."""
+    """The contents of each index, by the name of its family. The main index has an empty name and comes first."""
     ignored: tuple[str, ...]
-    """Names of what is neither a wheel nor an sdist nor the folder of a family."""
+    """Names that are neither wheels nor sdists nor family folders."""
 
     @property
     def uploads(self) -> dict[str, Upload]:
-        """What is to be on the store, by its name there."""
+        """The files for the store, by name on the store."""
         return {upload.name: upload for group in self.groups.values() for upload in group}
 
 
 def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
-    """Return what stands in a folder, and in its folders for families; those are as `write_indexes` finds them.
+    """Return the distributions in a folder and in its family folders, which `write_indexes` defines.
 
-    ``cache`` is the folder where earlier runs have noted which files they have read: none is read again that is
-    certainly the same. Raises everything that is wrong with the files, and `InputError` for a folder without any.
+    ``cache`` is the folder with the records of earlier runs. Files that are certainly unchanged are not read again.
+    Raises all problems of the files, and `InputError` for a folder without any.
     """
-    # What is in the folder itself, under an empty name, and in its folders for families.
+    # The files in the folder itself, under an empty name, and in its family folders.
     families = find_families(dist_dir, dist_dir.parent)
     require_addresses(str(dist_dir), {dist_dir / name: name for name in families})
     listings = {"": list_folder(dist_dir, dist_dir, may_be_empty=bool(families))}
@@ -213,14 +213,14 @@ def _write_cache(cache: Path, files: dict[str, KnownFile]) -> None:
 Item = TypeVar("Item")
 
 AT_ONCE = 16
-"""Small requests under way at a time: each waits for its answer most of the while."""
+"""The maximum number of concurrent small requests. Each mostly waits for its answer."""
 _LARGE_AT_ONCE = 6
-"""Large files under way at a time; each may hold 32 MiB in memory."""
+"""The maximum number of concurrent large files. Each may take 32 MiB of memory."""
 _LARGE = 4 << 20
 
 
 def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
-    """Return the files in a folder of a store by their names there; none for a folder that is not there yet."""
+    """Return the files in a folder of a store by name. Empty if the folder doesn't exist yet."""
     try:
         return {file.name: file for file in store.list(folder)}
     except MissingStoreError:
@@ -230,9 +230,9 @@ def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
 
 
 def find_leftovers(store: Store, uploads: Iterable[Upload]) -> tuple[str, ...]:
-    """Return the names of unfinished uploads of other files than ``uploads``, which other runs began.
+    """Return the names of unfinished uploads from other runs, except those of ``uploads``.
 
-    They are under way, or their runs were killed. Those of ``uploads`` go when these are uploaded.
+    They are active, or their runs were killed. Uploading the files removes their own unfinished uploads.
     """
     own = {upload.entry.sha256 for upload in uploads}
     found = (name.removeprefix(f"{UPLOADS}/").partition(".")[0] for name in list_stored(store, UPLOADS))
@@ -242,15 +242,15 @@ def find_leftovers(store: Store, uploads: Iterable[Upload]) -> tuple[str, ...]:
 def find_missing(
     store: Store, layout: Layout, uploads: Iterable[Upload], stored: Mapping[str, StoredFile], known: Mapping[str, str]
 ) -> list[Upload]:
-    """Return those of ``uploads`` that are not on the store, or not with their core metadata.
+    """Return the uploads that are absent from the store, or whose core metadata is.
 
-    ``stored`` is what is there, by name, and ``known`` has the hashes of what pages list, by name on the store: of
-    those files nothing is asked. Raises `TakenError`, or `ProblemsError`, for files of a name that have other bytes,
-    and for core metadata that does.
+    ``stored`` contains the existing files by name. ``known`` contains the hashes that pages list, by name on the store;
+    these files need no request. Raises `TakenError` or `ProblemsError` for existing files or core metadata with other
+    bytes.
     """
     missing, doubtful = [], []
     for upload in uploads:
-        # What a distribution consists of on the store: itself, and the core metadata that its page promises.
+        # A distribution's files on the store: the distribution, and the core metadata that its page lists.
         name, entry = layout.file(upload.name), upload.entry
         metadata = [_Promise(f"{name}{METADATA_SUFFIX}", None, entry.metadata_sha256)] if entry.metadata_sha256 else []
         promised = [_Promise(name, entry.size, entry.sha256), *metadata]
@@ -271,11 +271,11 @@ def find_missing(
 
 
 class _Promise(msgspec.Struct, frozen=True):
-    """A file that has to be on the store."""
+    """A file that must be on the store."""
 
     name: str
     size: int | None
-    """Unknown of core metadata, of which a page has the hash alone."""
+    """Unknown for core metadata, because a page lists only its hash."""
     sha256: str
 
 
@@ -288,14 +288,14 @@ def _find_taken(check: Callable[[Item], None], item: Item) -> RocwheelError | No
 
 
 def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress: Progress) -> None:
-    """Store distributions, each before its metadata. Raises what goes wrong first."""
+    """Store distributions, each before its metadata. Raises the first error."""
     if not uploads:
         return
     progress.begin("uploading", sum(upload.entry.size for upload in uploads))
     advance = serialized(progress.advance)
 
     def upload(one: Upload) -> None:
-        # `ChangedFileError` is raised before anything is stored, for a file that is not the one that was read.
+        # `ChangedFileError` is raised before anything is stored, if the file is not the one that was read.
         name = layout.file(one.name)
         entry, path = one.entry, one.path
         metadata = _read_same_metadata(one) if entry.metadata_sha256 else b""
@@ -323,7 +323,7 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
 def _read_same_metadata(upload: Upload) -> bytes:
     path = upload.path
     try:
-        upload.stamp.require(path.stat(), str(path))  # what looks like damage would be the change
+        upload.stamp.require(path.stat(), str(path))  # apparent damage would be the change
     except OSError as e:
         raise read_error(path, e) from e
     metadata = read_metadata(path)

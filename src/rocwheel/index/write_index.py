@@ -1,8 +1,8 @@
 """Writes a simple index as a tree of static files, for ``file://`` and for any web server.
 
-First the run plans what the index will hold, and which of it stands already. Where nothing has changed, neither are the
-pages made again nor are those that stand there read. The stamps tell it: of the distributions and of what was written
-for them, of the pages, and of the project's folder, which changes with every file that comes or goes.
+The run first plans the index, and finds the parts that exist already. Unchanged pages are neither regenerated nor read.
+Changes show in the stamps of the distributions, of their written files, of the pages, and of the project's folder,
+which changes with every added or removed file.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def locked_index(output: Path) -> Iterator[None]:
-    """Hold an index during the block, or wait for the run that does; raises `WorkError` as `locked_folder` does.
+    """Lock an index during the block, waiting for another run. Raises `WorkError` like `locked_folder`.
 
-    The index of a family has the lock of the index above it, as a run for that one writes both. What stands in the
-    place of the folder is left to who looks at that.
+    The index of a family shares the lock of the index above it, because a run for that index writes both. Other code
+    checks whether the folder's path is free.
     """
     if output.exists() and not output.is_dir():
         yield
@@ -103,7 +103,7 @@ def locked_index(output: Path) -> Iterator[None]:
 
 
 WriteFamilies = Callable[[Collection[str]], Mapping[str, IndexContent]]
-"""Writes the indexes of families below one that lists these projects, and returns what they list, by name."""
+"""Writes the family indexes below an index with these projects, and returns their contents by name."""
 
 
 def _no_families(_: Collection[str]) -> Mapping[str, IndexContent]:
@@ -111,46 +111,47 @@ def _no_families(_: Collection[str]) -> Mapping[str, IndexContent]:
 
 
 class IndexOptions(msgspec.Struct, frozen=True):
-    """What is asked of an index beside its folders, and how it is made."""
+    """The options of an index, other than its folders."""
 
     placement: FilePlacement = FilePlacement.RELATIVE
-    """Whether the pages link to the files where they are, or to what the index has of them."""
+    """Whether the pages link to the original files, or to copies or hard links in the index."""
     yanking: Yanking = KEEP_YANKED
-    """Which files are to be yanked from now on, or no longer."""
+    """The files to yank or unyank."""
     progress: Progress = SILENT
-    """Is told how much of the distributions is read."""
+    """Receives the progress of reading the distributions."""
     upload_time: int | None = None
-    """Of all files that are new, in microseconds since 1970; none for the time of each file's last change."""
+    """The date of all new files, in microseconds since 1970, or `None` for each file's last modification."""
     extras: Extras = no_extras
-    """Makes further files of what the index lists."""
+    """Generates additional files from the contents of the index."""
     family: str = ""
-    """Whose index it is, below that of all; empty for that one."""
+    """The family of an index below the main index. Empty for the main index."""
     memory: dict[Path, Found] = msgspec.field(default_factory=dict)
-    """What this process has read for other indexes, by path."""
+    """The distributions that this process has read for other indexes, by path."""
     served: Path | None = None
-    """The folder that a web server has to serve for the index; none for the one above it."""
+    """The folder that a web server must serve for the index, or `None` for its parent folder."""
     may_be_empty: bool = False
-    """Whether the first folder may lack distributions."""
+    """Whether the first folder may have no distributions."""
     machine: tuple[str, ...] = ()
-    """The GPU targets of the machines that the index is for, for its wheel variants (a draft); empty for any."""
+    """The GPU targets of the machines that the index is for, for its wheel variants (a draft). Empty for any machine.
+    """
     left_out: frozenset[str] = frozenset()
     """Names of distributions in the folders that the index doesn't list."""
     write_families: WriteFamilies = _no_families
-    """What is done when the pages of projects stand, before those that lead to the indexes of families."""
+    """Called when the pages of projects are complete, before the pages that link to family indexes."""
     readers: Readers | None = None
-    """Who reads distributions; none for threads of this process."""
+    """Reads the distributions, or `None` for threads of this process."""
 
 
 def default_output(dist_dir: Path) -> Path:
-    """Return the absolute path where the index of ``dist_dir`` goes by default: folders side by side have one each."""
+    """Return the default absolute path for the index of ``dist_dir``. Neighboring folders get separate indexes."""
     folder = dist_dir.resolve()
     return folder.parent / ("simple" if folder.name in ("dist", "") else f"simple-{folder.name}")
 
 
 def choose_output(dist_dirs: Sequence[Path], output: Path | None) -> Path:
-    """Return where an index goes: the folder that is given, else the default for the only folder.
+    """Return the folder for an index: the given one, or else the default for a single folder.
 
-    Raises `InputError` where neither is there.
+    Raises `InputError` if there is neither.
     """
     if output is None and len(dist_dirs) != 1:
         option, found = "--output", "is missing"
@@ -159,7 +160,7 @@ def choose_output(dist_dirs: Sequence[Path], output: Path | None) -> Path:
 
 
 class IndexReport(msgspec.Struct, frozen=True):
-    """What an index holds."""
+    """The contents of an index."""
 
     output: str
     projects: dict[str, list[str]]
@@ -167,17 +168,17 @@ class IndexReport(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...]
     """Names in the folders that are neither wheels nor sdists."""
     subfolders: tuple[str, ...]
-    """Names of folders in them that hold distributions; these are not in the index."""
+    """Names of subfolders with distributions, which are not in the index."""
     yanked: dict[str, str] = {}
-    """Reasons of the files that are yanked (:pep:`592`), by name; empty for none."""
+    """The reasons of yanked files (:pep:`592`), by name. A reason may be empty."""
     future: tuple[str, ...] = ()
-    """Names of new files that are dated in the future; the index has the present instead."""
+    """Names of new files that are dated in the future. The index lists the present instead."""
     edited: tuple[str, ...] = ()
-    """Paths of pages that somebody had edited; but for marks of yanked files, they are again as they were."""
+    """Paths of edited pages. They were restored, except for marks of yanked files."""
     variants: dict[str, dict[str, tuple[str, ...]]] = {}
     """The properties of wheel variants (a draft), by the name of the file that lists them and by label."""
     families: dict[str, IndexReport] = {}
-    """Indexes of what is in the folders and in one of the ``subfolders``, by the name of that."""
+    """The family indexes, by the name of their subfolder. Each also lists the shared files."""
 
 
 _PAGES = frozenset(PAGES)
@@ -190,7 +191,7 @@ def find_standing(
     listed: Iterable[Listed],
     projects: Mapping[str, Iterable[IndexEntry]],
 ) -> dict[str, KnownProject]:
-    """Return the projects whose pages, and all that they list, are certainly as the last run has left them."""
+    """Return the projects whose pages and listed files are certainly unchanged since the last run."""
     beside = {source.placer: source.listing.beside for source in sources}
     stale = {
         one.known.entry.project
@@ -209,9 +210,9 @@ def find_standing(
 
 
 def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str], families: Iterable[str]) -> bool:
-    """Return whether the page that lists the projects certainly lists these and names these families.
+    """Return whether the page of all projects certainly lists these projects and families.
 
-    Then it is as the last run has left it.
+    In that case, it is unchanged since the last run.
     """
     root = known.root if known.is_finished else None
     if not (root and root.stamps and root.files == tuple(families)):
@@ -220,39 +221,39 @@ def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str],
 
 
 class IndexPlan(msgspec.Struct, frozen=True, dict=True):
-    """What an index will hold, and what of it stands already."""
+    """The planned contents of an index, and the parts that exist already."""
 
     listed: dict[str, Listed]
-    """By file name."""
+    """The distributions by file name."""
     projects: dict[str, list[IndexEntry]]
     standing: dict[str, KnownProject]
-    """Those of the projects that need no work."""
+    """The projects that need no work."""
     changed: dict[str, list[IndexEntry]]
-    """The others."""
+    """The other projects."""
     yanked: dict[str, str]
-    """Reasons of what is yanked, by file name."""
+    """The reasons of yanked files, by file name."""
     variants: dict[str, list[VariantsFile]] = {}
     """The files that list the variants of versions, by project."""
 
     @property
     def to_place(self) -> list[Listed]:
-        """The distributions of the projects that have changed."""
+        """The distributions of the changed projects."""
         return [self.listed[entry.filename] for entries in self.changed.values() for entry in entries]
 
     @property
     def targets(self) -> list[Path]:
-        """What is written for these, but for the pages and what stands beside them."""
+        """The paths that are written for these distributions, without pages and the files next to them."""
         return [target for one in self.to_place for target in one.placer.targets(one.known)]
 
     @cached_property
     def bases(self) -> dict[str, str]:
-        """What leads from a project's folder to each file."""
+        """Maps each file name to the relative path from a project's folder to it."""
         bases = {placer: placer.base for placer in {one.placer for one in self.listed.values()}}
         beside = {one.entry.filename: "" for files in self.variants.values() for one in files}
         return {name: bases[one.placer] for name, one in self.listed.items()} | beside
 
     def linked(self, project: str) -> list[IndexEntry]:
-        """Return what the page of a project links to."""
+        """Return the entries that the page of a project links to."""
         return [*self.projects[project], *(one.entry for one in self.variants.get(project, ()))]
 
     @cached_property
@@ -265,14 +266,14 @@ class IndexPlan(msgspec.Struct, frozen=True, dict=True):
             more[entry.project].add(entry.filename)
             if entry.metadata_sha256:
                 more[entry.project].add(f"{entry.filename}{METADATA_SUFFIX}")
-        # One set for all that have their pages alone, as thousands may.
+        # Thousands of projects may have only their pages, so they share one set.
         return {project: _PAGES | more[project] if project in more else _PAGES for project in self.projects}
 
 
 def date_listed(
     listed: Mapping[str, Listed], output: Path, known: KnownIndex, times: UploadTimes
 ) -> tuple[dict[str, Listed], tuple[str, ...]]:
-    """Return distributions with the dates of their upload, and the names of new ones that are dated in the future."""
+    """Return distributions with their upload dates, and the names of new ones that are dated in the future."""
     pages: dict[str, dict[tuple[str, str], int]] = {}
     dated, future = dict(listed), []
     for name, one in listed.items():
@@ -298,16 +299,16 @@ def date_listed(
 def plan_index(
     output: Path, known: KnownIndex, sources: Sequence[Source], listed: dict[str, Listed], yanking: Yanking
 ) -> IndexPlan:
-    """Return the plan for an index of what is ``listed`` of the sources; what can't be read may be yanked, too.
+    """Return the plan for an index of the ``listed`` files in the sources. Unreadable files may also be yanked.
 
-    Raises `InputError` for what can't be yanked.
+    Raises `InputError` for files that can't be yanked.
     """
     names = {name for source in sources for name in source.listing.distributions}
     projects = group_by_project(one.known.entry for one in listed.values())
     standing = find_standing(output, known, sources, listed.values(), projects)
     edited = read_yanked(output, projects.keys() - standing.keys())
     folders = {one.placer.dist_dir for one in listed.values()}
-    place = folders.pop() if len(folders) == 1 else str(output)  # what to name where it lacks a file
+    place = folders.pop() if len(folders) == 1 else str(output)  # named in errors about an absent file
     yanked = change_yanked({**known.yanked, **edited}, yanking, names, place)
     moved = {name for name in {**known.yanked, **yanked} if known.yanked.get(name) != yanked.get(name)}
     standing = {project: noted for project, noted in standing.items() if moved.isdisjoint(noted.files)}
@@ -316,16 +317,16 @@ def plan_index(
 
 
 class _Pages(msgspec.Struct, frozen=True):
-    """Which pages now stand."""
+    """The state of the pages after writing."""
 
     digests: dict[str, tuple[str, ...]]
-    """By project; of the page that lists all projects, by no name."""
+    """The digests by project. The page of all projects has an empty name."""
     edited: list[str]
-    """The paths of those that somebody had edited."""
+    """The paths of edited pages."""
 
 
 class PlanWriter(msgspec.Struct, frozen=True, dict=True):
-    """The work of one run: what is known of an index, and what it shall hold."""
+    """One run: the known and the planned contents of an index."""
 
     output: Path
     sources: Sequence[Source]
@@ -334,12 +335,13 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     options: IndexOptions
 
     def write(self, files: dict[str, KnownFile]) -> list[str]:
-        """Write what has changed, and return the paths of pages that somebody had edited.
+        """Write the changes, and return the paths of edited pages.
 
-        ``files`` are all that was read, by what leads from the output to them. Raises as `write_index` does.
+        ``files`` contains all files that were read, by their path relative to the output. Raises the errors of
+        `write_index`.
         """
         self._check_targets()
-        # The extras of the last run, if it came to its end and they stand as it has left them.
+        # The additional files of the last run, if that run was completed and they are unchanged.
         made = read_made(self.output, self.known.made, self._maker) if self.known.is_finished else None
         is_same = made is not None and self._lists_the_same()
         extras = made if made is not None and is_same else self._make_extras(made)
@@ -347,7 +349,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         self._remove_abandoned(previous)
         new = changed_extras(self.output, extras)
         if self.plan.changed or previous or new or extras.keys() != set(self.known.extras):
-            self._note_beginning(previous, extras)  # if this run is killed, the next one knows what it may have written
+            self._note_beginning(previous, extras)  # if this run is killed, the next run knows its possible files
         pages = self._unlist_replaced()
         placed = {one.key: self._place(one) for one in self.plan.to_place}
         begun = time.time_ns()
@@ -355,7 +357,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         self._write_pages(pages)
         families = self.options.write_families(self.plan.projects)
         if digest_families(families) != (self.known.made.families if is_same else ""):
-            self._note_beginning(previous, extras)  # also where nothing but what families list has changed
+            self._note_beginning(previous, extras)  # also if only the contents of families have changed
             extras = self._add_families(extras, families)
         self._write_root(pages, families, has_front_page=FRONT_PAGE in extras)
         beside = {name: data for name, data in extras.items() if "/" not in name}
@@ -365,7 +367,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         dist_dirs = [source.placer.dist_dir for source in self.sources]
         remove_stale(dist_dirs, self.output, previous, self.plan.wanted)
         remove_stale_extras(self.output, self.known.extras, extras)
-        # Last: what is removed changes the folders' stamps.
+        # This comes last because removing files changes the folders' stamps.
         dated = {one.key: one.known for one in self.plan.listed.values()}
         noted = note_extras(self._maker, extras, families)
         self._note_end({**files, **dated, **placed}, pages, families, noted, begun)
@@ -379,7 +381,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _maker(self) -> str:
-        """A value that is equal if the same files are made of the same content."""
+        """A digest that is equal if equal content leads to equal files."""
         return digest_maker(self.options.extras, self.options.family)
 
     def _make_extras(self, made: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
@@ -391,18 +393,18 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         return extras
 
     def _add_families(self, extras: Mapping[str, bytes], families: Mapping[str, IndexContent]) -> Mapping[str, bytes]:
-        """Return the extras made again with what the indexes of families list, now that these stand."""
+        """Return the additional files, regenerated with the contents of the finished family indexes."""
         plan = self.plan
         own, projects = self.options.family, plan.projects
         return self.options.extras(IndexContent(projects, plan.yanked, plan.bases, own, projects, extras, families))
 
     def _lists_the_same(self) -> bool:
-        """Return whether the index lists what it did when the last run ended."""
+        """Return whether the contents of the index are the same as at the end of the last run."""
         plan, known = self.plan, self.known
         return not plan.changed and plan.projects.keys() == known.projects.keys() and plan.yanked == known.yanked
 
     def _remove_abandoned(self, previous: Iterable[str]) -> None:
-        # Also where this run has nothing to write.
+        # Do this even if nothing must be written.
         for source in self.sources:
             remove_abandoned(source.placer.dist_dir, source.listing.hidden)
         for folder in (self.output, *(self.output / project for project in {*previous, *self.plan.changed})):
@@ -416,13 +418,13 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     def _place(self, one: Listed) -> KnownFile:
         placed = one.placer.place(one.found)
         path = one.placer.dist_dir / placed.entry.filename
-        if path in self.options.memory:  # for other indexes of the same files: linking changes the stamp
+        if path in self.options.memory:  # for other indexes of the same files: a hard link changes the stamp
             apart = msgspec.structs.replace(placed, placed=(), placement="")
             self.options.memory[path] = one.found._replace(known=apart)
         return placed
 
     def _unlist_replaced(self) -> _Pages:
-        """Take files off the pages that list them with other bytes, before the index gets these under their names."""
+        """Remove files from pages that list them with other bytes, before the index gets the new bytes."""
         pages = _Pages({}, [])
         holds_files = any(source.placer.holds_files for source in self.sources)
         for project, entries in self.plan.changed.items() if holds_files else ():
@@ -441,14 +443,14 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         pages.digests[project] = page.digests
 
     def _write_pages(self, pages: _Pages) -> None:
-        """Write the pages of the projects that have changed."""
+        """Write the pages of the changed projects."""
         for project in self.plan.changed:
             variants = self.plan.variants.get(project, ())
             write_extras(self.output / project, {one.entry.filename: one.data for one in variants})
             self._write_project(project, self.plan.linked(project), pages)
 
     def _write_root(self, pages: _Pages, families: Iterable[str], *, has_front_page: bool) -> None:
-        """Write the page that lists all projects, if that has changed."""
+        """Write the page of all projects if it has changed."""
         output, plan, known = self.output, self.plan, self.known
         is_same = has_front_page == (FRONT_PAGE in known.extras)
         if not (is_same and is_standing_root(output, known, plan.projects, families)):
@@ -492,7 +494,7 @@ def _join(*parts: Mapping[str, AbstractSet[str]]) -> dict[str, set[str]]:
 
 
 class WrittenIndex(NamedTuple):
-    """What a run found and did, and what the index lists now."""
+    """The results of a run, and the new contents of the index."""
 
     report: IndexReport
     content: IndexContent
@@ -505,17 +507,17 @@ def write_index(
     options: IndexOptions | None = None,
     unread: list[RocwheelError] | None = None,
 ) -> IndexReport:
-    """Write a simple index over the wheels and sdists that stand in folders into the folder ``output``.
+    """Write a simple index of the wheels and sdists in some folders to the folder ``output``.
 
-    Each page is replaced as a whole, after the files that it lists and before the page that lists it: a reader sees
-    each project either as it was or as it is now. What is gone is removed when no page lists it any more. Core metadata
-    stands next to each file as ``FILE.metadata``. Only what an earlier run has written is replaced or removed. Files
-    that an earlier run has read are not read again unless they have changed since. Files that were yanked stay so,
-    but for the changes that ``options`` ask for. While another run writes the same index, this one waits for it.
+    Each page is replaced atomically, after the files that it lists and before the page that lists it. Therefore, a
+    reader sees either the old or the new state of a project. Files are removed after the pages that listed them. Core
+    metadata is next to each file as ``FILE.metadata``. Only files from earlier runs are replaced or removed. Files that
+    earlier runs have read are read again only if they have changed. Yanked files stay yanked unless ``options`` changes
+    their marks. If another run writes the same index, this run waits for it.
 
-    Raises `ProblemsError` with everything that is wrong in the folders, before anything is written; with a list
-    ``unread``, the problems of single files are appended to it, and the index lists all others. Raises `InputError` for
-    folders that can't be used, and for what stands where the index has to go; `WorkError` when the index can't be
+    Raises `ProblemsError` with all problems in the folders before anything is written. If ``unread`` is a list, the
+    problems of single files are appended to it instead, and the index lists the other files. Raises `InputError` for
+    unusable folders, and for existing files that the index must not replace. Raises `WorkError` if the index can't be
     written.
     """
     with locked_index(output):
@@ -529,11 +531,11 @@ def write_locked_index(
     options: IndexOptions | None = None,
     unread: list[RocwheelError] | None = None,
 ) -> WrittenIndex:
-    """Do what `write_index` does in an index that this process has locked."""
+    """Do the work of `write_index` in an index that this process has locked."""
     options = options or IndexOptions()
     folders = (dist_dirs,) if isinstance(dist_dirs, Path) else tuple(dist_dirs)
     with rare_collections():
-        # In a function of its own: what it no longer needs is gone when the block ends, which looks through the rest.
+        # In a separate function, so that its data is released before the rest of the block runs.
         return _write(folders, output, options, unread)
 
 
@@ -541,8 +543,8 @@ def _write(
     folders: Sequence[Path], output: Path, options: IndexOptions, unread: list[RocwheelError] | None
 ) -> WrittenIndex:
     known = read_known(output)
-    # Remove what a killed run has left in folders of projects, before files are read: links to them may be there.
-    # A file that loses such a link and gets a proper one looks as if it had been written to.
+    # Before reading files, remove leftovers of a killed run from project folders. They may contain hard links to the
+    # files. A file that loses such a link and gets a final one looks modified.
     for project in () if known.is_finished else known.written:
         if is_normalized_name(project):
             remove_abandoned(output / project)
@@ -562,7 +564,7 @@ def _write(
 
 @contextmanager
 def _naming_full_disk(output: Path) -> Iterator[None]:
-    """Have an error for any file of the index that found no room name the index, its disk, and what is used up."""
+    """Convert errors about missing space for a file into an error with the index, its disk, and the reason."""
     try:
         yield
     except WorkError as e:
@@ -570,9 +572,9 @@ def _naming_full_disk(output: Path) -> Iterator[None]:
         if number not in {errno.ENOSPC, errno.EDQUOT} or not Path(e.source).is_relative_to(output):
             raise
         disk = next(place for place in (output.resolve(), *output.resolve().parents) if place.is_mount())
-        remedy = "Make room there, and run it again; until then the index lists nothing that is not there."
+        remedy = "Make room there, and run the command again. Until then, the index lists only files that exist."
         why = f"its disk, {disk}, is full" if number == errno.ENOSPC else f"the quota on its disk, {disk}, is used up"
-        raise WorkError(output, f"can't be written, as {why}", remedy=remedy) from e
+        raise WorkError(output, f"can't be written because {why}", remedy=remedy) from e
 
 
 def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) -> tuple[Source, ...]:
@@ -580,19 +582,19 @@ def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) 
     for number, folder in enumerate(folders):
         places = Placer(folder, output, options.placement)
         listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
-        # Behind it, as no server serves a folder that is not there.
+        # This check comes later, because no server serves a missing folder.
         check_output(output, folder, options.served, holds_files=places.holds_files)
         listing = listing.without(options.left_out)
         prefix = f"{relpath(folder.resolve(), output.resolve())}/"
         require_addresses(str(folder), {folder: prefix})
         sources.append(Source(places, listing, prefix))
     if len({source.prefix for source in sources}) < len(sources):
-        raise InputError(folder_names(folders), "one folder is given twice", remedy="Give each once.")
+        raise InputError(folder_names(folders), "a folder is given twice", remedy="Give each folder once.")
     return tuple(sources)
 
 
 def _comparable(known: KnownIndex, sources: Sequence[Source], options: IndexOptions) -> KnownIndex:
-    """Return what is known without what was written for other folders or machines: its pages lead elsewhere."""
+    """Return the records without files written for other folders or machines, because their pages link elsewhere."""
     same = (known.folders, known.machine) == (tuple(source.prefix for source in sources), options.machine)
     return known if same else msgspec.structs.replace(known, projects={}, root=None)
 

@@ -1,4 +1,4 @@
-"""Marks files as yanked, or no longer, in the indexes that list them: of folders, and published on stores."""
+"""Marks files as yanked or unyanked in the indexes that list them, in folders and on stores."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ def change_marks_of(
     make: Callable[[list[str]], Yanking],
     new_progress: Callable[[], Progress] = lambda: SILENT,
 ) -> Iterator[tuple[str, IndexReport, list[str]]]:
-    """Change the marks of files in their indexes, or in that at ``output``; yield each, its report and their names.
+    """Change the marks of files in their indexes, or in the index at ``output``.
 
-    Files are given by their paths, URLs or names alone. ``make`` returns the marks of files of these names. Raises
-    `InputError` for places that are no index, and as `change_marks` and `change_published_marks` do.
+    Yield each index, its report, and the names.
+
+    Files are given by path, URL, or name. ``make`` returns the marks for files with these names. Raises `InputError`
+    for locations without an index, and the errors of `change_marks` and `change_published_marks`.
     """
     for place in [output] if output else files:
         refuse_web_url(place)
@@ -48,8 +50,8 @@ def change_marks_of(
         yanking = msgspec.structs.replace(make(names), files=_by_name(given))
         path = Path(place)
         if _is_elsewhere(place) or (not _is_of_folders(path) and _is_index(path)):
-            # With the index of a family, the page for people of the index above it is brought up to date, too;
-            # whoever may not read that one changes the marks of the family alone.
+            # For the index of a family, the front page of the index above it is also updated. Without access to that
+            # index, only the family's marks change.
             above, _, name = place.rstrip("/").rpartition("/")
             family = unquote(name) if is_url(place) else name
             is_below = bool(above) and not above.endswith("/")  # not the whole bucket
@@ -70,13 +72,16 @@ def _leads_to(above: str, family: str) -> bool:
 
 
 def _find_index(file: str) -> str:
-    """Return where the index of a file is by default: of its folder, else of that above it, as for a family's file.
+    """Return the default location of a file's index: for its folder, or for the parent folder of a family's file.
 
-    That of a published file is where `rocwheel publish` has it.
+    For a published file, this is the location that `rocwheel publish` uses.
     """
     if _is_elsewhere(file):
         folder = file.rpartition("/")[0]
-        above = [folder.rpartition("/")[0], folder.rpartition("/")[0].rpartition("/")[0]]  # a family's file lies deeper
+        above = [
+            folder.rpartition("/")[0],
+            folder.rpartition("/")[0].rpartition("/")[0],
+        ]  # a family's file is one level deeper
         places = [f"{one}/{Layout().index}" for one in above]
         return next((place for place in places if place.count("/") > 2 and has_root_page(open_store(place))), places[0])
     parent = Path(file).parent.resolve()
@@ -89,7 +94,7 @@ def _name(file: str) -> str:
 
 
 def _by_name(files: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the addresses of files that were given with their folders, by name; others mean all of that name."""
+    """Return the addresses of files that were given with a folder, by name. A plain name stands for all its files."""
     alone = {file for file in files if "/" not in file and not Path(file).exists()}
     found: dict[str, tuple[str, ...]] = {}
     for file in files:
@@ -100,7 +105,7 @@ def _by_name(files: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _path_of(place: str) -> str:
-    """Return the path of a file:// URL, and other places as they are; raises as `parse_url` does."""
+    """Return the path of a file:// URL, and other locations unchanged. Raises the errors of `parse_url`."""
     if not place.startswith("file:"):
         return place
     parse_url(place)
@@ -112,7 +117,7 @@ def _is_elsewhere(place: str) -> bool:
 
 
 def _is_of_folders(folder: Path) -> bool:
-    """Return whether the index is of folders, which are read again, rather than one that was published."""
+    """Return whether the index is of folders, which are read again, rather than published."""
     return (folder / KNOWN_NAME).is_file()
 
 

@@ -1,4 +1,4 @@
-"""Files of an index that installers take only when asked for their very version: yanked ones (:pep:`592`)."""
+"""Yanked files of an index (:pep:`592`), which installers use only for a request of their exact version."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
 
 class Yanking(msgspec.Struct, frozen=True):
-    """Which files to mark as yanked, and which no longer."""
+    """The files to yank and to unyank."""
 
     yanked: dict[str, str] = {}
-    """Reasons by file name, empty for none."""
+    """The reasons by file name. A reason may be empty."""
     unyanked: tuple[str, ...] = ()
     files: dict[str, tuple[str, ...]] = {}
-    """Which files are meant where several have a name, by name: paths without links, or URLs; see `share_yanking`."""
+    """Maps a name that several files have to the intended files: paths without symlinks, or URLs. See `share_yanking`.
+    """
 
     def among(self, names: Collection[str]) -> Yanking:
-        """Return what concerns these files."""
+        """Return the marks for these files."""
         yanked = {name: reason for name, reason in self.yanked.items() if name in names}
         return Yanking(yanked, tuple(name for name in self.unyanked if name in names))
 
@@ -38,14 +39,13 @@ class Yanking(msgspec.Struct, frozen=True):
 KEEP_YANKED = Yanking()
 
 NAME_REMEDY = "Give the name of a wheel or sdist {}."
-"""What to do about a name that no file has in the folder or index."""
+"""The remedy for a name that no file in the folder or index has."""
 
 
 def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
-    """Return the reasons of what the pages of projects mark as yanked in either form, by file name.
+    """Return the reasons of the files that the pages of projects mark as yanked in either form, by file name.
 
-    Somebody may have edited them; pages that are not such or may not be read mark nothing. Raises `InputError` where a
-    disk fails.
+    The pages may have been edited. Invalid or unreadable pages mark nothing. Raises `InputError` for a failing disk.
     """
     found: dict[str, str] = {}
     for project in projects:
@@ -55,12 +55,12 @@ def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
 
 
 def yanked_in_html(data: bytes) -> dict[str, str]:
-    """Return the reasons of what a project's page marks as yanked, by file name; none for what is no such page."""
+    """Return the reasons of the yanked files on a project's page, by file name. Empty for any other page."""
     return yanked_among(decode_html_page(data).files) if b"data-yanked" in data and is_project_page(data) else {}
 
 
 def yanked_in_json(data: bytes) -> dict[str, str]:
-    """Return what `yanked_in_html` does, of the other form."""
+    """Return the result of `yanked_in_html` for the JSON form."""
     try:
         return yanked_among(decode_edited_page(data)) if b'"yanked"' in data else {}
     except msgspec.DecodeError:
@@ -68,7 +68,7 @@ def yanked_in_json(data: bytes) -> dict[str, str]:
 
 
 def yanked_among(files: Collection[RawFile]) -> dict[str, str]:
-    """Return the reasons of the yanked ones of files that a page lists, by file name."""
+    """Return the reasons of the yanked files in a page's file list, by file name."""
     reasons = {file.filename or file_name_at(file.url): file.yanked_reason for file in files}
     return {name: reason for name, reason in reasons.items() if name and reason is not None}
 
@@ -76,9 +76,9 @@ def yanked_among(files: Collection[RawFile]) -> dict[str, str]:
 def change_yanked(
     present: Mapping[str, str], yanking: Yanking, names: Collection[str], folder: Path | str
 ) -> dict[str, str]:
-    """Return what is yanked after a change; raise `InputError` for what is not one of the ``names`` in ``folder``.
+    """Return the marks after a change. Raise `InputError` for a file that is not one of the ``names`` in ``folder``.
 
-    A text in place of the folder names an index, such as its URL. What is no more among them is forgotten.
+    A string instead of a folder names an index, such as its URL. Marks of files that are gone are dropped.
     """
     raise_all(str(folder), list(_problems(yanking, names, folder)))
     changed = {**present, **yanking.yanked}
@@ -96,18 +96,18 @@ def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> I
             yield problem(name, f"is not {where}, so it can't be yanked or unyanked", NAME_REMEDY.format(where))
     for name, reason in yanking.yanked.items():
         if any(letter < " " for letter in reason):
-            yield problem(name, f"the reason {reason!r} has control characters", "Leave them out.")
+            yield problem(name, f"the reason {reason!r} has control characters", "Remove them.")
         if not is_utf8(reason):
-            yield problem(name, f"the reason {reason!r} is not in UTF-8", "Write it anew.")
+            yield problem(name, f"the reason {reason!r} is not valid UTF-8", "Enter it again.")
         if name in yanking.unyanked:
             yield problem(name, "is to be both yanked and unyanked", "Choose one of them.")
 
 
 def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Yanking]:
-    """Return what to do in each index, of which ``listed`` has the addresses of files by name.
+    """Return the changes in each index, given the addresses of its files by name in ``listed``.
 
-    Families can have different files of one name: a mark goes only to the indexes that list the file that was given,
-    or, for a name alone, to all. Raises `InputError` for a file that no index lists, if several others have its name.
+    Families can have different files with one name. A mark goes only to the indexes that list the given file, or to all
+    indexes for a plain name. Raises `InputError` for a file that no index lists, if other files have its name.
     """
     asked = {*yanking.yanked, *yanking.unyanked}
     here = {name: {address for files in listed.values() for address in files.get(name, ())} for name in asked}
@@ -119,9 +119,11 @@ def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection
 
 
 def _meant(given: Collection[str], listed: Collection[str]) -> set[str]:
-    """Return which of the files of a name are meant."""
+    """Return the intended files among those with one name."""
     found = set(given) & set(listed)
     if found or not given or len(listed) < 2:
         return found or set(listed)
     several = ", ".join(sorted(listed))
-    raise InputError(min(given), f"is not listed, but other files of its name: {several}", remedy="Give one of these.")
+    raise InputError(
+        min(given), f"is not listed, but other files with its name are: {several}", remedy="Give one of these."
+    )

@@ -275,7 +275,7 @@ def _gaps(*parts: tuple[Distribution, list[InstalledFile]], rule: str, **setting
 
 def test_device_packages_need_not_be_given_unless_nothing_else_is_installed() -> None:
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
-    found = "has its device code in kpack archives that no given package has: .kpack/a.so_@GFXARCH@.kpack"
+    found = "has its device code in kpack archives that are in none of the given packages: .kpack/a.so_@GFXARCH@.kpack"
     assert _gaps(host, rule="kpack-archives") == [("note", found)]
     assert _gaps(host, rule="kpack-archives", closed=True) == [("error", found)]
 
@@ -284,8 +284,8 @@ def test_archives_in_another_folder_are_named() -> None:
     host = (HOST, [library("k/lib/a.so", device=split("k/lib/a.so", "gfx906"))])
     misplaced = archive("k/a.so", "gfx906")
     found = (
-        "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has any; "
-        "there are k/.kpack/a.so_gfx906.kpack"
+        "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has any; such archives "
+        "are at k/.kpack/a.so_gfx906.kpack"
     )
     assert _gaps(host, (GFX906, [misplaced]), rule="kpack-archives") == [("error", found)]
 
@@ -330,7 +330,7 @@ def test_libraries_of_the_sdk_are_each_for_their_own_gpus_where_their_markers_do
     [
         pytest.param(
             archive("k/a.so", "gfx906", holds=False),
-            "finds no device code for gfx906: a.so_gfx906.kpack lists gfx906 and lacks k/a.so#0",
+            "finds no device code for gfx906: a.so_gfx906.kpack lists gfx906 but lacks k/a.so#0",
             id="lists the target",
         ),
         pytest.param(
@@ -387,8 +387,8 @@ def test_a_gpu_that_other_libraries_of_the_package_lack_is_only_noted() -> None:
 def test_databases_that_are_missing_cost_time_alone() -> None:
     files = [library("k/lib/libMIOpen.so.1", device=code(("gfx906", "gfx90a"))), data("k/share/miopen/db/gfx90a6e.kdb")]
     found = (
-        "opens k/share/miopen/db, which has no kernels for gfx906, but has some for gfx90a; "
-        "it compiles kernels when they are first used"
+        "opens k/share/miopen/db, which has no kernels for gfx906, but has some for gfx90a; it compiles kernels "
+        "at first use"
     )
     assert _gaps((HOST, files), rule="kernel-folders") == [("note", found)]
 
@@ -401,8 +401,8 @@ def test_images_that_are_missing_are_noted_where_the_package_is_for_the_gpu() ->
     assert _gaps((HOST, [triton, images, main]), rule="kernel-folders") == [("note", found)]
 
 
-ABSENT = "opens k/rocblas/library, which is absent: it finds kernels for no GPU"
-NOT_GIVEN = "opens k/rocblas/library, of which no given package has kernels"
+ABSENT = "opens k/rocblas/library, which is absent: it finds no kernels for any GPU"
+NOT_GIVEN = "opens k/rocblas/library, but no given package has kernels for it"
 SDK = package("rocm-sdk-libraries")
 
 
@@ -457,5 +457,5 @@ def test_device_packages_of_other_libraries_say_nothing() -> None:
     other = (package("torch-device-gfx906"), [data("torch/.kpack/torch_gfx906.kpack")])
     assert _gaps((HOST, [BLAS]), other, (GFX1030, [FOR_1030]), rule="kernel-folders") == []
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
-    found = "has its device code in kpack archives that no given package has: .kpack/a.so_@GFXARCH@.kpack"
+    found = "has its device code in kpack archives that are in none of the given packages: .kpack/a.so_@GFXARCH@.kpack"
     assert _gaps(host, other, rule="kpack-archives") == [("note", found)]

@@ -44,7 +44,7 @@ BREACHES = {
     "path-collision": Breach(
         tree((package("one"), [data("shared/x.py", sha256=b"1" * 32)]), (package("two"), [data("shared/x.py")])),
         "shared/x.py",
-        f"2 files are installed at shared/x.py, with different content (in one-1.0-{TAG}.whl and two-1.0-{TAG}.whl)",
+        f"2 files have the path shared/x.py, with different contents (in one-1.0-{TAG}.whl and two-1.0-{TAG}.whl)",
     ),
     "path-outside": Breach(
         one(data("../evil.so")),
@@ -104,7 +104,7 @@ def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -
 @pytest.mark.parametrize(
     ("paths", "found"),
     [
-        (["demo/a.py", "demo/a.py"], "2 files are installed at demo/a.py, with the same content"),
+        (["demo/a.py", "demo/a.py"], "2 files have the path demo/a.py, with the same contents"),
         (["demo/a", "demo/a/b.py"], "demo/a is a file, and also the folder of demo/a/b.py"),
     ],
     ids=["twice", "file and folder"],

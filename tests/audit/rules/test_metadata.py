@@ -208,7 +208,7 @@ def test_an_installed_record_is_compared_with_what_lies_in_site_packages() -> No
     files = (data("demo/a.py"), data("demo/b.py"), data("demo/unlisted.py"), data("demo/linked", link="/elsewhere"))
     assert [finding.found for finding in find(installed(*files, record=rows), select=("record-wrong",))] == [
         "RECORD has a different hash for demo/a.py",
-        "RECORD lists demo/gone.py, which is absent",
+        "RECORD lists demo/gone.py, which does not exist",
     ]
 
 
@@ -216,7 +216,7 @@ def test_an_installed_record_may_list_no_link_to_nothing() -> None:
     rows = (RecordEntry("demo/a.so", "sha256=AAAA", "1"), RecordEntry("demo/b.so", "", ""))
     files = (data("demo/a.so", link="/nonexistent", is_dangling=True), data("demo/b.so", link="../lib"))
     found = find(installed(*files, record=rows), select=("record-wrong",))
-    assert [finding.found for finding in found] == ["RECORD lists demo/a.so, which is a link to nothing: /nonexistent"]
+    assert [finding.found for finding in found] == ["RECORD lists demo/a.so, which is a broken symlink to /nonexistent"]
 
 
 def test_an_installed_record_may_list_a_folder_that_is_there() -> None:
@@ -226,8 +226,8 @@ def test_an_installed_record_may_list_a_folder_that_is_there() -> None:
     files = (data("demo/sub/a.py"), data("demo/other/b.py"))
     found = find(installed(*files, record=(*rows, hashed)), select=("record-wrong",))
     assert [finding.found for finding in found] == [
-        "RECORD lists demo/other, which is absent",
-        "RECORD lists gone, which is absent",
+        "RECORD lists demo/other, which does not exist",
+        "RECORD lists gone, which does not exist",
     ]
 
 
@@ -246,7 +246,7 @@ def test_record_has_to_match_the_files() -> None:
         "RECORD doesn't list demo-1.0.dist-info/WHEEL",
         "RECORD doesn't list demo-1.0.dist-info/licenses/LICENSE",
         "RECORD has a different hash for demo/a.py",
-        "RECORD lists demo/gone.py, which is absent",
+        "RECORD lists demo/gone.py, which does not exist",
     ]
 
 
@@ -276,7 +276,7 @@ def test_a_right_hash_in_another_spelling_is_told_apart_from_a_wrong_one(
     rows = (RecordEntry(path, f"sha256={text}", "1"),)
     audited = one(data(path), owner=package(record=rows)) if is_wheel else installed(data(path), record=rows)
     told = [f.found for f in find(audited, select=("record-wrong",)) if "doesn't list" not in f.found]
-    assert told == [f"RECORD has the hash of {path} {spelling}, not in URL-safe base64 without padding"]
+    assert told == [f"RECORD has the hash of {path} {spelling}; expected URL-safe base64 without padding"]
 
 
 def test_an_extra_that_is_there_to_be_refused_is_no_fault() -> None:

@@ -16,7 +16,7 @@ BREACHES = {
     "run-path-relative": Breach(
         one(library("demo/a.so", runpath="rocm_dis/lib")),
         "demo/a.so",
-        "searches 'rocm_dis/lib' relative to the folder in which the process was started",
+        "searches 'rocm_dis/lib' relative to the working directory",
     ),
     "run-path-eaten-origin": Breach(
         one(library("demo/a.so", runpath="/../rocm/lib")),
@@ -26,7 +26,7 @@ BREACHES = {
     "run-path-build-folder": Breach(
         one(library("demo/a.so", runpath="$ORIGIN/../_solib_k8/_U_S_Sfoo")),
         "demo/a.so",
-        "searches '$ORIGIN/../_solib_k8/_U_S_Sfoo', a folder of the machine that built it",
+        "searches '$ORIGIN/../_solib_k8/_U_S_Sfoo', a folder of the build machine",
     ),
     "run-path-absolute": Breach(
         one(library("demo/a.so", runpath="/opt/rocm/lib")),

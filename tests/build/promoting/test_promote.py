@@ -297,7 +297,10 @@ def test_names_that_lead_out_are_told_of_all_wheels_with_what_else_is_wrong(tmp_
         f"/dist/{one.name}!../x: a path that leads out of the wheel; {rest}",
         f"/dist/{one.name}!/y: an absolute path; {rest}",
         f"/dist/{other.name}!../x: a path that leads out of the wheel; {rest}",
-        "/dist/c-1.0rc1-py3-none-any.whl: a damaged archive (File is not a zip file). Build or download it again.",
+        (
+            "/dist/c-1.0rc1-py3-none-any.whl: a damaged archive (File is not a zip file). Build or download the "
+            "wheel again."
+        ),
     )
 
 
@@ -347,7 +350,7 @@ def test_a_changed_file_and_a_missing_one_are_told_by_record(dist: Path, tmp_pat
     _break_record(dist / CORE)
     remedy = "It is damaged: build or download it again."
     expected = (
-        f"/dist/{CORE}: RECORD lists rocm_sdk_core/_cli.py, which is absent. {remedy}",
+        f"/dist/{CORE}: RECORD lists rocm_sdk_core/_cli.py, which does not exist. {remedy}",
         f"/dist/{CORE}: RECORD has a different hash for rocm_sdk_core/__init__.py. {remedy}",
     )
     with pytest.raises(ProblemsError) as caught:
