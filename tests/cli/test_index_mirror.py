@@ -139,7 +139,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
     ("words", "message"),
     [
         (("simple", "--project", "x"), "error: simple: is not a URL; expected http://, https://, file:// or s3://\n"),
-        (("http://127.0.0.1:1/", "--project", "x"), "error: http://127.0.0.1:1/x/: nobody answers there ("),
+        (("http://127.0.0.1:1/", "--project", "x"), "error: http://127.0.0.1:1/x/: the server does not respond ("),
         (("file:///no/such", "--project", "x*"), "error: file:///no/such/: has no page of an index"),
         (("file:///no/such", "--project", "x"), "error: file:///no/such/: has no page of an index. Correct the URL.\n"),
         (("http://h/", "--project", "x", "--version", "new"),
@@ -411,11 +411,11 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
     "an absolute path": ({"filename": f"/etc/{NAME}", "url": NAME}, f"lists '/etc/{NAME}' at 'HERE/x/{NAME}'; {PLAIN}"),
     "another name": ({"url": "y-1.0-py3-none-any.whl"}, f"lists '{NAME}' at 'HERE/x/y-1.0-py3-none-any.whl'; {PLAIN}"),
     "a script": ({"url": f"javascript:alert(1)/{NAME}"}, f"leads to 'javascript://alert(1)/{NAME}'"),
-    "a file": ({"url": f"file:///etc/{NAME}"}, f"leads to 'file:///etc/{NAME}'; expected an address of the web"),
-    "a bucket": ({"url": f"s3://bucket/{NAME}"}, f"leads to 's3://bucket/{NAME}'; expected an address of the web"),
+    "a file": ({"url": f"file:///etc/{NAME}"}, f"leads to 'file:///etc/{NAME}'; expected a web URL"),
+    "a bucket": ({"url": f"s3://bucket/{NAME}"}, f"leads to 's3://bucket/{NAME}'; expected a web URL"),
     "a password": (
         {"url": f"http://me:word@127.0.0.1:1/{NAME}"},
-        "leads to an address with a user or password at 127.0.0.1; expected an address without them",
+        "leads to a URL with a user or password at 127.0.0.1; expected a URL without them",
     ),
     "markup": ({"filename": f"<b>{NAME}", "url": f"<b>{NAME}"}, f"lists '<b>{NAME}' at 'HERE/x/<b>{NAME}'; {PLAIN}"),
     "a line end": (

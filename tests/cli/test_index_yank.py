@@ -78,7 +78,7 @@ def test_an_index_on_a_web_server_is_said_to_be_only_read(
     command: tuple[str, ...], words: tuple[str, ...], place: str
 ) -> None:
     done = run(*command, *words)
-    message = f"{place}: can't be written to: web servers are only read. Give an s3:// or file:// URL to write to."
+    message = f"{place}: can't be written to: web servers are read-only. Use an s3:// or file:// URL for the output."
     assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
 
 

@@ -351,7 +351,9 @@ def test_what_cannot_be_resolved_is_said_and_no_file_is_written(sample_dist: Pat
 @pytest.mark.parametrize("option", ["--index-url", "--extra-index-url", "--find-links"])
 def test_a_file_url_without_a_path_is_no_index(tmp_path: Path, option: str) -> None:
     done = rocwheel("lock", "rocm", option, "file://", "--output", tmp_path / "pylock.toml")
-    expected = "error: file://: is empty behind file://; expected file:///PATH, without ? and #. Is a variable unset?\n"
+    expected = (
+        "error: file://: is empty after file://; expected file:///PATH, without ? and #. Check for an unset variable.\n"
+    )
     assert (done.returncode, done.stderr) == (2, expected)
 
 

@@ -159,7 +159,7 @@ def test_what_is_not_there_is_named(run: Run, faulty: FaultyServer) -> None:
     finished = run("inspect", f"{faulty.address}/no.whl?word=secret")
     assert (finished.status, finished.stderr) == (
         1,
-        f"error: {faulty.address}/no.whl: is not there. Correct the name.\n",
+        f"error: {faulty.address}/no.whl: does not exist. Correct the name.\n",
     )
 
 
@@ -172,7 +172,7 @@ def test_a_command_that_fails_neither_says_what_it_read_nor_asks_again(
         raise InputError(ranges, "is no good")
 
     missing = f"{faulty.address}/no.whl"
-    assert run("diff", ranges, missing).stderr == f"error: {missing}: is not there. Correct the name.\n"
+    assert run("diff", ranges, missing).stderr == f"error: {missing}: does not exist. Correct the name.\n"
     monkeypatch.setattr("rocwheel.cli.inspect._print_file", fail)
     assert run("inspect", ranges).stderr == f"error: {ranges}: is no good\n"
 
@@ -329,13 +329,13 @@ LASTING = {
     "wrong password": (
         Fault(401),
         "401|wants other credentials",
-        "Give user and password: https://USER:PASSWORD@HOST/",
+        "Give a user and password: https://USER:PASSWORD@HOST/",
     ),
     "out of order": (Fault(503, "ServiceUnavailable"), rf"status 503, {TRIED}", LATER),
     "always ends": (Fault(cut_at=10), rf"the transfer ended early.*, {TRIED}", LATER),
     "shorter than announced": (Fault(missing=100), rf"the transfer ended early.*, {TRIED}", LATER),
-    "mute": (Fault(is_mute=True), rf"(timed out\)|nobody answers in time), {TRIED}", LATER),
-    "circle": (Fault(302, location="?"), "leads on and on, or nowhere", "Give the URL that it should lead to"),
+    "mute": (Fault(is_mute=True), rf"(timed out\)|the server does not respond in time), {TRIED}", LATER),
+    "circle": (Fault(302, location="?"), "has endless or broken redirects", "Give the URL that it should lead to"),
 }
 LOCKING = {"no permission": "403 Forbidden", "wrong password": "401 Unauthorized", "out of order": "503 Service"}
 
@@ -369,7 +369,7 @@ def test_a_redirect_out_of_the_web_is_refused(
     web.break_down(Fault(302, location=target))
     done = run(*ASKING[name](web.address, here))
     assert done.status == 2
-    text = f"error: {web.address}/[^ ]*: leads to '{target}'; expected an address of the web\n"
+    text = f"error: {web.address}/[^ ]*: leads to '{target}'; expected a web URL\n"
     assert re.fullmatch(text, "".join(line for line in done.stderr.splitlines(True) if "..." not in line)), done.stderr
     require_whole(here, there)
 
@@ -381,7 +381,7 @@ def test_a_password_that_was_given_is_the_one_to_correct(run: Run, web: FaultPro
     web.authorization = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
     done = run(*ASKING[name](web.address.replace("//", "//me:wrong@"), here))
     assert done.status == 1
-    assert done.stderr.endswith(". Correct the user and password that the URL has.\n"), done.stderr
+    assert done.stderr.endswith(". Correct the user and password in the URL.\n"), done.stderr
 
 
 @pytest.mark.slow
@@ -404,15 +404,15 @@ def test_what_the_resolver_meets_is_said(run: Run, web: FaultProxy, here: Path, 
 
 KEYS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."
 REFUSALS = {
-    "no permission": (Fault(403, "AccessDenied"), "the store forbids it", "Ask its owner for the permission"),
-    "wrong secret": (Fault(403, "SignatureDoesNotMatch"), "refuses the secret key", KEYS),
+    "no permission": (Fault(403, "AccessDenied"), "the store forbids it", "Ask the owner for permission"),
+    "wrong secret": (Fault(403, "SignatureDoesNotMatch"), "rejects the secret key", KEYS),
     "clock": (
         Fault(403, "RequestTimeTooSkewed"),
-        "is more than a quarter of an hour from the clock of this machine",
-        "Set the clock of this machine right.",
+        "differs from the clock of this machine by more than 15 minutes",
+        "Correct the clock of this machine.",
     ),
-    "overloaded": (Fault(503, "SlowDown"), rf"(the store is overloaded|answers with status 503), {TRIED}", LATER),
-    "mute": (Fault(is_mute=True), rf"nobody answers in time, {TRIED}", LATER),
+    "overloaded": (Fault(503, "SlowDown"), rf"(the store is overloaded|responds with status 503), {TRIED}", LATER),
+    "mute": (Fault(is_mute=True), rf"the server does not respond in time, {TRIED}", LATER),
 }
 
 

@@ -78,7 +78,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("words", WRITTEN, ids=" ".join)
 def test_a_command_that_writes_says_that_web_servers_are_only_read(run: Run, words: tuple[str, ...]) -> None:
     done = run(*words[0].split(), *words[1:])
-    assert (done.status, "can't be written to: web servers are only read." in done.stderr) == (2, True)
+    assert (done.status, "can't be written to: web servers are read-only." in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", TAKEN, ids=" ".join)
@@ -86,7 +86,7 @@ def test_a_command_that_takes_a_url_asks_there(run: Run, words: tuple[str, ...],
     finished = run(*words[0].split(), *words[1:])
     assert finished.status == 1
     assert f"{NOBODY}/" in finished.stderr
-    assert "nobody answers there" in finished.stderr
+    assert "the server does not respond" in finished.stderr
     assert not (tmp_path / "http:").exists()
 
 

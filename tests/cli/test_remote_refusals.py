@@ -37,8 +37,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("url", "found"),
     [
         ("s3://bucket/../rocm", "has a path that no file of a store can have"),
-        ("s3://bucket/rocm?x=1", "has a query or fragment behind its path"),
-        ("s3://user:word@bucket/rocm", "names a user; expected s3://BUCKET/PATH"),
+        ("s3://bucket/rocm?x=1", "has a query or fragment after its path"),
+        ("s3://user:word@bucket/rocm", "contains a user; expected s3://BUCKET/PATH"),
         ("http://host:99999/d", "is not a URL (Port out of range 0-65535)"),
     ],
 )
@@ -54,10 +54,10 @@ def test_a_url_that_is_none_is_refused(run: Run, folder: Path, command: str, url
 @pytest.mark.parametrize(
     ("endpoint", "found"),
     [
-        ("", "is set and empty"),
-        ("garbage", "holds a text, which is no URL of a server alone"),
-        ("127.0.0.1:15055", "holds a text, which is no URL of a server alone"),
-        ("http://127.0.0.1:9", "which is reached without encryption; expected https://. Set AWS_ALLOW_HTTP=true"),
+        ("", "is set but empty"),
+        ("garbage", "holds a text, which is not a plain server URL"),
+        ("127.0.0.1:15055", "holds a text, which is not a plain server URL"),
+        ("http://127.0.0.1:9", "which is accessed without encryption; expected https://. Set AWS_ALLOW_HTTP=true"),
     ],
 )
 @pytest.mark.parametrize("command", COMMANDS)

@@ -50,7 +50,7 @@ NOT_RUN = {
     ],
     "docs/mirror.md": [
         "the commands install into the environment that they are run in",
-        "there is no such host",
+        "the host does not exist",
         "the commands install into the environment that they are run in",
     ],
     "docs/mistakes.md": [

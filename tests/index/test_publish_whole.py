@@ -472,7 +472,7 @@ def test_a_killed_run_leaves_a_whole_index_and_the_next_one_goes_on(
 
 
 def test_a_store_that_forbids_writing_says_so(dist: Path, faulty: FaultyServer) -> None:
-    with pytest.raises(ForbiddenError, match="web servers are only read"):
+    with pytest.raises(ForbiddenError, match="web servers are read-only"):
         publish(dist, _without_listing(open_store(faulty.address)))
 
 
@@ -483,7 +483,7 @@ def _without_listing(store: Store) -> Store:
 
 @pytest.mark.slow
 def test_a_bucket_that_is_missing_is_named_before_anything_is_sent(dist: Path, s3: S3Server) -> None:
-    with pytest.raises(MissingStoreError, match="there is no such bucket"):
+    with pytest.raises(MissingStoreError, match="the bucket does not exist"):
         publish(dist, open_store("s3://no-such-bucket"))
 
 

@@ -43,7 +43,7 @@ def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
         (raw("http://host/" + WHEEL), "leads from https to 'http://host/"),
         (raw("file:///etc/" + WHEEL), "leads to 'file:///etc/"),
         (raw("ftp://host/" + WHEEL), "leads to 'ftp://host/"),
-        (raw("https://me:secret@other/" + WHEEL), "leads to an address with a user or password at other"),
+        (raw("https://me:secret@other/" + WHEEL), "leads to a URL with a user or password at other"),
         (raw("https://[/" + WHEEL), "lists 'https://[/"),
         (raw("..%2f..%2f" + WHEEL), "lists '../../rocm_sdk-1.0-py3-none-any.whl'"),
         (raw(WHEEL, filename="../" + WHEEL), "lists '../rocm_sdk-1.0-py3-none-any.whl'"),

@@ -67,7 +67,7 @@ def test_a_stream_of_a_file_that_was_replaced_since_is_refused(store: Store) -> 
     assert b"".join(store.stream("x", 400, e_tag=seen.e_tag)) == b"A" * 600
     store.put("x", b"B" * 1000, create=False)
     for start in (0, 400):
-        with pytest.raises(OutdatedError, match="x: was changed meanwhile by somebody else"):
+        with pytest.raises(OutdatedError, match="x: was changed by someone else in the meantime"):
             list(store.stream("x", start, e_tag=seen.e_tag))
 
 
@@ -83,7 +83,7 @@ def test_an_existing_file_is_not_replaced(store: Store, tmp_path: Path) -> None:
     source.write_bytes(b"second")
     store.put("x", b"first")
     for content in (b"second", source):
-        with pytest.raises(TakenError, match="x: is there already"):
+        with pytest.raises(TakenError, match="x: already exists"):
             store.put("x", content)
     assert store.read("x") == b"first"
 
@@ -114,7 +114,7 @@ def test_swapping_what_is_gone_is_refused(store: Store) -> None:
 
 def test_what_is_not_there_is_named(store: Store) -> None:
     for ask in (store.head, store.read, store.load, lambda name: store.read_range(name, 0, 1)):
-        with pytest.raises(MissingFileError, match="/no/such: is not there"):
+        with pytest.raises(MissingFileError, match="/no/such: does not exist"):
             ask("no/such")
     with pytest.raises(MissingFileError):
         list(store.stream("no/such"))

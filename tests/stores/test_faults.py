@@ -96,7 +96,7 @@ def test_a_web_server_that_is_always_busy_is_asked_in_one_row(
     store: Store, faulty: FaultyServer, ask: str, attempts: int
 ) -> None:
     faulty.always = Answer(503)
-    with pytest.raises(BusyError, match=f"answers with status 503, after {attempts} attempts in "):
+    with pytest.raises(BusyError, match=f"responds with status 503, after {attempts} attempts in "):
         ASKS[ask](store)
     assert len(faulty.requests) == attempts
 
@@ -122,13 +122,13 @@ def test_a_transfer_that_always_ends_early_says_so(store: Store, faulty: FaultyS
 
 
 ANSWERS: list[tuple[Answer, type[StoreError], str]] = [
-    (Answer(403, "InvalidAccessKeyId"), CredentialsError, "doesn't know the access key"),
-    (Answer(403, "SignatureDoesNotMatch"), CredentialsError, "refuses the secret key"),
+    (Answer(403, "InvalidAccessKeyId"), CredentialsError, "does not know the access key"),
+    (Answer(403, "SignatureDoesNotMatch"), CredentialsError, "rejects the secret key"),
     (Answer(400, "ExpiredToken"), CredentialsError, "has expired"),
-    (Answer(403, "RequestTimeTooSkewed"), ClockError, "quarter of an hour from the clock of this machine"),
+    (Answer(403, "RequestTimeTooSkewed"), ClockError, "15 minutes from the clock of this machine"),
     (Answer(403, "AccessDenied"), ForbiddenError, "the store forbids it"),
     (Answer(404, "NoSuchBucket"), MissingStoreError, "no such bucket"),
-    (Answer(404, "NoSuchKey"), MissingFileError, "is not there"),
+    (Answer(404, "NoSuchKey"), MissingFileError, "does not exist"),
 ]
 
 
@@ -229,12 +229,12 @@ def test_a_file_without_tag_and_date_is_taken_up(store: Store, faulty: FaultySer
 
 @pytest.mark.slow
 def test_a_bucket_that_is_missing_is_named(s3: S3Server) -> None:
-    with pytest.raises(MissingStoreError, match="s3://no-such-bucket/x: there is no such bucket"):
+    with pytest.raises(MissingStoreError, match="s3://no-such-bucket/x: the bucket does not exist"):
         open_store("s3://no-such-bucket").read("x")
 
 
 def test_a_server_that_nobody_runs_is_named() -> None:
-    with pytest.raises(MissingStoreError, match=r"http://127\.0\.0\.1:9/x: nobody answers there"):
+    with pytest.raises(MissingStoreError, match=r"http://127\.0\.0\.1:9/x: the server does not respond"):
         open_store("http://127.0.0.1:9").read("x")
 
 

@@ -49,7 +49,7 @@ def another(store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("another")
 def test_without_locks_no_file_of_another_publisher_is_replaced(store: FolderStore) -> None:
-    with pytest.raises(TakenError, match="x: is there already"):
+    with pytest.raises(TakenError, match="x: already exists"):
         store.put("x", b"second")
     assert store.read("x") == b"first"
     assert [file.name for file in store.list()] == ["x"]
@@ -67,7 +67,7 @@ def test_a_folder_without_locks_is_warned_of_once(store: FolderStore, caplog: py
         store.put("x", b"1")
         store.put("y", b"2")
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
-        "can't be locked (No locks available), so let no two runs publish there at the same time"
+        "can't be locked (No locks available), don't publish there from two runs at the same time"
     ]
 
 

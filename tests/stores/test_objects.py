@@ -85,9 +85,9 @@ def test_nginx_has_ranges(folder: Path, tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_named(address: str) -> None:
     store = open_store(address)
-    with pytest.raises(MissingFileError, match="no: is not there"):
+    with pytest.raises(MissingFileError, match="no: does not exist"):
         store.read("no")
-    with pytest.raises(UnlistableError, match="no/: can't be listed: it is not there"):
+    with pytest.raises(UnlistableError, match="no/: can't be listed: it does not exist"):
         list(store.list("no"))
 
 
@@ -105,7 +105,7 @@ def test_nothing_is_written_to_a_web_server(address: str) -> None:
         lambda: store.delete("z.whl"),
     ]
     for write in writes:
-        with pytest.raises(ForbiddenError, match="web servers are only read"):
+        with pytest.raises(ForbiddenError, match="web servers are read-only"):
             write()
 
 
@@ -167,17 +167,17 @@ def test_an_endpoint_is_the_url_of_a_server(environ: dict[str, str], endpoint: s
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("", "is set and empty; expected https://HOST or http://HOST:PORT. Unset it for Amazon's own service."),
-        ("127.0.0.1:15055", "holds a text, which is no URL of a server alone; expected https://HOST"),
-        ("user:word@garbage", "holds a text, which is no URL of a server alone"),
-        ("ftp://x", "holds ftp://x, which is no URL of a server alone"),
+        ("", "is set but empty; expected https://HOST or http://HOST:PORT. Unset it for Amazon's own service."),
+        ("127.0.0.1:15055", "holds a text, which is not a plain server URL; expected https://HOST"),
+        ("user:word@garbage", "holds a text, which is not a plain server URL"),
+        ("ftp://x", "holds ftp://x, which is not a plain server URL"),
         ("https://", "which names no host"),
-        (" http://h", "which is no URL of a server alone"),
-        ("http://h ", "has a blank or control character"),
+        (" http://h", "which is not a plain server URL"),
+        ("http://h ", "contains a blank or control character"),
         ("http://h:99999", "holds http://h:99999, which is not a URL (Port out of range 0-65535)"),
-        ("https://user:word@h", "holds https://h, which is no URL of a server alone"),
-        ("https://h/x?y=1", "holds https://h/x, which is no URL of a server alone"),
-        ("http://h:1", "names http://h:1, which is reached without encryption; expected https://. Set AWS_ALLOW_HTTP"),
+        ("https://user:word@h", "holds https://h, which is not a plain server URL"),
+        ("https://h/x?y=1", "holds https://h/x, which is not a plain server URL"),
+        ("http://h:1", "names http://h:1, which is accessed without encryption; expected https://. Set AWS_ALLOW_HTTP"),
     ],
 )
 def test_what_is_no_endpoint_is_refused(variable: str, url: str, message: str) -> None:
@@ -202,7 +202,7 @@ def test_what_is_not_known_is_said_without_passwords(*, reads: bool) -> None:
 @pytest.mark.parametrize(
     ("place", "remedy"),
     [
-        ("https://host/x", "Give user and password: https://USER:PASSWORD@HOST/..."),
+        ("https://host/x", "Give a user and password: https://USER:PASSWORD@HOST/..."),
         ("s3://bucket/x", "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."),
     ],
 )
@@ -214,8 +214,12 @@ def test_who_wants_credentials_says_which(place: str, remedy: str) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "found"),
     [
-        ("HTTP error: error following redirect", StoreError, "leads on and on, or nowhere"),
-        ("error sending request\n\nDebug source:\n kind: Timeout", BrokenTransferError, "nobody answers in time"),
+        ("HTTP error: error following redirect", StoreError, "has endless or broken redirects"),
+        (
+            "error sending request\n\nDebug source:\n kind: Timeout",
+            BrokenTransferError,
+            "the server does not respond in time",
+        ),
     ],
 )
 def test_what_a_web_server_does_is_said(text: str, kind: type[StoreError], found: str) -> None:
@@ -239,7 +243,7 @@ def test_what_was_tried_again_says_how_often_and_for_how_long(text: str, found: 
 
 def test_a_user_that_was_given_is_not_asked_for() -> None:
     error = translated("https://host/x", GenericError("status code: 401"), has_user=True)
-    assert error.remedy == "Correct the user and password that the URL has."
+    assert error.remedy == "Correct the user and password in the URL."
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_busy_server_is_asked_again(server: Server, status: int) -> None:
     url = server.add("/x/", Reply(status=status), Reply(status=status), Reply(b"page"))
     assert read_web_page(url, limit=100).data == b"page"
     server.add("/y/", Reply(status=status))
-    with pytest.raises(BusyError, match=f"the server answers with status {status}"):
+    with pytest.raises(BusyError, match=f"the server responds with status {status}"):
         read_web_page(f"{server.address}/y/", limit=100)
 
 
@@ -172,20 +172,20 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is_not_asked_again(server
 def test_a_file_that_changes_on_its_way_is_not_mixed(server: Server) -> None:
     first = cut(DATA, 2_000_000)
     first.headers["ETag"] = '"1"'
-    with pytest.raises(OutdatedError, match=r"/f: was changed meanwhile by somebody else\. Try again\."):
+    with pytest.raises(OutdatedError, match=r"/f: was changed by someone else in the meantime\. Try again\."):
         b"".join(stream_web_file(server.add("/f", first, Reply(DATA, ETag='"2"'))))
 
 
 def test_a_file_that_comes_in_drops_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.stores.web._SPAN", 0.0)
     monkeypatch.setattr("rocwheel.stores.web._SLOWEST", 2 << 20)
-    with pytest.raises(BrokenTransferError, match="comes so slowly that it never ends"):
+    with pytest.raises(BrokenTransferError, match="is too slow to finish"):
         b"".join(stream_web_file(server.add("/f", Reply(DATA))))
 
 
 def test_a_circle_is_named_with_what_to_do(server: Server) -> None:
     url = server.add("/x/", Reply(bytes(1000), status=302, Location="/x/"))
-    with pytest.raises(StoreError, match=r"leads on and on, or nowhere \(status 302\)\. Give the URL"):
+    with pytest.raises(StoreError, match=r"has endless or broken redirects \(status 302\)\. Give the URL"):
         read_web_page(url)
 
 
@@ -220,16 +220,16 @@ def test_any_header_says_how_long_to_wait_or_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("url", "remedy"),
     [
-        ("https://host/x", "Give user and password: https://USER:PASSWORD@HOST/..."),
-        ("https://me:word@host/x", "Correct the user and password that the URL has."),
+        ("https://host/x", "Give a user and password: https://USER:PASSWORD@HOST/..."),
+        ("https://me:word@host/x", "Correct the user and password in the URL."),
     ],
 )
 def test_a_user_that_was_given_is_not_asked_for(url: str, remedy: str) -> None:
-    assert str(_refusal(url, 401, Message())) == f"https://host/x: the server answers with status 401. {remedy}"
+    assert str(_refusal(url, 401, Message())) == f"https://host/x: the server responds with status 401. {remedy}"
 
 
 @pytest.mark.parametrize(
-    ("header", "remedy"), [("900", "Try again in 900 seconds, as it asks for."), ("", "Try again later.")]
+    ("header", "remedy"), [("900", "Try again in 900 seconds, as the server requests."), ("", "Try again later.")]
 )
 def test_a_server_that_says_when_to_come_back_is_quoted(header: str, remedy: str) -> None:
     headers = Message()

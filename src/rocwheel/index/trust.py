@@ -140,7 +140,7 @@ def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, st
         raise InputError(place, found, expected="a plain file name at the end of the URL")
     identity = _identity(name)
     if identity is not None and not is_file_name(f"{name}{METADATA_SUFFIX}"):
-        raise InputError(place, f"lists {quoted(name)}", expected="~a name that a file can have~a valid file name")
+        raise InputError(place, f"lists {quoted(name)}", expected="a valid file name")
     return identity
 
 

@@ -1,1 +1,1 @@
-"""Places that hold files by name: folders, S3 buckets and web servers, behind one seam."""
+"""Storage for files by name: folders, S3 buckets, and web servers with a common interface."""

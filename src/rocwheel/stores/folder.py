@@ -1,4 +1,4 @@
-"""A folder as a store: what ``file://`` URLs and plain paths lead to."""
+"""A folder as a store, for ``file://`` URLs and plain paths."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import FileStamp
 
 _SILENCE = 1.0
-"""Seconds that a writer waits for another one before it says so."""
+"""The time in seconds that a writer waits for another one before it reports the wait."""
 
 _PIECE = 1 << 20
 
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 class FolderStore:
-    """A folder, which need not exist before something is put into it. See `rocwheel.stores.store.Store`."""
+    """A folder, which may not exist before the first write. See `rocwheel.stores.store.Store`."""
 
     def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder
@@ -55,17 +55,17 @@ class FolderStore:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder of this machine: yes, whatever its URL or path is."""
+        """``True``: this store is a folder on this machine."""
         return True
 
     def place(self, name: str) -> str:
-        """Return the URL of a file as messages show it."""
+        """Return the URL of a file in the form for messages."""
         return shown_url_below(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files in the folder ``prefix`` and below, those that are being written left out.
+        """Yield the files in the folder ``prefix`` and below, without unfinished ones.
 
-        Raises `MissingStoreError` where there is no such folder.
+        Raises `MissingStoreError` if the folder doesn't exist.
         """
         if not self.folder.is_dir():
             remedy = absent_remedy(self.url) or "Correct the path."
@@ -77,17 +77,17 @@ class FolderStore:
             if scratch := tuple(filter(is_scratch, names)):
                 self._scratch[Path(root)] = scratch
         for path in sorted(found, key=lambda path: path.relative_to(self.folder).as_posix()):
-            with suppress(FileNotFoundError):  # gone meanwhile, or a link to nothing
+            with suppress(FileNotFoundError):  # gone meanwhile, or a broken symlink
                 yield _stored(path.relative_to(self.folder).as_posix(), path.stat())
 
     def tidy(self) -> None:
-        """Remove what killed processes have left unfinished in the folders that were listed."""
+        """Remove the unfinished files of killed processes from the listed folders."""
         for folder, names in self._scratch.items():
             remove_abandoned(folder, names)
         self._scratch.clear()
 
     def head(self, name: str) -> StoredFile:
-        """Return what the file system says of a file."""
+        """Return the file system's data about a file."""
         with self._reporting(name):
             path = self._path(name)
             if path.is_dir():
@@ -111,7 +111,7 @@ class FolderStore:
             return file.read(max(stop - start, 0))
 
     def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
-        """Yield the bytes from ``start`` in pieces."""
+        """Yield the bytes from ``start`` in chunks."""
         with self._reporting(name), open_unchanged(self._path(name)) as file:
             if not is_same_tag(e_tag, _tag(os.fstat(file.fileno()))):
                 raise outdated(self.place(name))
@@ -129,7 +129,7 @@ class FolderStore:
         stamp: FileStamp | None = None,
         advance: Callable[[int], object] = id,
     ) -> None:
-        """Copy a file into the folder; a folder has no place to note ``sha256``."""
+        """Copy a file into the folder. ``sha256`` is ignored because a folder can't store it."""
         del sha256
         target = self._path(name)
         if create and os.path.lexists(target):  # before anything is copied
@@ -140,7 +140,7 @@ class FolderStore:
                 self._commit(name, file, create=create)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a small file if it is still the one with that tag, and return the new one."""
+        """Replace a small file if it still has that tag, and return the new tag."""
         target = self._path(name)
         with self._new_file(name) as file:
             file.write(data)
@@ -154,12 +154,12 @@ class FolderStore:
                 return self._tag_at(name)
 
     def delete(self, name: str) -> None:
-        """Remove a file; nothing where there is none."""
+        """Remove a file if it exists."""
         with self._reporting(name), suppress(FileNotFoundError, NotADirectoryError):
             self._path(name).unlink()
 
     def _tag_at(self, name: str) -> str | None:
-        """Return the tag of a file, none where there is no file."""
+        """Return the tag of a file, or `None` if it doesn't exist."""
         with self._reporting(name), suppress(FileNotFoundError, NotADirectoryError):
             return _tag(self._path(name).stat())
         return None
@@ -176,17 +176,17 @@ class FolderStore:
             file.discard()
 
     def _locked(self, target: Path) -> AbstractContextManager[None]:
-        """Hold the lock of the folder in which a file takes its name, the same for stores at all folders above it."""
+        """Lock the folder in which a file gets its name. Stores at parent folders share the lock."""
         return locked_folder(target.parent, silence=_SILENCE, on_no_lock=self._warn)
 
     def _warn(self, error: OSError) -> None:
         if not self._is_warned:  # some network file systems have no locks
-            text = "%s: can't be locked (%s), so let no two runs publish there at the same time"
+            text = "%s: can't be locked (%s); don't publish there from two runs at the same time"
             logger.warning(text, self.url, error.strerror)
         self._is_warned = True
 
     def _commit(self, name: str, file: AtomicFile, *, create: bool) -> None:
-        """Give a file its name; the file system itself refuses a second of that name, also where it has no locks."""
+        """Give a file its name. The file system itself rejects a duplicate name, even without locks."""
         if not create:
             file.commit()
         elif not file.commit_new():
@@ -213,7 +213,7 @@ def _copy(source: bytes | Path, stamp: FileStamp | None, file: AtomicFile, advan
             while piece := reader.read(_PIECE):
                 file.write(piece)
                 advance(len(piece))
-    except OSError as e:  # of the reader: the file has errors of its own
+    except OSError as e:  # errors of the reader: the file has its own errors
         raise read_error(source, e) from e
 
 
@@ -223,13 +223,13 @@ def _stored(name: str, status: os.stat_result) -> StoredFile:
 
 
 def _tag(status: os.stat_result) -> str:
-    """Return what changes when a file is replaced, which gives another inode, or written to."""
+    """Return a value that changes when a file is modified, or replaced, which changes the inode."""
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
 def _error(place: str, error: OSError) -> StoreError:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return MissingFileError(place, "is not there", remedy="Correct the name.")
+        return MissingFileError(place, "does not exist", remedy="Correct the name.")
     if isinstance(error, PermissionError):
         return ForbiddenError(place, f"is forbidden ({error.strerror})", remedy="Check its permissions.")
     found = f"can't be read or written ({error.strerror or error})"

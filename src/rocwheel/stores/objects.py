@@ -1,4 +1,4 @@
-"""Stores that obstore reaches: S3 buckets, folders of web servers, and memory. Only this module imports obstore."""
+"""Stores that obstore supports: S3 buckets, folders of web servers, and memory. Only this module imports obstore."""
 
 from __future__ import annotations
 
@@ -62,46 +62,46 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import FileStamp
 
 CLIENT: Final[dict[str, Any]] = {"timeout": timedelta(minutes=15), "connect_timeout": timedelta(seconds=10)}
-"""The time for one request is that of its whole body, however large."""
+"""The time limit for one request includes its whole body, however large."""
 
 
 _CODE = re.compile(r"<Code>(\w+)</Code>")
-"""In the body of an answer of S3."""
+"""The error code in the body of an S3 response."""
 _STATUS = re.compile(r"\b(?:status|error)[: ]+(?:code: )?([45]\d\d)\b", re.IGNORECASE)
 
 _CREDENTIALS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."
-_CLOCK = "Set the clock of this machine right."
-_PERMISSION = "Ask its owner for the permission, or use other credentials."
+_CLOCK = "Correct the clock of this machine."
+_PERMISSION = "Ask the owner for permission, or use other credentials."
 _LATER = "Try again later."
 _WHERE = "Correct the URL, or AWS_ENDPOINT_URL."
 _RETRIED = re.compile(r" in ([\d.]+)(m?s|µs|ns), after (\d+) retries,")
 _UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
-_END = "Give the URL that it should lead to, or ask who runs the server."
+_END = "Give the URL that it should lead to, or contact the server's operator."
 
 _Meaning: TypeAlias = tuple[type[StoreError], str, str]
-"""The kind of error, what was found, and what to do."""
+"""The kind of error, the message, and the remedy."""
 
 _CODES: dict[str, _Meaning] = {
-    "InvalidAccessKeyId": (CredentialsError, "doesn't know the access key", _CREDENTIALS),
-    "SignatureDoesNotMatch": (CredentialsError, "refuses the secret key", _CREDENTIALS),
-    "InvalidToken": (CredentialsError, "refuses the session token", _CREDENTIALS),
-    "ExpiredToken": (CredentialsError, "refuses the session token, which has expired", "Get a new one."),
-    "RequestTimeTooSkewed": (ClockError, "is more than a quarter of an hour from the clock of this machine", _CLOCK),
-    "RequestExpired": (ClockError, "takes the request for an old one", _CLOCK),
-    "NoSuchBucket": (MissingStoreError, "there is no such bucket", "Correct its name, or create it."),
-    "NoSuchKey": (MissingFileError, "is not there", "Correct the name."),
+    "InvalidAccessKeyId": (CredentialsError, "does not know the access key", _CREDENTIALS),
+    "SignatureDoesNotMatch": (CredentialsError, "rejects the secret key", _CREDENTIALS),
+    "InvalidToken": (CredentialsError, "rejects the session token", _CREDENTIALS),
+    "ExpiredToken": (CredentialsError, "rejects the session token, which has expired", "Get a new token."),
+    "RequestTimeTooSkewed": (ClockError, "differs from the clock of this machine by more than 15 minutes", _CLOCK),
+    "RequestExpired": (ClockError, "considers the request expired", _CLOCK),
+    "NoSuchBucket": (MissingStoreError, "the bucket does not exist", "Correct its name, or create it."),
+    "NoSuchKey": (MissingFileError, "does not exist", "Correct the name."),
     "AccessDenied": (ForbiddenError, "the store forbids it", _PERMISSION),
     "SlowDown": (BusyError, "the store is overloaded", _LATER),
-    "ServiceUnavailable": (BusyError, "the store is out of order", _LATER),
+    "ServiceUnavailable": (BusyError, "the store is unavailable", _LATER),
 }
-"""Codes of S3's answers, with what they mean."""
+"""The error codes of S3, with their meanings."""
 
 _KINDS: dict[str, _Meaning] = {
-    "NotFoundError": (MissingFileError, "is not there", "Correct the name."),
+    "NotFoundError": (MissingFileError, "does not exist", "Correct the name."),
     "PermissionDeniedError": (ForbiddenError, "the store forbids it", _PERMISSION),
-    "UnauthenticatedError": (CredentialsError, "the store wants other credentials", _CREDENTIALS),
+    "UnauthenticatedError": (CredentialsError, "the store requires other credentials", _CREDENTIALS),
 }
-"""Exceptions of obstore, by name, with what they mean where the answer had no code."""
+"""The exceptions of obstore by name, with their meanings for responses without a code."""
 
 _STATUSES = {
     "401": "UnauthenticatedError",
@@ -110,27 +110,27 @@ _STATUSES = {
     "407": "UnauthenticatedError",
     "410": "NotFoundError",
 }
-"""What obstore raises for a status where it doesn't look into the answer."""
+"""The exceptions that obstore raises for a status without examining the response."""
 
 _PUBLIC = f"{_CREDENTIALS[:-1]}, or set AWS_SKIP_SIGNATURE=true for a public bucket."
 _TEXTS: dict[str, _Meaning] = {
-    "169.254.": (CredentialsError, "there are no credentials for it", _PUBLIC),
+    "169.254.": (CredentialsError, "no credentials were found", _PUBLIC),
     "Range request not supported": (RangesIgnoredError, "the server sends whole files only", ""),
-    "dns error": (MissingStoreError, "there is no such host", _WHERE),
-    "Connection refused": (MissingStoreError, "nobody answers there", _WHERE),
-    "URL scheme is not allowed": (ForbiddenError, "is reached without encryption", "Set AWS_ALLOW_HTTP=true."),
-    "error following redirect": (StoreError, "leads on and on, or nowhere", _END),
-    "kind: Timeout": (BrokenTransferError, "nobody answers in time", _LATER),
+    "dns error": (MissingStoreError, "the host does not exist", _WHERE),
+    "Connection refused": (MissingStoreError, "the server does not respond", _WHERE),
+    "URL scheme is not allowed": (ForbiddenError, "is accessed without encryption", "Set AWS_ALLOW_HTTP=true."),
+    "error following redirect": (StoreError, "has endless or broken redirects", _END),
+    "kind: Timeout": (BrokenTransferError, "the server does not respond in time", _LATER),
     "redirect without LOCATION": (MissingStoreError, "is in another region", "Set AWS_REGION to the bucket's."),
 }
-"""Parts of texts, with what they mean."""
+"""Parts of error texts, with their meanings."""
 
 
 def translated(place: str, error: Exception, *, reads: bool = False, has_user: bool = False) -> StoreError:
-    """Return what obstore raised as an error of a store, about ``place``.
+    """Return an exception of obstore as a store error about ``place``.
 
-    With ``reads``, what has no meaning of its own is an end in the middle of a file; with ``has_user``, a web server
-    was given a user and password.
+    With ``reads``, an unknown error counts as a transfer that ended early. With ``has_user``, a web server was given a
+    user and password.
     """
     text = str(error)
     kind, found, remedy = _meaning(error, text, reads=reads)
@@ -156,12 +156,12 @@ def _meaning(error: Exception, text: str, *, reads: bool) -> _Meaning:
     said = shortened(" ".join(said.split()))
     if reads:
         return BrokenTransferError, f"the transfer ended early ({said})", _LATER
-    return StoreError, f"the store answers: {said}", ""
+    return StoreError, f"the store responds: {said}", ""
 
 
 def _of_status(status: str) -> _Meaning | None:
     if status == "429" or status.startswith("5"):
-        return BusyError, f"answers with status {status}", _LATER
+        return BusyError, f"responds with status {status}", _LATER
     return _KINDS.get(_STATUSES.get(status, ""))
 
 
@@ -169,9 +169,9 @@ _PIECE = 8 << 20
 
 
 class Transfer:
-    """How far a file is, and which one it was at first: another one's bytes never follow.
+    """The progress of a file transfer. Bytes of another file never follow those of the first one.
 
-    ``get`` asks for the file, with obstore's ``options``; ``e_tag`` is what the store called it before, if it did.
+    ``get`` requests the file with obstore's ``options``. ``e_tag`` is the previous tag of the file, if known.
     """
 
     def __init__(self, get: Callable[..., Any], place: str, start: int, e_tag: str | None) -> None:
@@ -183,14 +183,14 @@ class Transfer:
         self._first: tuple[object, int] | None = None
 
     def take_whole(self) -> None:
-        """From now on, ask for the whole file and throw away what is there already."""
+        """From now on, request the whole file and discard the bytes that were received already."""
         self._is_whole = True
 
     def attempt(self) -> Iterator[bytes]:
-        """Yield what one request brings.
+        """Yield the bytes of one request.
 
-        Raises `OutdatedError` where the store has another file by then, `BrokenTransferError` for an end before that of
-        the file, and what obstore raises.
+        Raises `OutdatedError` if the store has another file by now, `BrokenTransferError` if the file ends early, and
+        the exceptions of obstore.
         """
         answer = self._get(options=self._options())
         self._require_same(answer.meta)
@@ -210,12 +210,12 @@ class Transfer:
         if self._is_whole or not self.position:
             return {}
         e_tag = self._first[0] if self._first else None
-        # A weak tag never matches (RFC 9110, 13.1.1): the answer's is compared instead.
+        # A weak tag never matches (RFC 9110, 13.1.1), so the tag in the response is compared instead.
         is_strong = isinstance(e_tag, str) and not e_tag.startswith("W/")
         return {"range": {"offset": self.position}} | ({"if_match": e_tag} if is_strong else {})
 
     def _require_same(self, meta: Any) -> None:
-        """Compare the tag of an answer, or its date where there is none, and its size with what was said before."""
+        """Compare a response's tag, or else its date, and its size with the previous values."""
         found = (meta["e_tag"] or meta["last_modified"], meta["size"])
         self._first = self._first or found
         if found != self._first or not is_same_tag(self._e_tag, meta["e_tag"]):
@@ -223,21 +223,23 @@ class Transfer:
 
 
 _LARGEST = 5 << 30
-"""Bytes that one request of S3 copies, and only a copy of one request can be told not to replace a file."""
+"""The maximum size in bytes that one S3 request can copy. Only a copy in one request can avoid replacing a file."""
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """What is known of a file, as long as it has that tag."""
+    """The record about a file, valid while the file has that tag."""
 
     e_tag: str
     sha256: str
 
 
 def require_possible(place: str, size: int) -> None:
-    """Raise `StoreError` for a file that is too large to get its name, before any of it is sent."""
+    """Raise `StoreError` for a file that is too large to get its name, before sending any of it."""
     if size > _LARGEST:
-        found = f"can't be stored with {size} bytes without the danger of replacing another file"
-        raise StoreError(place, found, expected="at most 5 GiB", remedy="Make it of several files, such as by family.")
+        found = f"can't be stored with {size} bytes without the risk of replacing another file"
+        raise StoreError(
+            place, found, expected="at most 5 GiB", remedy="Split it into several files, for example by family."
+        )
 
 
 def put_large(
@@ -248,9 +250,10 @@ def put_large(
     stamp: FileStamp | None = None,
     advance: Callable[[int], object] = id,
 ) -> None:
-    """Store a file that is not there yet; raises what obstore raises, and `ChangedFileError` as `open_unchanged` does.
+    """Store a new file. Raises the exceptions of obstore, and `ChangedFileError` like `open_unchanged`.
 
-    Each run has a part of its own. What killed runs have left of the same bytes goes when these have their name.
+    Each run has its own part file. Leftovers of killed runs with the same bytes are removed after the file has its
+    name.
     """
     part = f"{UPLOADS}/{sha256}.{uuid.uuid4().hex}" if sha256 else f"{UPLOADS}/{uuid.uuid4().hex}"
     with _begun(inner, part):
@@ -263,13 +266,13 @@ def put_large(
 
 
 class _Counted:
-    """A file that says how much of it is read."""
+    """A file that reports how much of it is read."""
 
     def __init__(self, file: IO[bytes], advance: Callable[[int], object]) -> None:
         self._file, self._advance = file, advance
 
     def read(self, size: int = -1) -> bytes:
-        """Read as the file does."""
+        """Read from the file."""
         data = self._file.read(size)
         self._advance(len(data))
         return data
@@ -280,7 +283,7 @@ class _Counted:
 
 @contextmanager
 def _begun(inner: Any, part: str) -> Iterator[None]:
-    """Note that a part is under way: the parts of an upload that nobody ends are in no listing."""
+    """Record that a part is active, because the parts of an unfinished upload are in no listing."""
     note = f"{part}.begun"
     try:
         obstore.put(inner, note, b"", mode="overwrite")
@@ -292,7 +295,7 @@ def _begun(inner: Any, part: str) -> Iterator[None]:
 
 
 def _remove_leftovers(inner: Any, sha256: str) -> None:
-    """Remove the parts of other runs; those that are still under way find the file there."""
+    """Remove the parts of other runs. Active runs find the finished file."""
     with suppress(BaseError, FileNotFoundError):
         found = [str(meta["path"]) for page in obstore.list(inner, UPLOADS) for meta in page]
         for name in found:
@@ -301,14 +304,14 @@ def _remove_leftovers(inner: Any, sha256: str) -> None:
 
 
 def note_hash(inner: Any, path: str, sha256: str) -> None:
-    """Note the hash of a file that has just been stored; raises what obstore raises."""
+    """Record the hash of a newly stored file. Raises the exceptions of obstore."""
     e_tag = obstore.head(inner, path)["e_tag"]
     if e_tag:
         obstore.put(inner, _note_name(path), msgspec.json.encode(_Note(e_tag, sha256)), mode="overwrite")
 
 
 def noted_hash(inner: Any, path: str, e_tag: str | None) -> str:
-    """Return the hash that was noted of a file that has this tag; empty where none was, or of other bytes."""
+    """Return the recorded hash of a file with this tag, or an empty string if no hash of the same bytes is recorded."""
     with suppress(BaseError, FileNotFoundError, msgspec.DecodeError):
         note = decode_json(bytes(obstore.get(inner, _note_name(path)).bytes()), _Note)
         return note.sha256 if note.e_tag == e_tag else ""
@@ -316,13 +319,13 @@ def noted_hash(inner: Any, path: str, e_tag: str | None) -> str:
 
 
 def forget_hash(inner: Any, path: str) -> None:
-    """Remove the note of a file, if there is one."""
+    """Remove the record of a file, if it exists."""
     with suppress(BaseError, FileNotFoundError):
         obstore.delete(inner, _note_name(path))
 
 
 def is_note(name: str) -> bool:
-    """Return whether a file is such a note."""
+    """Return whether a file is such a record."""
     return posixpath.basename(posixpath.dirname(name)) == HASHES
 
 
@@ -331,13 +334,13 @@ def _note_name(path: str) -> str:
 
 
 _AT_ONCE = 32 << 20
-"""Bytes of the largest file that is sent in one request: only such a request can be told not to replace a file."""
+"""The maximum size in bytes of a file that is sent in one request. Only one request can avoid replacing a file."""
 _SHA256 = "sha256"
-"""The name of the object's own metadata with the hash."""
+"""The name of the object metadata that contains the hash."""
 
 
 class ObjectStore:
-    """Files behind a store of obstore. See `rocwheel.stores.store.Store`."""
+    """The files in an obstore store. See `rocwheel.stores.store.Store`."""
 
     def __init__(self, inner: Any, url: str, *, has_own_metadata: bool = True, has_user: bool = False) -> None:
         self.url = url.rstrip("/")
@@ -347,15 +350,15 @@ class ObjectStore:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder of this machine: no."""
+        """``False``: this store is not a folder on this machine."""
         return False
 
     def place(self, name: str) -> str:
-        """Return the URL of a file as messages show it."""
+        """Return the URL of a file in the form for messages."""
         return shown_url_below(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files in the folder ``prefix`` and below, in order of their names."""
+        """Yield the files in the folder ``prefix`` and below, sorted by name."""
         with self._translating(prefix):
             found = [meta for page in obstore.list(self._inner, prefix or None, chunk_size=1000) for meta in page]
         for meta in sorted(found, key=lambda meta: str(meta["path"])):
@@ -363,7 +366,7 @@ class ObjectStore:
                 yield _stored(meta)
 
     def head(self, name: str) -> StoredFile:
-        """Return what the store says of a file, with the hash that was noted beside it."""
+        """Return the store's data about a file, with its recorded hash."""
         path = self._checked(name)
         try:
             with self._translating(name):
@@ -375,14 +378,14 @@ class ObjectStore:
             raise
 
     def _noted(self, path: str, answer: Any) -> str:
-        """Return the hash that was noted of a file, with it or, of a large one, beside it."""
+        """Return the recorded hash of a file, from its metadata or from the record next to a large file."""
         noted = str(dict(answer.attributes).get(_SHA256, ""))
         if noted or not self._has_own_metadata or answer.meta["size"] <= _AT_ONCE:
             return noted
         return noted_hash(self._inner, path, answer.meta["e_tag"])
 
     def _ask_why(self, name: str, path: str) -> None:
-        """Raise what the store says of a file that it says nothing of: answers to HEAD have no room for reasons."""
+        """Raise the reason why the store has no data about a file. Responses to HEAD can't contain reasons."""
         with suppress(RangesIgnoredError), self._translating(name):
             obstore.get_range(self._inner, path, start=0, end=1)
 
@@ -415,7 +418,7 @@ class ObjectStore:
         return retry(read)
 
     def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
-        """Yield the bytes from ``start`` in pieces; what ends early is taken up there, if the file is the same."""
+        """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes if the file is the same."""
         get = partial(obstore.get, self._inner, self._checked(name))
         transfer, policy = Transfer(get, self.place(name), start, e_tag), RetryPolicy()
         while True:
@@ -440,14 +443,14 @@ class ObjectStore:
         stamp: FileStamp | None = None,
         advance: Callable[[int], object] = id,
     ) -> None:
-        """Store a file; a large one in parts, under another name until it is whole."""
+        """Store a file. A large file is sent in parts, under another name until it is complete."""
         path = self._checked(name)
         if isinstance(source, Path) and create and source.stat().st_size > _AT_ONCE:
             self._put_large(path, source, sha256, stamp, advance)
             return
         if isinstance(source, Path) and source.stat().st_size <= _AT_ONCE:
             with self._translating(name), open_unchanged(source, stamp) as file:
-                source = file.read()  # as a whole: nothing is sent of a file that changes while it is read
+                source = file.read()  # as a whole: nothing is sent if the file changes during the read
         attributes = self._attributes(name, sha256)
         mode: Any = "create" if create else "overwrite"
         with self._translating(name):
@@ -466,14 +469,14 @@ class ObjectStore:
             with self._translating(path):
                 put_large(self._inner, path, source, sha256, stamp, advance)
         except MissingFileError as e:
-            # Whoever publishes the same bytes has just finished, and removed this run's part.
+            # A publisher of the same bytes has just finished, and removed this run's part.
             raise taken(self.place(path)) from e
         if sha256 and self._has_own_metadata:
-            with suppress(BaseError):  # the file is there; without a note it is read when it is asked for
+            with suppress(BaseError):  # the file exists; without a record, it is read when its hash is needed
                 note_hash(self._inner, path, sha256)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a small file if it still has that tag, and return the new one."""
+        """Replace a small file if it still has that tag, and return the new tag."""
         mode: Any = "create" if e_tag is None else {"e_tag": e_tag}
         attributes = self._attributes(name)
         try:
@@ -484,7 +487,7 @@ class ObjectStore:
             raise outdated(self.place(name)) from e
 
     def delete(self, name: str) -> None:
-        """Remove a file; nothing where there is none."""
+        """Remove a file if it exists."""
         path = self._checked(name)
         with suppress(MissingFileError), self._translating(name):
             obstore.delete(self._inner, path)
@@ -516,31 +519,31 @@ def _stored(meta: Any, sha256: str = "", name: str = "") -> StoredFile:
 
 
 _VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""The first that is set counts; obstore reads the last one, too."""
+"""The first one that is set counts. obstore also reads the last one."""
 _EXPECTED = "https://HOST or http://HOST:PORT"
 
 
 def read_endpoint(environ: Mapping[str, str]) -> str:
-    """Return the URL of the service; empty where no variable names one, and it is Amazon's.
+    """Return the URL of the service, or an empty string for Amazon's if no variable names one.
 
-    Raises `InputError` for what is no URL of a server, for which obstore panics, and for one without encryption where
-    that is not allowed.
+    Raises `InputError` for an invalid server URL, which makes obstore panic, and for a URL without encryption unless
+    that is allowed.
     """
     variable = next((name for name in _VARIABLES if name in environ), "")
     if not variable:
         return ""
     url = environ[variable]
     if not url:
-        raise InputError(variable, "is set and empty", expected=_EXPECTED, remedy="Unset it for Amazon's own service.")
+        raise InputError(variable, "is set but empty", expected=_EXPECTED, remedy="Unset it for Amazon's own service.")
     _check(variable, url)
     if url.lower().startswith("http:") and not is_http_allowed(environ):
-        found = f"names {shown_url(url)}, which is reached without encryption"
+        found = f"names {shown_url(url)}, which is accessed without encryption"
         raise InputError(variable, found, expected="https://", remedy="Set AWS_ALLOW_HTTP=true to allow that.")
     return url
 
 
 def is_http_allowed(environ: Mapping[str, str]) -> bool:
-    """Return whether the service may be reached without encryption."""
+    """Return whether access to the service without encryption is allowed."""
     return environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true", "yes"}
 
 
@@ -551,11 +554,11 @@ def _check(variable: str, url: str) -> None:
         raise InputError(variable, f"holds {e.source}, which {e.found}", expected=_EXPECTED) from e
     if not is_usable:
         shown = shown_url(url) if "://" in url else "a text"
-        raise InputError(variable, f"holds {shown}, which is no URL of a server alone", expected=_EXPECTED)
+        raise InputError(variable, f"holds {shown}, which is not a plain server URL", expected=_EXPECTED)
 
 
 def open_bucket(url: str) -> ObjectStore:
-    """Return the bucket, or the part of it below a prefix, at ``s3://BUCKET/PREFIX``; nothing is asked of it yet."""
+    """Return the bucket, or its part below a prefix, at ``s3://BUCKET/PREFIX``. Sends no request."""
     _, bucket, prefix = parse_url(url)
     settings: Any = {"copy_if_not_exists": "multipart"}
     client: Any = dict(CLIENT)
@@ -570,7 +573,7 @@ def open_bucket(url: str) -> ObjectStore:
 
 
 def open_web_server(url: str) -> WebStore:
-    """Return the folder of a web server at a URL; nothing is asked of it yet."""
+    """Return the folder of a web server at a URL. Sends no request."""
     return WebStore(url)
 
 
@@ -580,26 +583,26 @@ class WebStore(ObjectStore):
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
-        # Without this for https, a redirect to http would be followed.
+        # Otherwise, redirects from https to http would be followed.
         client: Any = {**CLIENT, "allow_http": parts.scheme == "http"}
         address, user = split_user(self._base)
-        if user:  # which obstore doesn't take from the URL, nor does it take the header to another host
+        if user:  # obstore ignores it in the URL, and doesn't send the header to another host
             client["default_headers"] = {"Authorization": user}
         inner = HTTPStore.from_url(address, client_options=client, retry_config=RETRIES)
         super().__init__(inner, shown_url(url), has_own_metadata=False, has_user=bool(user))
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files that the server's pages for the folder and those below it link to."""
+        """Yield the files that the server's pages for the folder and its subfolders link to."""
         top = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         yield from list_pages(self._base, top)
 
     def load(self, name: str) -> LoadedFile:
-        """Return the bytes of a small file, also where the server doesn't say beforehand how many there are."""
+        """Return the bytes of a small file, even if the server doesn't announce its size."""
         page = read_web_page(url_below(self._base, checked_name(self.url, name)))
         return LoadedFile(page.data, page.e_tag)
 
     def _ask_why(self, name: str, path: str) -> None:
-        """Raise what the server means by its answer, such as where a redirect leads, which obstore doesn't say."""
+        """Raise the meaning of the server's response, such as a redirect's target. obstore doesn't report it."""
         del path
         with open_answer(url_below(self._base, name), {"Range": "bytes=0-0"}):
             pass
@@ -614,19 +617,19 @@ class WebStore(ObjectStore):
         stamp: FileStamp | None = None,
         advance: Callable[[int], object] = id,
     ) -> None:
-        """Raise `ForbiddenError`: web servers are read."""
+        """Raise `ForbiddenError`: web servers are read-only."""
         del source, create, sha256, stamp, advance
         self._refuse(name)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> NoReturn:
-        """Raise `ForbiddenError`: web servers are read."""
+        """Raise `ForbiddenError`: web servers are read-only."""
         del data, e_tag
         self._refuse(name)
 
     def delete(self, name: str) -> None:
-        """Raise `ForbiddenError`: web servers are read."""
+        """Raise `ForbiddenError`: web servers are read-only."""
         self._refuse(name)
 
     def _refuse(self, name: str) -> NoReturn:
-        remedy = "Give an s3:// or file:// URL to write to."
-        raise ForbiddenError(self.place(name), "can't be written: web servers are only read", remedy=remedy)
+        remedy = "Use an s3:// or file:// URL for the output."
+        raise ForbiddenError(self.place(name), "can't be written: web servers are read-only", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Opens the store at a URL or path, and reads a file of a store by ranges."""
+"""Opens the store at a URL or path, and reads ranges of a file on a store."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _EXTRA = 'pip install "rocwheel[stores]"'
 def open_store(place: str | Path) -> Store:
     """Return the store at ``s3://BUCKET/PREFIX``, ``http(s)://HOST/PATH``, ``file:///PATH`` or a plain path.
 
-    Nothing is asked of the place yet. Credentials, region and endpoint of S3 come from the usual variables
-    (``AWS_ACCESS_KEY_ID``, ``AWS_SECRET_ACCESS_KEY``, ``AWS_SESSION_TOKEN``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``,
-    ``AWS_ALLOW_HTTP``, ``AWS_SKIP_SIGNATURE``). Raises `InputError` for a URL that can't be one of a store, and
-    `MissingExtraError` where the library for S3 and web servers is not installed.
+    Sends no request. Credentials, region, and endpoint of S3 come from the usual variables (``AWS_ACCESS_KEY_ID``,
+    ``AWS_SECRET_ACCESS_KEY``, ``AWS_SESSION_TOKEN``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, ``AWS_ALLOW_HTTP``,
+    ``AWS_SKIP_SIGNATURE``). Raises `InputError` for an invalid store URL, and `MissingExtraError` if the library for S3
+    and web servers is not installed.
     """
     if isinstance(place, Path) or not is_url(place):
         return FolderStore(Path(place), str(place))
@@ -46,29 +46,29 @@ def open_store(place: str | Path) -> Store:
 
 
 def open_file(url: str) -> tuple[Store, str]:
-    """Return the store that holds the file at a URL, and its name there; raises as `open_store` does."""
+    """Return the store that holds the file at a URL, and its name there. Raises the errors of `open_store`."""
     folder, name = split_file_url(url)
     return open_store(folder), name
 
 
 _BLOCK = 16 << 10
-"""Bytes that are asked for at least: a request takes as long as some of them."""
+"""The minimum number of bytes to request: fewer bytes take no less time."""
 _BLOCKS = 256
-"""Blocks that are kept."""
+"""The number of blocks in the cache."""
 _GAP = 8 << 10
-"""Bytes between two ranges that are read rather than asked around."""
+"""The maximum gap in bytes between two ranges that are read together."""
 _TAIL = 64 << 10
 _AT_ONCE = 16
-"""Requests under way at a time when many ranges are wanted."""
+"""The number of concurrent requests for many ranges."""
 _LONGEST = 8 << 20
-"""Bytes of one such request."""
+"""The maximum size in bytes of one such request."""
 
 
 class RemoteFile:
-    """A file of a store. Several threads may read it at once.
+    """A file on a store. Several threads may read it at once.
 
-    Opening it reads its end, where archives have their directory. Raises `StoreError` as the store does:
-    `RangesIgnoredError` for a server that sends whole files only.
+    Opening it reads its end, where archives have their directory. Raises the store's `StoreError`: `RangesIgnoredError`
+    for a server that sends only whole files.
     """
 
     def __init__(self, store: Store, name: str) -> None:
@@ -76,7 +76,7 @@ class RemoteFile:
         self._before = store.head(name)
         self.size = self._before.size
         self.read_bytes = 0
-        """Bytes that were asked for so far."""
+        """The number of bytes requested so far."""
         self._lock = threading.Lock()
         self._block = lru_cache(_BLOCKS)(
             lambda number: self._ask(number * _BLOCK, min((number + 1) * _BLOCK, self.size))
@@ -86,7 +86,7 @@ class RemoteFile:
         self.prefetch([(max(self.size - _TAIL, 0), self.size)])
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes between two places inside the size."""
+        """Return the bytes between two positions within the size."""
         kept = self._find_span(start, stop)
         if kept is not None:
             return kept
@@ -97,7 +97,7 @@ class RemoteFile:
         return data[start - first * _BLOCK : stop - first * _BLOCK]
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Read ranges, many at a time, and keep them; small ones that lie side by side are one request."""
+        """Read and cache ranges concurrently. Small neighboring ranges share one request."""
         wanted = [(start, min(stop, self.size)) for start, stop in ranges if start < min(stop, self.size)]
         joined = [part for part in _join(wanted) if self._find_span(*part) is None]
         with open_workers(_AT_ONCE) as executor:
@@ -108,7 +108,7 @@ class RemoteFile:
             self._starts, self._spans = [*spans], [*spans.values()]
 
     def require_unchanged(self) -> None:
-        """Raise `OutdatedError` when the file was replaced since it was opened."""
+        """Raise `OutdatedError` if the file was replaced after it was opened."""
         now = self._store.head(self._name)
         if (now.size, now.e_tag) != (self._before.size, self._before.e_tag):
             found = "was replaced while it was being read"
@@ -129,7 +129,7 @@ class RemoteFile:
 
 
 def _outermost(spans: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
-    """Return spans by their starts, in order, without those that lie in others."""
+    """Return spans by their starts, in order, without those inside others."""
     kept: dict[int, bytes] = {}
     reach = -1
     for start, span in sorted(spans, key=lambda one: (one[0], -len(one[1]))):

@@ -1,4 +1,4 @@
-"""How often a store is asked again, and after which pauses, when it is busy or a transfer breaks off."""
+"""How often, and after which pauses, a request is retried when a store is busy or a transfer breaks off."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MOST_ATTEMPTS = 5
-"""How often something is tried in all, when nothing comes of it."""
+"""The maximum number of attempts without progress."""
 
 _FIRST, _LONGEST = 0.2, 10.0
-"""Seconds before the second attempt, and before any."""
+"""The pauses in seconds: before the second attempt, and the maximum before any attempt."""
 RETRIES: Final[Any] = {
     "max_retries": 5,
     "retry_timeout": timedelta(minutes=3),
@@ -28,36 +28,35 @@ RETRIES: Final[Any] = {
         "base": 2.0,
     },
 }
-"""How obstore asks again by itself, after the first attempt; `RetryPolicy` counts its attempts like others."""
+"""The retries that obstore makes by itself. `RetryPolicy` counts them as attempts."""
 _LONGEST_ASKED = 120.0
-"""Seconds that a store may ask to wait; it isn't asked again if it wants more."""
+"""The maximum wait in seconds that a store may request. After a longer request, there is no retry."""
 
 
 def retry(attempt: Callable[[], Result]) -> Result:
-    """Return what ``attempt`` returns; it is called again, after a pause, while it raises what may pass."""
+    """Return the result of ``attempt``, which is retried after a pause while it raises a temporary error."""
     policy = RetryPolicy()
     while True:
         try:
             return attempt()
-        except PassingError as e:  # noqa: PERF203  # that is what the loop is for
+        except PassingError as e:  # noqa: PERF203 # the purpose of the loop
             policy.wait_or_raise(e)
 
 
 class RetryPolicy:
-    """Decides whether what has failed is tried again, and when."""
+    """Decides whether and when to retry a failed attempt."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
         self._attempts = self._failures = 0
 
     def wait_or_raise(self, error: PassingError, *, has_progress: bool = False) -> None:
-        """Wait before the next attempt, or raise ``error``, with what was tried, if it was the last one.
+        """Wait before the next attempt, or raise ``error`` with the number of attempts if it was the last one.
 
-        An attempt that has brought something, ``has_progress``, is the first of a new row. A store that says how long
-        to wait is asked no earlier; one that wants to be left alone for minutes, not again. What obstore has asked for
-        several times has failed as often.
+        An attempt with progress (``has_progress``) starts the count again. If a store requests a wait, the retry comes
+        no earlier. If it requests a wait of minutes, there is no retry. The retries of obstore count as attempts.
         """
-        # How often obstore takes up a body that breaks off, it doesn't say: that counts as one attempt.
+        # obstore doesn't report its retries for an interrupted body, so they count as one attempt.
         self._attempts += error.attempts
         self._failures = 1 if has_progress else self._failures + error.attempts
         asked = error.retry_after if isinstance(error, BusyError) else 0.0
@@ -66,5 +65,5 @@ class RetryPolicy:
                 error.add_attempts(self._attempts, time.monotonic() - self._begin)
             raise error
         longest = min(_FIRST * 2 ** (self._failures - 1), _LONGEST)
-        # Those who were turned away together come back apart.
-        time.sleep(max(asked, random.uniform(longest / 2, longest)))  # noqa: S311  # nothing is secret here
+        # Random pauses spread the clients that were rejected together.
+        time.sleep(max(asked, random.uniform(longest / 2, longest)))  # noqa: S311 # not a secret

@@ -1,4 +1,4 @@
-"""The interface of every place that holds files by name: folders, S3 buckets and web servers."""
+"""The common interface of folders, S3 buckets, and web servers, which hold files by name."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ if TYPE_CHECKING:
 
 
 class StoreError(WorkError):
-    """Something that a store refused or could not do; ``source`` is the URL of the file or of the store."""
+    """A request that a store rejected or could not execute. ``source`` is the URL of the file or the store."""
 
 
 class MissingFileError(StoreError):
-    """The store has no file of that name."""
+    """The store has no file with that name."""
 
 
 class MissingStoreError(StoreError):
-    """There is no such bucket, server or folder."""
+    """The bucket, server, or folder doesn't exist."""
 
 
 class ForbiddenError(StoreError):
-    """The store knows who asks, and doesn't allow it."""
+    """The store identified the user but denies access."""
 
 
 class CredentialsError(StoreError):
-    """There are no credentials, or the store doesn't accept them."""
+    """Credentials are missing or invalid."""
 
 
 class ClockError(StoreError):
-    """The clock of this machine is too far from that of the store for its signatures to be valid."""
+    """The clock of this machine differs too much from the store's for valid signatures."""
 
 
 class PassingError(StoreError):
-    """What often passes, so that the store is asked again: it was there at the last attempt, too."""
+    """A temporary error, which is retried. It also occurred in the last attempt."""
 
     attempts = 1
-    """How often the store was asked."""
+    """The number of attempts."""
 
     def add_attempts(self, attempts: int, seconds: float) -> None:
-        """Say how often the store was asked in all, and for how long."""
+        """Add the total number of attempts and their duration to the message."""
         self.found = f"{self.args[1]}, after {count(attempts, 'attempt')} in {seconds:.1f} s"
         self.attempts = attempts
 
 
 class BusyError(PassingError):
-    """The store was overloaded or out of order."""
+    """The store was overloaded or unavailable."""
 
     def __init__(
         self, source: Path | str, found: str, *, expected: str = "", remedy: str = "", retry_after: float = 0.0
     ) -> None:
         self.retry_after = retry_after
-        """Seconds after which the store wants to be asked again; none (0) where it doesn't say."""
+        """The seconds after which the store wants a retry, or 0 if unknown."""
         super().__init__(source, found, expected=expected, remedy=remedy)
 
 
@@ -69,19 +69,19 @@ class BrokenTransferError(PassingError):
 
 
 class TakenError(StoreError):
-    """A file that was to be created is there already."""
+    """A file to be created exists already."""
 
 
 class OutdatedError(StoreError):
-    """A file that was to be replaced is no longer what it was when it was read."""
+    """A file to be replaced has changed since it was read."""
 
 
 class UnlistableError(StoreError):
-    """The store can't say what it holds."""
+    """The store can't list its contents."""
 
 
 class RangesIgnoredError(StoreError):
-    """A web server sends whole files only."""
+    """A web server sends only whole files."""
 
 
 class MissingExtraError(InputError):
@@ -89,23 +89,23 @@ class MissingExtraError(InputError):
 
 
 def taken(place: str) -> TakenError:
-    """Return the error for a new file whose name another one has."""
-    return TakenError(place, "is there already", remedy="Give the new file another name or version.")
+    """Return the error for a new file whose name is in use."""
+    return TakenError(place, "already exists", remedy="Use another name or version for the new file.")
 
 
 def outdated(place: str) -> OutdatedError:
-    """Return the error for a file that is another one than at first."""
-    return OutdatedError(place, "was changed meanwhile by somebody else", remedy="Try again.")
+    """Return the error for a file that has changed."""
+    return OutdatedError(place, "was changed by someone else in the meantime", remedy="Try again.")
 
 
 UPLOADS = ".rocwheel-uploads"
-"""The folder in a store where large files are until they are whole; what a killed run leaves there says so."""
+"""The folder in a store for incomplete large files. Leftovers of killed runs show their state."""
 HASHES = ".rocwheel-sha256"
-"""The folder beside large files with a note of the hash of each."""
+"""The folder next to large files with a record of each hash."""
 
 
 def checked_name(url: str, name: str) -> str:
-    """Return a name; raise `InputError` for one that is empty or leads out of the store at ``url``."""
+    """Return a name. Raise `InputError` for an empty name or one that leads out of the store at ``url``."""
     parts = name.split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
         raise InputError(url, f"can't hold a file named {quoted(name)}", expected="a path without '..' and empty parts")
@@ -123,27 +123,27 @@ _TYPES = {
 
 
 def content_type(name: str) -> str:
-    """Return the content type to store a file with."""
+    """Return the content type for storing a file."""
     return next((kind for suffix, kind in _TYPES.items() if name.endswith(suffix)), "application/octet-stream")
 
 
 class StoredFile(msgspec.Struct, frozen=True):
-    """What a store says of a file without its bytes."""
+    """A store's data about a file, without its bytes."""
 
     name: str
-    """Below the store's URL, with ``/`` between folders."""
+    """The path below the store's URL, with ``/`` between folders."""
     size: int
-    """Bytes; -1 where a listing doesn't tell."""
+    """The size in bytes, or -1 if a listing doesn't contain it."""
     e_tag: str | None = None
-    """Changes with the bytes; none where the store has no such thing."""
+    """A value that changes with the bytes, or `None` if the store has no tags."""
     modified: datetime | None = None
-    """By the clock of the store, in UTC."""
+    """The time of the last modification by the store's clock, in UTC."""
     sha256: str = ""
-    """In hexadecimal, as whoever put the file has noted it beside; empty where nobody has."""
+    """The recorded hash in hexadecimal digits; empty if nobody recorded one."""
 
 
 def is_same_tag(before: str | None, now: str | None) -> bool:
-    """Return whether two tags can be those of the same bytes: listings of some stores have them without quotes.
+    """Return whether two tags can belong to the same bytes. Listings of some stores omit the quotes.
 
     >>> is_same_tag("1f", '"1f"'), is_same_tag('"1f"', '"2e"'), is_same_tag(None, '"2e"')
     (True, False, True)
@@ -152,57 +152,58 @@ def is_same_tag(before: str | None, now: str | None) -> bool:
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
-    """A small file and its state, of one moment."""
+    """A small file and its state at one point in time."""
 
     data: bytes
     e_tag: str | None
 
 
 class Store(Protocol):
-    """Files by name. Every method may be called by several threads at once.
+    """Files by name. Several threads may call every method at once.
 
-    All raise a `rocwheel.stores.store.StoreError` that names the file's URL. Answers that say "later" and transfers
-    that end early are tried again, with growing pauses, before that is raised.
+    All methods raise a `rocwheel.stores.store.StoreError` with the file's URL. Temporary errors and interrupted
+    transfers are retried first, with growing pauses.
     """
 
     @property
     def url(self) -> str:
-        """The URL as messages show it: without a password and without the query, which may hold a signature."""
+        """The URL in the form for messages, without password and query. A query may contain a signature."""
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder of this machine: with its clock, and made when something is put into it."""
+        """Whether the store is a folder on this machine, which uses its clock and is created at the first write."""
 
     def place(self, name: str) -> str:
-        """Return the URL of a file as messages show it."""
+        """Return the URL of a file in the form for messages."""
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files in the folder ``prefix`` and below, in order of their names.
+        """Yield the files in the folder ``prefix`` and below, sorted by name.
 
-        Names are below the store's URL, not below the prefix. Raises `UnlistableError` for a server that can't say.
+        Names are relative to the store's URL, not to the prefix. Raises `UnlistableError` for a server without
+        listings.
         """
 
     def head(self, name: str) -> StoredFile:
-        """Return what the store says of a file; raise `MissingFileError` where there is none."""
+        """Return the store's data about a file. Raise `MissingFileError` if it doesn't exist."""
 
     def load(self, name: str) -> LoadedFile:
-        """Return the bytes of a small file with the tag that `swap` wants; raises as `head` does."""
+        """Return the bytes of a small file with the tag for `swap`. Raises the errors of `head`."""
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a small file; raises as `head` does."""
+        """Return the bytes of a small file. Raises the errors of `head`."""
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Return the bytes from ``start`` to ``stop``, fewer where the file ends before.
+        """Return the bytes from ``start`` to ``stop``, or fewer if the file ends earlier.
 
-        Raises as `head` does, and `RangesIgnoredError` for a server that sends whole files only.
+        Raises the errors of `head`, and `RangesIgnoredError` for a server that sends only whole files.
         """
 
     def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
-        """Yield the bytes from ``start`` in pieces; a transfer that ends early is taken up where it ended.
+        """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes where it ended.
 
-        ``e_tag`` is that of the file as it was seen before, of whose bytes these are to be the rest. Raises as `head`
-        does, and `OutdatedError` when the file was replaced since, or is replaced meanwhile. Where a server sends
-        whole files only, what lies before ``start`` is read and thrown away.
+        ``e_tag`` is the tag of the file whose remaining bytes are wanted. Raises the errors of `head`, and
+        `OutdatedError` if the file has been replaced or is replaced meanwhile. If a server sends only whole files, the
+        bytes before ``start`` are read and discarded.
         """
 
     def put(
@@ -215,18 +216,18 @@ class Store(Protocol):
         stamp: FileStamp | None = None,
         advance: Callable[[int], object] = id,
     ) -> None:
-        """Store a file, which appears only when it is whole; ``sha256`` is noted beside where the store can do that.
+        """Store a file, which appears only when it is complete. ``sha256`` is recorded if the store supports that.
 
-        With ``create``, raises `TakenError` where a file of that name is, whatever its bytes. Raises `ChangedFileError`
-        if ``source`` changes meanwhile, or is not the file that had ``stamp`` when it was read: nothing is stored then.
-        ``advance`` is called with the number of bytes of a large file as they are read to be sent.
+        With ``create``, raises `TakenError` if a file with that name exists, regardless of its bytes. Raises
+        `ChangedFileError` without storing anything if ``source`` changes meanwhile, or no longer has ``stamp``.
+        ``advance`` is called with the number of bytes of a large file as they are read for sending.
         """
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a small file if it still has the tag with which it was loaded, or create it where that is none.
+        """Replace a small file if it still has the tag with which it was loaded, or create it if the tag is `None`.
 
-        Return the tag that it has now. Raises `OutdatedError` when somebody else was faster.
+        Return its new tag. Raises `OutdatedError` if another writer was faster.
         """
 
     def delete(self, name: str) -> None:
-        """Remove a file; nothing where there is none."""
+        """Remove a file if it exists."""

@@ -1,4 +1,4 @@
-"""Which texts are URLs of stores, and how they are shown."""
+"""Recognizes the URLs of stores, and formats them for messages."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 from rocwheel.core.errors import InputError
 
 SCHEMES = ("s3", "http", "https", "file")
-"""The schemes that `rocwheel.stores.open` knows."""
+"""The schemes that `rocwheel.stores.open` supports."""
 
 WEB_SCHEMES = ("http", "https")
-"""Those of web servers."""
+"""The schemes of web servers."""
 
 _FILE = "file:///PATH, without ? and #"
 _PORTS = {"http": 80, "https": 443}
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _IN_TEXT = re.compile(r"://[^\s,`'\"<>()]+")
-"""A URL behind its scheme, which may have anything before it."""
+"""A URL after its scheme, which may have any text before it."""
 _UNUSABLE = re.compile(r"\s")
 _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 
@@ -29,8 +29,8 @@ _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 def is_url(text: object) -> bool:
     """Return whether a text is a URL rather than a path.
 
-    A URL has a scheme of letters and digits and then ``://``, in front of which no path has a slash. Other schemes than
-    those of stores count, too: `parse_url` refuses them by name.
+    A URL has a scheme of letters and digits followed by ``://``. In a path, a slash would come before these. Schemes
+    that stores don't support also count: `parse_url` rejects them by name.
 
     >>> is_url("s3://bucket/dist"), is_url("dist/x.whl"), is_url("./a://b")
     (True, False, False)
@@ -45,17 +45,17 @@ def is_web_url(text: object) -> bool:
 
 
 def refuse_web_url(place: str) -> None:
-    """Raise `InputError` for the URL of a web server as a place to write to, and as `parse_url` does for a bad one."""
+    """Raise `InputError` for the URL of a web server as an output, and the errors of `parse_url`."""
     if is_web_url(place):
         parse_url(place)
-        remedy = "Give an s3:// or file:// URL to write to."
-        raise InputError(shown_url(place), "can't be written to: web servers are only read", remedy=remedy)
+        remedy = "Use an s3:// or file:// URL for the output."
+        raise InputError(shown_url(place), "can't be written to: web servers are read-only", remedy=remedy)
 
 
 def leads_to_web(address: str) -> bool:
-    """Return whether an address in a page of the web leads there: absolute, or relative (:rfc:`3986`, section 4.2).
+    """Return whether a URL on a web page leads to the web: absolute, or relative (:rfc:`3986`, section 4.2).
 
-    A relative one has no colon before its first slash.
+    A relative URL has no colon before its first slash.
 
     >>> leads_to_web("https://host/x"), leads_to_web("../x:y"), leads_to_web("javascript:x"), leads_to_web("file:///x")
     (True, True, False, False)
@@ -64,11 +64,11 @@ def leads_to_web(address: str) -> bool:
 
 
 def parse_url(url: str) -> tuple[str, str, str]:
-    """Return scheme, host and path of the URL of a store; the path has no slash at either end, and is quoted as given.
+    """Return the scheme, host, and path of a store's URL. The path has no outer slashes, and is quoted as given.
 
-    Raises `InputError` for another scheme, for a URL without a host or bucket, and for one that a store can't be asked
-    for: with a port that is none, with control characters, for S3 with a user, a query or folders named ``..``, and for
-    files without a path, or with a query or fragment.
+    Raises `InputError` for another scheme, for a URL without a host or bucket, for an invalid port, and for control
+    characters. For S3, also for a user, a query, or folders named ``..``. For files, also for a missing path, a query,
+    or a fragment.
     """
     parts = _split(url)
     host = parts.netloc
@@ -87,45 +87,47 @@ def parse_url(url: str) -> tuple[str, str, str]:
 
 def _split(url: str) -> SplitResult:
     if _UNUSABLE.search(url.partition("://")[2].partition("/")[0]) or _CONTROL.search(url):
-        raise InputError(shown_url(url), "has a blank or control character", expected="a URL with these quoted (%20)")
+        raise InputError(
+            shown_url(url), "contains a blank or control character", expected="a URL with such characters quoted (%20)"
+        )
     try:
         parts = urlsplit(url)
-    except ValueError:  # whose text may have the password
+    except ValueError:  # its text may contain the password
         raise InputError(shown_url(url), "is not a URL") from None
     try:
-        _ = parts.port if parts.scheme in WEB_SCHEMES else None  # checked when it is asked for
+        _ = parts.port if parts.scheme in WEB_SCHEMES else None  # validates the port
     except ValueError as e:
         raise InputError(shown_url(url), f"is not a URL ({e})") from e
     return parts
 
 
 def _check_file(url: str, parts: SplitResult) -> None:
-    """Raise `InputError` for the URL of a file or folder that means another one, or none, on this machine."""
+    """Raise `InputError` for a file URL that means another path, or no path, on this machine."""
     if parts.netloc not in {"", "localhost"}:
         found = f"names the host {parts.netloc.rpartition('@')[2]!r}"
-        raise InputError(shown_url(url), found, expected="file:///PATH, a path of this machine")
-    if {"?", "#"} & {*url}:  # behind which nothing is part of the path
+        raise InputError(shown_url(url), found, expected="file:///PATH, a path on this machine")
+    if {"?", "#"} & {*url}:  # the path ends before them
         remedy = "In names of files and folders, write %3F for ? and %23 for #."
-        raise InputError(shown_url(url), "has a query or fragment behind its path", expected=_FILE, remedy=remedy)
+        raise InputError(shown_url(url), "has a query or fragment after its path", expected=_FILE, remedy=remedy)
     if not parts.path:
-        raise InputError(url, "is empty behind file://", expected=_FILE, remedy="Is a variable unset?")
+        raise InputError(url, "is empty after file://", expected=_FILE, remedy="Check for an unset variable.")
 
 
 def _check_bucket(parts: SplitResult, shown: str) -> None:
-    """Raise `InputError` for what the URL of a bucket can't have; obstore ends in tracebacks for some of it."""
+    """Raise `InputError` for parts that a bucket's URL can't have. obstore fails with tracebacks for some of them."""
     if "@" in parts.netloc:
-        remedy = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in place of it."
-        raise InputError(shown, "names a user", expected="s3://BUCKET/PATH", remedy=remedy)
+        remedy = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead."
+        raise InputError(shown, "contains a user", expected="s3://BUCKET/PATH", remedy=remedy)
     if parts.query or parts.fragment:
-        raise InputError(shown, "has a query or fragment behind its path", expected="s3://BUCKET/PATH, without ? and #")
+        raise InputError(shown, "has a query or fragment after its path", expected="s3://BUCKET/PATH, without ? and #")
     names = parts.path.strip("/").split("/")
     if {".", ".."} & {*names} or (len(names) > 1 and not all(names)):
-        expected = "a path without '.', '..' and empty parts"
+        expected = "a path without '.', '..', and empty parts"
         raise InputError(shown, "has a path that no file of a store can have", expected=expected)
 
 
 def split_file_url(url: str) -> tuple[str, str]:
-    """Return the URL of the folder that a file is in, and the file's name; the query stays with the folder.
+    """Return the URL of a file's folder, and the file's name. The query stays with the folder.
 
     Raises `InputError` for a URL that names no file.
     """
@@ -138,7 +140,7 @@ def split_file_url(url: str) -> tuple[str, str]:
 
 
 def url_below(url: str, name: str) -> str:
-    """Return the URL of a file or folder below that of a folder; the query of a web server's stays.
+    """Return the URL of a file or folder below a folder's URL. The query of a web server's URL stays.
 
     >>> url_below("https://host/dist?token=1", "a b")
     'https://host/dist/a%20b?token=1'
@@ -150,7 +152,7 @@ def url_below(url: str, name: str) -> str:
 
 
 def file_name_at(address: str) -> str:
-    """Return the name of the file that an address of a page leads to; empty for what is no address."""
+    """Return the name of the file that a URL on a page leads to, or an empty string for an invalid URL."""
     try:
         return unquote(posixpath.basename(urlsplit(address).path))
     except ValueError:
@@ -158,7 +160,7 @@ def file_name_at(address: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL as messages and documents have it: without user, password, query and fragment."""
+    """Return a URL in the form for messages and documents: without user, password, query, and fragment."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -169,7 +171,7 @@ def shown_url(url: str) -> str:
 
 
 def hide_users(text: str) -> str:
-    """Return a text for messages and documents: the URLs in it without user and password.
+    """Return a text for messages and documents: its URLs have no user and password.
 
     >>> hide_users("x @ https://me:word@host/x.whl")
     'x @ https://host/x.whl'
@@ -178,9 +180,9 @@ def hide_users(text: str) -> str:
 
 
 def is_same_server(url: str, other: str) -> bool:
-    """Return whether two URLs are of one server: the port that a scheme implies and the case of letters are the same.
+    """Return whether two URLs name the same server. Default ports and the case of letters don't matter.
 
-    Raises `ValueError` for a text that is no URL.
+    Raises `ValueError` for an invalid URL.
     """
     return _server(url) == _server(other)
 
@@ -191,17 +193,18 @@ def _server(url: str) -> tuple[str, str | None, int | None]:
 
 
 def local_path(path: str) -> str:
-    """Return the path of a file or folder that the path of a ``file://`` URL spells.
+    """Return the path of the file or folder that the path of a ``file://`` URL names.
 
-    Bytes that are not UTF-8 are as in Python's file names (:pep:`383`), so that the file is found.
+    Bytes that are not UTF-8 are kept as in Python's file names (:pep:`383`), so that the file is found.
     """
     return unquote(path, errors="surrogateescape")
 
 
 def make_address(place: str) -> str:
-    """Return one text for all spellings of where a file is: a URL without user, quotes and dots, or an absolute path.
+    """Return one text for all spellings of a file's location.
 
-    Links of folders are followed, that of the file itself is not.
+    The result is a URL without user, quotes and dots, or an absolute path. Symlinks of folders are followed, but that
+    of the file itself is not.
 
     >>> make_address("s3://bucket/simple/x/../../dist/x-1.0%2Ba.whl")
     's3://bucket/dist/x-1.0+a.whl'
@@ -214,7 +217,7 @@ def make_address(place: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text of somebody else's with each URL in it as `shown_url` shows it.
+    """Return a third-party text with its URLs in the form of `shown_url`.
 
     >>> without_secrets("no `https://me:word@host/x?token=1`, sorry")
     'no `https://host/x`, sorry'
@@ -223,9 +226,9 @@ def without_secrets(text: str) -> str:
 
 
 def keep_user(url: str, origin: str) -> str:
-    """Return a URL with the user and password of ``origin``, from where it came, if both are of one server.
+    """Return a URL with the user and password of ``origin``, where it came from, if both are on one server.
 
-    A user that the URL itself has stays. Raises `ValueError` for a text that is no URL.
+    A user in the URL itself stays. Raises `ValueError` for an invalid URL.
     """
     end, start = urlsplit(url), urlsplit(origin)
     if "@" in end.netloc or "@" not in start.netloc or not is_same_server(url, origin):
@@ -234,7 +237,7 @@ def keep_user(url: str, origin: str) -> str:
 
 
 def split_user(url: str) -> tuple[str, str]:
-    """Return a URL without user, password and fragment, and these as the header ``Authorization`` (:rfc:`7617`).
+    """Return a URL without user, password, and fragment, and the header ``Authorization`` (:rfc:`7617`).
 
     >>> split_user("https://me:word@host/x")
     ('https://host/x', 'Basic bWU6d29yZA==')
@@ -246,5 +249,5 @@ def split_user(url: str) -> tuple[str, str]:
 
 
 def shown_url_below(base: str, name: str) -> str:
-    """Return the URL of a file below another URL that is shown; `local_path` has the bytes that are not UTF-8."""
+    """Return the URL of a file below another URL for messages. `local_path` keeps the bytes that are not UTF-8."""
     return f"{base.rstrip('/')}/{quote(name, errors='surrogateescape')}" if name else base

@@ -1,4 +1,4 @@
-"""Reads web servers with the standard library: their pages and files, and the listings of their folders."""
+"""Reads web servers with the standard library: their pages, files, and folder listings."""
 
 from __future__ import annotations
 
@@ -41,40 +41,40 @@ if TYPE_CHECKING:
     from email.message import Message
 
 _OWN = ("file", "s3")
-"""Places whose pages may lead to other files of the same place."""
+"""Schemes whose pages may lead to other files with the same scheme."""
 
 
 def check_step(origin: str, url: str) -> None:
-    """Raise `InputError` where what came from ``origin`` may not lead to ``url``.
+    """Raise `InputError` if content from ``origin`` may not lead to ``url``.
 
-    It may lead to the web, from https to https alone, and with a user or password only within one server. What lies in
-    files of this machine or in a bucket may also lead to any other file there: who wrote it could write there anyway.
+    It may lead to the web, from https only to https, and with a user or password only within one server. A local file
+    or a file in a bucket may also lead to any other file there, because its author could write there anyway.
     """
     place, shown = shown_url(origin), quoted(shown_url(url))
     try:
         parts = urlsplit(url)
         host, has_user = parts.hostname, "@" in parts.netloc
         _ = parts.port
-    except ValueError:  # whose text may have a password
-        raise InputError(place, f"leads to {shown}", expected="an address") from None
+    except ValueError:  # its text may contain a password
+        raise InputError(place, f"leads to {shown}", expected="a URL") from None
     start = urlsplit(origin)
     if start.scheme in _OWN and parts[:2] == start[:2]:
         return
     if parts.scheme not in WEB_SCHEMES or not host:
-        raise InputError(place, f"leads to {shown}", expected="an address of the web")
+        raise InputError(place, f"leads to {shown}", expected="a web URL")
     if start.scheme == "https" and parts.scheme != "https":
         found = f"leads from https to {shown}"
-        raise InputError(place, found, expected="an address that nobody on the way can change")
+        raise InputError(place, found, expected="an https URL, which nobody can tamper with")
     if has_user and parts.netloc != start.netloc:
-        found = f"leads to an address with a user or password at {host}"
-        raise InputError(place, found, expected="an address without them")
+        found = f"leads to a URL with a user or password at {host}"
+        raise InputError(place, found, expected="a URL without them")
 
 
 _MOST_DIGITS = 9
 
 
 def read_retry_after(text: str, now: float | None = None) -> float:
-    """Return how many seconds a server asks to wait, at a time in seconds since 1970; none (0) for other text.
+    """Return the seconds that a server asks to wait, at a time in seconds since 1970, or 0 for other text.
 
     >>> read_retry_after("120"), read_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=50.0), read_retry_after("soon")
     (120.0, 10.0, 0.0)
@@ -92,7 +92,7 @@ def read_retry_after(text: str, now: float | None = None) -> float:
 LATER = "Try again later."
 
 _TIMEOUT = 60.0
-"""Seconds without a byte, after which a connection is given up."""
+"""The time in seconds without a byte after which a connection is closed."""
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 _GONE = frozenset({404, 410})
 _REDIRECTS = range(300, 400)
@@ -101,10 +101,10 @@ _USER = "Authorization"
 
 @contextmanager
 def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
-    """Yield the answer to a request, an `http.client.HTTPResponse`.
+    """Yield the response to a request, an `http.client.HTTPResponse`.
 
-    What goes wrong with it, and with reading it, is raised as a `StoreError`; `InputError` for another kind of URL, and
-    for a redirect that leads where none may. User and password in the URL go to its own server alone.
+    Errors of the request and of reading the response are raised as `StoreError`. Raises `InputError` for another kind
+    of URL and for a forbidden redirect. A user and password in the URL go only to its own server.
     """
     place = shown_url(url)
     if not is_web_url(url):
@@ -112,7 +112,9 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
     try:
         with build_opener(_Redirects).open(_make_request(url, headers), timeout=_TIMEOUT) as answer:
             if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-                raise StoreError(place, "comes compressed, which was not asked for", remedy="Ask who runs the server.")
+                raise StoreError(
+                    place, "is compressed, which was not requested", remedy="Contact the server's operator."
+                )
             yield answer
     except HTTPError as e:
         e.close()
@@ -120,18 +122,18 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
     except URLError as e:
         raise _unreachable(place, e.reason) from e
     except http.client.InvalidURL as e:
-        raise MissingStoreError(place, "can't be asked for, as its host or port is none", remedy="Correct it.") from e
+        raise MissingStoreError(place, "has an invalid host or port", remedy="Correct it.") from e
     except (http.client.HTTPException, OSError) as e:
         what = type(e).__name__ if isinstance(e, http.client.HTTPException) else str(e)
         raise BrokenTransferError(place, f"the transfer ended early ({what})", remedy=LATER) from e
-    except ValueError:  # whose text may have the password
-        raise MissingStoreError(place, "can't be asked for", remedy="Correct the URL.") from None
+    except ValueError:  # its text may contain the password
+        raise MissingStoreError(place, "can't be requested", remedy="Correct the URL.") from None
 
 
 def _make_request(url: str, headers: dict[str, str]) -> Request:
     address, user = split_user(url)
     own = {"Accept-Encoding": "identity", "User-Agent": f"rocwheel/{__version__}"}
-    request = Request(address, headers={**own, **headers})  # noqa: S310  # the scheme was looked at
+    request = Request(address, headers={**own, **headers})  # noqa: S310 # the scheme was checked
     if user:
         request.add_unredirected_header(_USER, user)
     return request
@@ -139,7 +141,7 @@ def _make_request(url: str, headers: dict[str, str]) -> Request:
 
 class _Redirects(HTTPRedirectHandler):
     def http_error_302(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any) -> Any:
-        """Say where a redirect leads that may not be followed; urllib refuses some without a word of it."""
+        """Name the target of a forbidden redirect. urllib rejects some redirects without a message."""
         if location := headers.get("Location", ""):
             try:
                 check_step(req.full_url, urljoin(req.full_url, location))
@@ -153,7 +155,7 @@ class _Redirects(HTTPRedirectHandler):
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
-        fp.close()  # or its body would be read first, however long it is
+        fp.close()  # otherwise, its body would be read first, however long it is
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         user = req.unredirected_hdrs.get(_USER)
         if request and user and is_same_server(newurl, req.full_url):
@@ -163,75 +165,75 @@ class _Redirects(HTTPRedirectHandler):
 
 def _unreachable(place: str, reason: object) -> StoreError:
     if isinstance(reason, TimeoutError):
-        return BrokenTransferError(place, "nobody answers in time", remedy=LATER)
+        return BrokenTransferError(place, "the server does not respond in time", remedy=LATER)
     if isinstance(reason, ConnectionResetError | BrokenPipeError):
         return BrokenTransferError(place, f"the transfer ended early ({reason})", remedy=LATER)
-    what = "its certificate can't be trusted" if isinstance(reason, ssl.SSLError) else "nobody answers there"
+    what = "its certificate can't be trusted" if isinstance(reason, ssl.SSLError) else "the server does not respond"
     return MissingStoreError(place, f"{what} ({reason})", remedy="Correct the URL.")
 
 
 def user_remedy(*, has_user: bool) -> str:
-    """Return what to do where a web server wants a user and password; with ``has_user``, other ones."""
+    """Return the remedy if a web server requires a user and password, or other ones with ``has_user``."""
     if has_user:
-        return "Correct the user and password that the URL has."
-    return "Give user and password: https://USER:PASSWORD@HOST/..."
+        return "Correct the user and password in the URL."
+    return "Give a user and password: https://USER:PASSWORD@HOST/..."
 
 
 def _refusal(url: str, status: int, headers: Message) -> StoreError:
     place = shown_url(url)
-    found = f"the server answers with status {status}"
+    found = f"the server responds with status {status}"
     if status in _GONE:
-        return MissingFileError(place, "is not there", remedy="Correct the URL.")
+        return MissingFileError(place, "does not exist", remedy="Correct the URL.")
     if status in {401, 407}:
         return CredentialsError(place, found, remedy=user_remedy(has_user=bool(split_user(url)[1])))
     if status == 403:
-        return ForbiddenError(place, found, remedy="Ask its owner for the permission.")
+        return ForbiddenError(place, found, remedy="Ask the owner for permission.")
     if status in _BUSY:
         pause = read_retry_after(headers.get("Retry-After", ""))
-        remedy = f"Try again in {ceil(pause)} seconds, as it asks for." if pause else LATER
+        remedy = f"Try again in {ceil(pause)} seconds, as the server requests." if pause else LATER
         return BusyError(place, found, remedy=remedy, retry_after=pause)
     if status in _REDIRECTS:
-        found = f"leads on and on, or nowhere (status {status})"
-        return StoreError(place, found, remedy="Give the URL that it should lead to, or ask who runs the server.")
+        found = f"has endless or broken redirects (status {status})"
+        return StoreError(place, found, remedy="Give the URL that it should lead to, or contact the server's operator.")
     return StoreError(place, found)
 
 
 LARGEST_PAGE = 128 << 20
-"""Bytes; the page of all projects of the largest public index has about a third of it."""
+"""In bytes. The page of all projects of the largest public index is about a third of this size."""
 
 _BLOCK = 1 << 20
 _SPAN = 60.0
-"""Seconds, in each of which `_SLOWEST` bytes have to come: else a connection is given up."""
+"""The interval in seconds in which `_SLOWEST` bytes must arrive. Otherwise, the connection is closed."""
 _SLOWEST = 64 << 10
 _PROGRESS = 1 << 20
-"""Bytes that an attempt has to bring not to count as failed: so a file never takes for ever."""
+"""The bytes that an attempt must receive to count as progress, so that a transfer can't take forever."""
 _PARTIAL = 206
 
 
 class WebPage(msgspec.Struct, frozen=True):
-    """What a server answered."""
+    """The response of a server."""
 
     url: str
-    """Where it was in the end, after redirects; with user and password if that is the server that they were for."""
+    """The final URL after redirects, with user and password if it is on the server that they are for."""
     content_type: str
-    """Without parameters, in lower case."""
+    """The content type without parameters, in lower case."""
     data: bytes
     e_tag: str | None = None
 
 
 def read_web_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> WebPage:
-    """Return the page at a ``http(s)`` URL, of at most ``limit`` bytes, in a form that ``accept`` has (:rfc:`9110`).
+    """Return the page at a ``http(s)`` URL, with at most ``limit`` bytes, in a form in ``accept`` (:rfc:`9110`).
 
-    Raises a `StoreError` when it can't be had, also after several attempts; `InputError` for another kind of URL, a
-    page that is longer, and a redirect that leads where none may.
+    Raises a `StoreError` if it is unavailable after several attempts. Raises `InputError` for another kind of URL, a
+    longer page, and a forbidden redirect.
     """
     return retry(lambda: _read(url, accept, limit))
 
 
 def stream_web_file(url: str, start: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a file from ``start``; a transfer that ends early is taken up. Raises as `read_web_page` does.
+    """Yield the bytes of a file from ``start``. An interrupted transfer resumes. Raises the errors of `read_web_page`.
 
-    Raises `OutdatedError` where the server has another file by then.
+    Raises `OutdatedError` if the server has another file by then.
     """
     transfer, policy = _Transfer(url, start), RetryPolicy()
     while True:
@@ -259,7 +261,7 @@ def _read(url: str, accept: str, limit: int) -> WebPage:
 
 
 class _Transfer:
-    """A file on its way: how far it is, and what the server called it at first."""
+    """The transfer of a file: its progress, and the first tag from the server."""
 
     def __init__(self, url: str, start: int) -> None:
         self.position = start
@@ -267,7 +269,7 @@ class _Transfer:
         self._e_tag: str | None = None
 
     def attempt(self) -> Iterator[bytes]:
-        """Yield what one request brings."""
+        """Yield the bytes of one request."""
         headers = {"Range": f"bytes={self.position}-"} if self.position else {}
         with open_answer(self._url, headers) as answer:
             self._require_same(answer)
@@ -288,7 +290,7 @@ class _Transfer:
 
 
 def _pieces(answer: Any, url: str) -> Iterator[bytes]:
-    """Yield the bytes of an answer as they come; raise `BrokenTransferError` for an end before its announced one."""
+    """Yield the bytes of a response as they arrive. Raise `BrokenTransferError` for an early end."""
     announced, received = answer.headers.get("Content-Length", ""), 0
     begin, since = time.monotonic(), 0
     while piece := answer.read1(_BLOCK):
@@ -297,7 +299,7 @@ def _pieces(answer: Any, url: str) -> Iterator[bytes]:
         now = time.monotonic()
         if now - begin > _SPAN:
             if received - since < _SLOWEST:
-                raise BrokenTransferError(shown_url(url), "comes so slowly that it never ends", remedy=LATER)
+                raise BrokenTransferError(shown_url(url), "is too slow to finish", remedy=LATER)
             begin, since = now, received
     if announced.isdecimal() and received < int(announced):
         found = f"the transfer ended early (at byte {received} of {announced})"
@@ -305,15 +307,15 @@ def _pieces(answer: Any, url: str) -> Iterator[bytes]:
 
 
 _MOST_PAGES = 20_000
-"""Folders of one listing; a server that makes them on the spot can have any number."""
-_REMEDY = "Name its files one by one, or use a server that lists its folders (nginx: autoindex on)."
+"""The maximum number of folders in one listing. A server that generates folders can have any number."""
+_REMEDY = "List its files individually, or use a server that lists its folders (nginx: autoindex on)."
 
 
 def list_pages(base: str, prefix: str) -> Iterator[StoredFile]:
     """Yield the files in the folder ``prefix`` of the URL ``base`` and below, by name.
 
-    ``prefix`` ends in a slash or is empty. Links that lead elsewhere are passed over. Raises `UnlistableError` for a
-    folder that has no page of links.
+    ``prefix`` ends in a slash or is empty. Links that lead elsewhere are ignored. Raises `UnlistableError` for a folder
+    without a page of links.
     """
     names: set[str] = set()
     waiting, seen = [prefix], {prefix}
@@ -326,23 +328,25 @@ def list_pages(base: str, prefix: str) -> Iterator[StoredFile]:
                 seen.add(name)
                 waiting.append(name)
         if len(seen) > _MOST_PAGES:
-            raise InputError(shown_url(base), f"has more than {_MOST_PAGES} folders", expected="a folder of files")
+            raise InputError(
+                shown_url(base), f"has more than {_MOST_PAGES} folders", expected="a folder with fewer folders"
+            )
     yield from (StoredFile(name, -1) for name in sorted(names))
 
 
 def _links(base: str, folder: str) -> set[str]:
-    """Return the names, below ``base``, that the page of a folder links to and that are below that folder."""
+    """Return the names, relative to ``base``, that a folder's page links to and that are below that folder."""
     url = url_below(base, folder)
     try:
         page = read_web_page(url)
     except (MissingFileError, ForbiddenError) as e:
-        why = "it is not there" if isinstance(e, MissingFileError) else e.found
+        why = "it does not exist" if isinstance(e, MissingFileError) else e.found
         raise UnlistableError(shown_url(url), f"can't be listed: {why}", remedy=_REMEDY) from e
     if page.content_type != "text/html":
         found = f"can't be listed: its page is {page.content_type}"
         raise UnlistableError(shown_url(url), found, expected="a page of links", remedy=_REMEDY)
     parser = _Links()
-    with suppress(AssertionError):  # Python's parser at declarations such as "<!["
+    with suppress(AssertionError):  # Python's parser raises it on declarations such as "<!["
         parser.feed(page.data.decode(errors="replace"))
     here = _plain(urljoin(page.url, "."))
     linked = {folder + unquote(rest) for link in parser.found if (rest := _below(here, page, link))}
@@ -350,7 +354,7 @@ def _links(base: str, folder: str) -> set[str]:
 
 
 def _below(here: str, page: WebPage, link: str) -> str:
-    """Return what follows the page's folder in the URL of a link; empty for one that leads elsewhere."""
+    """Return the part of a link's URL after the page's folder, or an empty string if it leads elsewhere."""
     try:
         url = _plain(urljoin(page.url, link))
     except ValueError:
@@ -359,7 +363,7 @@ def _below(here: str, page: WebPage, link: str) -> str:
 
 
 def _plain(url: str) -> str:
-    """Return a URL without query and fragment: links of a listing's headings sort it."""
+    """Return a URL without query and fragment. Links in a listing's headings sort it."""
     return urlunsplit(urlsplit(url)._replace(query="", fragment=""))
 
 
