@@ -33,7 +33,9 @@ def test_what_went_comes_first_and_ends_with_1(run: Run, tmp_path: Path) -> None
     done = run("diff", *make_two_versions(tmp_path))
     lines = done.stdout.splitlines()
     assert (done.status, done.stderr) == (1, "")
-    assert lines[0] == "error library-gone demo: demo/lib/libwent.so.1 went, a library of the SONAME libwent.so.1"
+    assert (
+        lines[0] == "error library-gone demo: demo/lib/libwent.so.1 was removed, a library with the SONAME libwent.so.1"
+    )
     assert lines[-1].endswith("13 errors, 5 warnings")
 
 
@@ -90,7 +92,7 @@ def test_json_has_files_fields_and_findings(run: Run, tmp_path: Path) -> None:
     assert (package["name"], package["status"], package["targets_went"]) == ("alpha", "changed", ["gfx906"])
     assert (files["n"]["status"], files["n"]["old_size"], files["n"]["new_size"]) == ("came", None, 3)
     assert files["k.hsaco"]["library"]["targets_came"] == ["gfx90a"]
-    gone = {"rule": "gpu-gone", "severity": "error", "package": "alpha", "found": "has no code any more for gfx906"}
+    gone = {"rule": "gpu-gone", "severity": "error", "package": "alpha", "found": "no longer has code for gfx906"}
     assert document["findings"] == [{**gone, "file": file} for file in ("", "k.hsaco")]
 
 

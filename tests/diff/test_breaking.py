@@ -58,7 +58,7 @@ def test_a_file_that_went_is_what_users_have_it_for(path: str, rule: str) -> Non
 
 def test_the_link_of_a_library_that_went_is_a_name_of_it() -> None:
     assert found(went("lib/libdemo.so", old_link="libdemo.so.1")) == [
-        ("library-gone", "lib/libdemo.so", "went, the name of a library")
+        ("library-gone", "lib/libdemo.so", "was removed, a name of a library")
     ]
 
 
@@ -184,7 +184,7 @@ def test_a_requirement_of_an_extra_is_no_new_one() -> None:
 def test_a_package_that_went_is_one_finding() -> None:
     files = (FileChange(status=Status.WENT, old_path="demo/a.py"),)
     package = PackageChange(status=Status.WENT, name="demo", old_version="1.0", files=files, targets_went=("gfx906",))
-    assert found(package) == [("package-gone", "", "went, of version 1.0")]
+    assert found(package) == [("package-gone", "", "was removed (version 1.0)")]
 
 
 def test_ignored_rules_find_nothing() -> None:

@@ -30,27 +30,27 @@ _OLD_SCRIPT = "V_1 { global: kept; gone; weakened; __hip_cuid_*; }; V_2 { global
 _NEW_SCRIPT = "V_1 { global: kept; fresh; older; __hip_cuid_*; }; V_2 { };\n"
 
 PLANTED = {
-    "library-gone": [("demo/lib/libwent.so.1", "went, a library of the SONAME libwent.so.1")],
-    "soname-changed": [("demo/lib/libmoved.so.1", "had the SONAME libmoved.so.1, and has libmoved.so.2")],
-    "symbol-gone": [("demo/lib/libdemo.so.1", "exports no more gone@@V_1, older@@V_2")],
-    "weak-symbol-gone": [("demo/lib/libdemo.so.1", "exports no more, which were weak, weakened@@V_1")],
+    "library-gone": [("demo/lib/libwent.so.1", "was removed, a library with the SONAME libwent.so.1")],
+    "soname-changed": [("demo/lib/libmoved.so.1", "had the SONAME libmoved.so.1, but now has libmoved.so.2")],
+    "symbol-gone": [("demo/lib/libdemo.so.1", "no longer exports gone@@V_1, older@@V_2")],
+    "weak-symbol-gone": [("demo/lib/libdemo.so.1", "no longer exports the weak weakened@@V_1")],
     "gpu-gone": [
-        ("", "has no code any more for gfx906"),
-        ("demo/lib/kernels.hsaco", "has no code any more for gfx906"),
+        ("", "no longer has code for gfx906"),
+        ("demo/lib/kernels.hsaco", "no longer has code for gfx906"),
     ],
     "gpu-generic": [
-        ("", "has code of other targets alone for gfx1030"),
-        ("demo/lib/kernels.hsaco", "has code of other targets alone for gfx1030"),
+        ("", "has only code of other targets for gfx1030"),
+        ("demo/lib/kernels.hsaco", "has only code of other targets for gfx1030"),
     ],
     "module-gone": [("demo/old.py", "went")],
     "header-gone": [("demo/include/demo.h", "went")],
     "program-gone": [("demo/bin/tool", "went")],
     "file-gone": [("demo/share/table.dat", "went")],
-    "mode-changed": [("demo/bin/script", "can't be executed any more: its mode was 755, and is 644")],
+    "mode-changed": [("demo/bin/script", "is no longer executable: its mode was 755 and is now 644")],
     "entry-point-gone": [("", "no longer has the entry point console_scripts: demo-old")],
     "extra-gone": [("", "no longer has the extra plots")],
-    "python-narrowed": [("", "requires Python >=3.11, and required >=3.9: 3.9.0 is left out")],
-    "glibc-raised": [("", "needs glibc 2.28 on x86_64, and needed 2.17")],
+    "python-narrowed": [("", "requires Python >=3.11, but required {before or 'no version'}: 3.9.0 is excluded")],
+    "glibc-raised": [("", "needs glibc 2.28 on x86_64, but needed 2.17")],
     "requirement-added": [("", "requires typer>=0.9")],
 }
 """Each rule with what it is to find: the file, and the words."""

@@ -55,7 +55,7 @@ def test_a_changed_a_missing_and_an_extra_file_are_named_together(build: Path) -
             A4,
         ),
         Fault("missing", f"{build}/dist/f/b.whl", "is missing", "a file"),
-        Fault("extra", f"{build}/dist/f/c.whl", "is not in the manifest", "files of this build alone"),
+        Fault("extra", f"{build}/dist/f/c.whl", "is not in the manifest", "only files of this build"),
     ]
 
 
@@ -106,7 +106,7 @@ def test_what_an_index_writes_and_unfinished_files_are_not_extra(build: Path) ->
 def test_other_checksums_beside_the_manifest_are_told(build: Path) -> None:
     (build / "SHA256SUMS").write_text("")
     assert faults(build) == [
-        Fault("changed", f"{build}/SHA256SUMS", "has other checksums", "those of the manifest"),
+        Fault("changed", f"{build}/SHA256SUMS", "has other checksums", "those in the manifest"),
     ]
     (build / "SHA256SUMS").unlink()
     assert faults(build) == []

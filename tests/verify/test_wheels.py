@@ -67,8 +67,8 @@ def test_changed_missing_and_extra_members_are_named_with_both_hashes(wheel: Pat
 
     rewrite(wheel, change)
     assert verified(wheel).faults == (
-        Fault("missing", f"{wheel}!demo/b.py", "is missing", "a member, which RECORD lists"),
-        Fault("extra", f"{wheel}!demo/c.py", "is not in RECORD", "members that RECORD lists alone"),
+        Fault("missing", f"{wheel}!demo/b.py", "is missing", "a member that RECORD lists"),
+        Fault("extra", f"{wheel}!demo/c.py", "is not in RECORD", "only members that RECORD lists"),
         Fault(
             "changed",
             f"{wheel}!demo/a.py",
@@ -90,9 +90,9 @@ def test_a_flipped_byte_of_a_packed_member_is_damage(wheel: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        (b",6\n", b",7\n", ("changed", "has 6 bytes", "7 as RECORD has it")),
-        (b"sha256=", b"md5=", ("unlisted", "has a hash by md5 alone in RECORD", "one by sha256, sha384 or sha512")),
-        (b"sha256=", b"=", ("unlisted", "has no hash in RECORD", "one by sha256, sha384 or sha512")),
+        (b",6\n", b",7\n", ("changed", "has 6 bytes", "7, as in RECORD")),
+        (b"sha256=", b"md5=", ("unlisted", "has only a hash by md5 in RECORD", "a sha256, sha384, or sha512 hash")),
+        (b"sha256=", b"=", ("unlisted", "has no hash in RECORD", "a sha256, sha384, or sha512 hash")),
     ],
     ids=["size", "md5", "none"],
 )
@@ -113,14 +113,14 @@ def test_a_member_twice_in_record_is_told(wheel: Path) -> None:
 
     rewrite(wheel, change)
     assert [fault.text for fault in verified(wheel).faults] == [
-        f"{wheel}!demo/a.py: is 2 times in RECORD; expected each member once"
+        f"{wheel}!demo/a.py: is listed 2 times in RECORD; expected each member once"
     ]
 
 
 def test_a_wheel_without_record_and_a_file_that_is_no_archive_are_damaged(wheel: Path, tmp_path: Path) -> None:
     rewrite(wheel, lambda members: members.pop(f"{INFO}/RECORD"))
     assert [fault.text for fault in verified(wheel).faults] == [
-        f"{wheel}: has no {INFO}/RECORD; expected a list of its members there"
+        f"{wheel}: has no {INFO}/RECORD; expected a RECORD that lists its members"
     ]
     wheel.write_bytes(b"PK")
     [fault] = verified(wheel).faults

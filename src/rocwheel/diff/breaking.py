@@ -1,4 +1,4 @@
-"""Decides which changes break those who use a package: one table of rules, each a pure function of what differs."""
+"""Determines which changes break the users of a package, with a table of rules that are pure functions."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MOST_NAMES = 5
 
 
 def _lost_entry_points(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield the commands and other entry points that went."""
+    """Yield the removed commands and other entry points."""
     for change in _changes(package, "Entry point"):
         if change.went:
             yield "", _names("no longer has the entry point", change.went)
 
 
 def _lost_extras(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield the extras that went; their names are compared as installers do (:pep:`685`)."""
+    """Yield the removed extras. Names are compared as in installers (:pep:`685`)."""
     for change in _changes(package, "Provides-Extra"):
         came = {canonicalize_name(name) for name in change.came}
         if lost := [name for name in change.went if canonicalize_name(name) not in came]:
@@ -41,11 +41,11 @@ def _lost_extras(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 
 def _lost_pythons(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield the releases of Python that Requires-Python, or the wheel's tags, admit no more."""
+    """Yield the Python releases that Requires-Python or the wheel's tags no longer allow."""
     for change in _changes(package, "Requires-Python"):
         before, after = "".join(change.went), "".join(change.came)
         if lost := [python for python in _PYTHONS if _admits(before, python) and not _admits(after, python)]:
-            yield "", f"requires Python {after}, and required {before or 'none'}: {lost[0]} is left out"
+            yield "", f"requires Python {after}, but required {before or 'no version'}: {lost[0]} is excluded"
     for field, now in (("Python tag", package.new_pythons), ("ABI tag", package.new_abis)):
         for change in _changes(package, field):
             lost = [tag for tag in change.went if not tag.startswith(("py2", "cp2"))]
@@ -58,11 +58,11 @@ def _raised_glibc(package: PackageChange) -> Iterator[tuple[str, str]]:
     for machine, before, after in _machines(package):
         if before is not None and after is not None and after > before:
             old, new = (".".join(map(str, glibc)) for glibc in (before, after))
-            yield "", f"needs glibc {new} on {machine}, and needed {old}"
+            yield "", f"needs glibc {new} on {machine}, but needed {old}"
 
 
 def _lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield the platform tags that went without another for the same system and machine."""
+    """Yield the removed platform tags without a replacement for the same system and machine."""
     for change in _changes(package, "Platform tag"):
         came = [tag for text in change.came for tag in parse_platforms(text)]
         places = {(tag.system, tag.machine) for tag in came}
@@ -77,7 +77,7 @@ def _lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 
 def _new_requirements(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield the packages that were not required before, neither always nor in the same case."""
+    """Yield the requirements that are new, or that apply in more cases than before."""
     for change in _changes(package, "Requires-Dist"):
         before = {_name_and_marker(text) for text in (*package.old_requires, *change.went)}
         if added := [text for text in change.came if not _is_extra(text) and not _was_required(text, before)]:
@@ -92,7 +92,7 @@ def _admits(specifier: str, python: str) -> bool:
     try:
         return read_specifier(specifier).contains(python, prereleases=True)
     except InvalidSpecifier:
-        return True  # installers pass over what they can't read
+        return True  # installers ignore unreadable requirements
 
 
 def _is_extra(requirement: str) -> bool:
@@ -105,13 +105,13 @@ def _was_required(requirement: str, before: set[tuple[str, str]]) -> bool:
 
 
 def _name_and_marker(requirement: str) -> tuple[str, str]:
-    """Return the name that is required, and in which case, which is empty for always."""
+    """Return the required name and its condition, which is empty for an unconditional requirement."""
     read = readable_requirements([requirement.replace("==VERSION", "")])
     return (canonicalize_name(read[0].name), str(read[0].marker or "")) if read else (requirement, "")
 
 
 def _machines(package: PackageChange) -> Iterator[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:
-    """Yield each machine with the oldest glibc that the wheel needed, and needs now."""
+    """Yield each machine with the oldest glibc that the wheel needed before, and needs now."""
     before, after = package.old_platforms, package.new_platforms
     for machine in dict.fromkeys(
         tag.machine for text in before for tag in parse_platforms(text) if tag.system == "glibc"
@@ -124,20 +124,20 @@ def _machines(package: PackageChange) -> Iterator[tuple[str, tuple[int, int] | N
 
 
 def _is_covered(text: str, package: PackageChange) -> bool:
-    """Return whether a tag's system and machine are among those of the tags that stayed."""
+    """Return whether another tag with the same system and machine stayed."""
     gone = {(tag.system, tag.machine) for tag in parse_platforms(text)}
     return any((tag.system, tag.machine) in gone for other in package.new_platforms for tag in parse_platforms(other))
 
 
 class Severity(str, enum.Enum):
-    """How much a finding weighs: an error is something that users rely on and that went."""
+    """The severity of a finding. An error is the loss of something that users rely on."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule: its stable name, what users rely on, and the function that yields file and fact of each breach."""
+    """A rule: its stable name, the promise to users, and a function that yields the file and fact of each breach."""
 
     name: str
     severity: Severity
@@ -146,7 +146,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A breach of a rule; ``found`` completes a sentence that begins with the file, or without one with the package."""
+    """A breach of a rule. ``found`` completes a sentence that starts with the file, or else with the package."""
 
     rule: str
     severity: Severity
@@ -165,7 +165,7 @@ _PROGRAM = re.compile(r"(^|/)bin/[^/]+$")
 
 
 def is_private(path: str) -> bool:
-    """Return whether nobody outside of a package binds to a library: copies of a repair, and extension modules."""
+    """Return whether only the package itself uses a library: copies from a repair, and extension modules."""
     return _is_copy(path) or _EXTENSION_MODULE.search(path) is not None
 
 
@@ -175,7 +175,7 @@ def _is_copy(path: str) -> bool:
 
 
 def _went(package: PackageChange) -> Iterator[FileChange]:
-    """Yield the files that went and are nowhere; for a package that went as a whole, one finding is enough."""
+    """Yield the files that are gone and not moved. For a removed package, one finding is enough."""
     if package.status is not Status.WENT:
         yield from (file for file in package.files if file.status is Status.WENT and not file.moved_to)
 
@@ -194,64 +194,67 @@ def _is_library(file: FileChange) -> bool:
 
 def _lost_packages(package: PackageChange) -> Iterator[tuple[str, str]]:
     if package.status is Status.WENT and package.name:
-        yield "", f"went, of version {package.old_version}"
+        yield "", f"was removed (version {package.old_version})"
     if package.new_name:
-        yield "", f"is called {package.new_name}"
+        yield "", f"is now called {package.new_name}"
 
 
 def _lost_libraries(package: PackageChange) -> Iterator[tuple[str, str]]:
     for file in filter(_is_library, _went(package)):
         soname = file.library.old_soname if file.library else ""
-        yield file.old_path, f"went, a library of the SONAME {soname}" if soname else "went, the name of a library"
+        yield (
+            file.old_path,
+            f"was removed, a library with the SONAME {soname}" if soname else "was removed, a name of a library",
+        )
 
 
 def _moved_files(package: PackageChange) -> Iterator[tuple[str, str]]:
     for file in package.files if package.status is not Status.WENT else ():
         if file.moved_to:
-            yield file.old_path, f"is in {file.moved_to}"
+            yield file.old_path, f"is now in {file.moved_to}"
 
 
 def _other_sonames(package: PackageChange) -> Iterator[tuple[str, str]]:
     for file in _public_libraries(package):
         library = file.library
         if library and library.old_soname and library.old_soname != library.new_soname:
-            yield file.old_path, f"had the SONAME {library.old_soname}, and has {library.new_soname or 'none'}"
+            yield file.old_path, f"had the SONAME {library.old_soname}, but now has {library.new_soname or 'no SONAME'}"
 
 
 def _lost_symbols(package: PackageChange) -> Iterator[tuple[str, str]]:
     for file in _public_libraries(package):
         if file.library and file.library.symbols_went:
-            yield file.old_path, _names("exports no more", file.library.symbols_went)
+            yield file.old_path, _names("no longer exports", file.library.symbols_went)
 
 
 def _lost_weak_symbols(package: PackageChange) -> Iterator[tuple[str, str]]:
     for file in _public_libraries(package):
         if file.library and file.library.weak_symbols_went:
-            yield file.old_path, _names("exports no more, which were weak,", file.library.weak_symbols_went)
+            yield file.old_path, _names("no longer exports the weak", file.library.weak_symbols_went)
 
 
 def _lost_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
     if package.targets_went and package.status is not Status.WENT:
-        yield "", _names("has no code any more for", package.targets_went)
+        yield "", _names("no longer has code for", package.targets_went)
     for file in package.files:
         if file.status is Status.CHANGED and file.library and file.library.targets_went:
-            yield file.old_path, _names("has no code any more for", file.library.targets_went)
+            yield file.old_path, _names("no longer has code for", file.library.targets_went)
     for library in package.kernel_libraries if package.status is not Status.WENT else ():
         if lost := [target for target in library.targets_went if target not in package.targets_went]:
-            yield library.library, _names("has no kernels any more for", lost)
+            yield library.library, _names("no longer has kernels for", lost)
 
 
 def _generic_code(package: PackageChange) -> Iterator[tuple[str, str]]:
     if package.targets_replaced and package.status is not Status.WENT:
-        yield "", _names("has code of other targets alone for", package.targets_replaced)
+        yield "", _names("has only code of other targets for", package.targets_replaced)
     for file in package.files:
         if file.status is Status.CHANGED and file.library and file.library.targets_replaced:
-            yield file.old_path, _names("has code of other targets alone for", file.library.targets_replaced)
+            yield file.old_path, _names("has only code of other targets for", file.library.targets_replaced)
 
 
 def _moved_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
     if package.targets_moved and package.status is not Status.WENT:
-        yield "", _names("has left to other packages the code for", package.targets_moved)
+        yield "", _names("now relies on other packages for code for", package.targets_moved)
 
 
 def _lost_files(pattern: re.Pattern[str]) -> Callable[[PackageChange], Iterator[tuple[str, str]]]:
@@ -272,7 +275,7 @@ def _lost_data(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 
 def _lost_kernels(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield one finding for the kernel files that went, of which there may be thousands."""
+    """Yield one finding for all removed kernel files, of which there may be thousands."""
     known = (_HEADER, _MODULE, _PROGRAM, _METADATA)
     lost = [
         file.old_path
@@ -295,7 +298,7 @@ def _lost_exec_bits(package: PackageChange) -> Iterator[tuple[str, str]]:
             ):
                 yield (
                     file.old_path,
-                    f"can't be executed any more: its mode was {file.old_mode:o}, and is {file.new_mode:o}",
+                    f"is no longer executable: its mode was {file.old_mode:o} and is now {file.new_mode:o}",
                 )
 
 
@@ -332,11 +335,11 @@ RULES = (
     Rule("platform-gone", _ERROR, "A wheel installs on the same systems.", _lost_platforms),
     Rule("requirement-added", _WARNING, "A package requires no additional packages.", _new_requirements),
 )
-"""Every rule, in the order in which findings are listed; docs/diff.md has the same table."""
+"""Every rule, in the order of the findings. docs/diff.md has the same table."""
 
 
 def find_breaks(comparison: Comparison, ignore: Iterable[str] = ()) -> tuple[Finding, ...]:
-    """Return the breaches of all rules but those that a pattern of ``ignore`` matches, errors first."""
+    """Return the breaches of all rules except those that match a pattern in ``ignore``, errors first."""
     patterns = tuple(ignore)
     chosen = [rule for rule in RULES if not any(fnmatchcase(rule.name, pattern) for pattern in patterns)]
     found = [

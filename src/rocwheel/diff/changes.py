@@ -1,4 +1,4 @@
-"""What differs between two sides: plain values, as JSON has them. Sizes are in bytes; none where a side has none."""
+"""The differences between two sides as plain values, as in JSON. Sizes are in bytes, or `None` on an absent side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Status(str, enum.Enum):
-    """What became of a file or a package."""
+    """What happened to a file or a package."""
 
     WENT = "went"
     CHANGED = "changed"
@@ -17,7 +17,7 @@ class Status(str, enum.Enum):
 
 
 class FieldChange(msgspec.Struct, frozen=True):
-    """What went from a field, and what came to it; a field of one value has that of each side."""
+    """The values that were removed from a field and added to it. A single-valued field has one value for each side."""
 
     field: str
     went: tuple[str, ...] = ()
@@ -25,27 +25,27 @@ class FieldChange(msgspec.Struct, frozen=True):
 
 
 class LibraryChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two states of a binary; of one that went or came, the other state is empty."""
+    """The differences between two states of a binary. For a removed or added binary, the other state is empty."""
 
     is_library: bool = False
-    """Whether it is, or was, a shared library for the host."""
+    """Whether it is or was a shared library for the host."""
     old_soname: str = ""
     new_soname: str = ""
     fields: tuple[FieldChange, ...] = ()
-    """Of ``SONAME``, ``NEEDED``, ``RUNPATH`` and ``RPATH`` those that differ."""
+    """The fields that differ, out of ``SONAME``, ``NEEDED``, ``RUNPATH`` and ``RPATH``."""
     symbols_went: tuple[str, ...] = ()
-    """Symbols that no reference finds any more, ``name@@version`` where they have one."""
+    """Symbols that no reference finds any more, as ``name@@version`` if they have a version."""
     weak_symbols_went: tuple[str, ...] = ()
     symbols_came: int = 0
     targets_went: tuple[str, ...] = ()
-    """GPU targets that none of the new code serves, neither exact nor generic."""
+    """GPU targets that no new code serves, neither exact nor generic."""
     targets_replaced: tuple[str, ...] = ()
-    """GPU targets without code of their own any more, which other code serves."""
+    """GPU targets whose own code is gone but that other code serves."""
     targets_came: tuple[str, ...] = ()
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that went, came or changed; one of two paths is empty unless both sides have it."""
+    """A removed, added, or changed file. One of its two paths is empty unless both sides have it."""
 
     status: Status
     old_path: str = ""
@@ -56,52 +56,52 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     new_packed: int | None = None
     old_mode: int | None = None
     new_mode: int | None = None
-    """Permission bits; none where they are not known."""
+    """Permission bits, or `None` if unknown."""
     old_link: str | None = None
     new_link: str | None = None
     has_other_content: bool = False
     library: LibraryChange | None = None
     moved_to: str = ""
-    """The package that has a file that went, now."""
+    """The package that now has a removed file."""
 
     @property
     def path(self) -> str:
-        """Its path, the old one if there are two."""
+        """Its path, or the old path if there are two."""
         return self.old_path or self.new_path
 
     @property
     def growth(self) -> int:
-        """By how many bytes it grew."""
+        """The increase of its size in bytes."""
         return (self.new_size or 0) - (self.old_size or 0)
 
 
 class KernelLibraryChange(msgspec.Struct, frozen=True):
-    """A library of kernels, with a file or several for each GPU target, that has none for some any more."""
+    """A library of kernels, with one or more files for each GPU target, that lost all files for some targets."""
 
     library: str
-    """The folder, with a star for a target in its name."""
+    """The folder, with a star instead of the target in its name."""
     targets_went: tuple[str, ...]
-    """GPU targets that no file of it serves any more, in any package."""
+    """GPU targets that no file of the library serves any more, in any package."""
 
 
 class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A package, and what of it differs."""
+    """A package and its differences."""
 
     status: Status
     name: str
-    """Empty for files that belong to no distribution."""
+    """Empty for files without a distribution."""
     new_name: str = ""
-    """The name of the new package, where a single one takes the place of one of another name."""
+    """The name of the new package, if a single package replaces one with another name."""
     tags: str = ""
-    """Python, ABI and platform, where several wheels of one name are compared."""
+    """The Python, ABI, and platform tags, if several wheels with one name are compared."""
     old_platforms: tuple[str, ...] = ()
     new_platforms: tuple[str, ...] = ()
     """The platform tags of a wheel."""
     new_pythons: tuple[str, ...] = ()
     new_abis: tuple[str, ...] = ()
-    """The Python and ABI tags of the new wheel, all of them."""
+    """All Python and ABI tags of the new wheel."""
     old_requires: tuple[str, ...] = ()
-    """All that the old package required, its own version as ``VERSION``."""
+    """All requirements of the old package, with its own version as ``VERSION``."""
     old_version: str = ""
     new_version: str = ""
     old_size: int = 0
@@ -109,20 +109,20 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     old_packed: int | None = None
     new_packed: int | None = None
     fields: tuple[FieldChange, ...] = ()
-    """What differs of the metadata."""
+    """The differences in the metadata."""
     files: tuple[FileChange, ...] = ()
     targets_went: tuple[str, ...] = ()
     """GPU targets that no file of the package serves any more."""
     targets_replaced: tuple[str, ...] = ()
     targets_moved: tuple[str, ...] = ()
-    """GPU targets that another package has come to have code for."""
+    """GPU targets whose code is now in another package."""
     targets_came: tuple[str, ...] = ()
     kernel_libraries: tuple[KernelLibraryChange, ...] = ()
-    """Those that lost a GPU; of those that other packages have a part of, too, what is lost by all."""
+    """The libraries that lost a GPU. If other packages have parts of a library, only losses in all of them count."""
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return f"{self.name or 'files'} {self.tags}".rstrip()
 
 
@@ -137,10 +137,10 @@ class SideFacts(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Everything that differs, packages without a difference included."""
+    """All differences, including packages without a difference."""
 
     old: SideFacts
     new: SideFacts
     packages: tuple[PackageChange, ...]
     as_files: bool = False
-    """Whether files alone were compared, as one side has no distributions."""
+    """Whether only files were compared, because one side has no distributions."""

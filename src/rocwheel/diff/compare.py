@@ -1,4 +1,4 @@
-"""Compares two sides: packages are paired, then their files. Only files that differ are read."""
+"""Compares two sides: pairs packages, then their files, and reads only files that differ."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 def have_same_content(old: Item, new: Item) -> bool:
     """Return whether two files have the same bytes.
 
-    Of two members of wheels, equal sizes, checksums and hashes in RECORD tell so; others are read. Raises `InputError`
-    for what can't be read.
+    For two members of wheels, equal sizes, checksums, and RECORD hashes are sufficient. Other files are read. Raises
+    `InputError` for unreadable files.
     """
     if old.link is not None or new.link is not None:
         return old.link == new.link
@@ -60,13 +60,13 @@ def have_same_content(old: Item, new: Item) -> bool:
             return True
     if isinstance(old.content, FileRange) and old.content == new.content:
         with old.view():
-            return True  # one file, however large it is, that may be read
+            return True  # the same file, so its size doesn't matter
     with old.view() as one, new.view() as other:
         return have_same_bytes(one, other)
 
 
 def compare_items(old: Item | None, new: Item | None, old_facts: BinaryFacts, new_facts: BinaryFacts) -> FileChange:
-    """Return the differences of a file that has another content on each side, or that one side lacks."""
+    """Return the differences of a file that has different contents on the two sides, or is absent on one."""
     status = Status.CHANGED if old and new else Status.WENT if old else Status.CAME
     return FileChange(
         status=status,
@@ -86,7 +86,7 @@ def compare_items(old: Item | None, new: Item | None, old_facts: BinaryFacts, ne
 
 
 def compare_field(field: str, old: Iterable[str], new: Iterable[str]) -> list[FieldChange]:
-    """Return what went from a field and what came to it; nothing where that is nothing."""
+    """Return the values that were removed from a field and added to it, or an empty list if nothing changed."""
     before, after = dict.fromkeys(old), dict.fromkeys(new)
     went = tuple(value for value in before if value not in after)
     came = tuple(value for value in after if value not in before)
@@ -161,10 +161,10 @@ _ARCHIVE = ".kpack"
 def find_lost_kernels(
     pairs: Sequence[tuple[Package | None, Package | None]],
 ) -> list[tuple[KernelLibraryChange, ...]]:
-    """Return for each pair of packages the libraries of kernels that lost a GPU.
+    """Return, for each pair of packages, the libraries of kernels that lost a GPU.
 
-    Several packages may hold one library, as device packages do: one loses what none has any more. What a library that
-    is new has files for has moved there.
+    Several packages may share one library, as device packages do. Such a library loses only targets that no package has
+    any more. Targets of a new library count as moved there.
     """
     before, after = (_merged(package for pair in pairs for package in pair[side : side + 1]) for side in (0, 1))
     fresh = {target for library, targets in after.items() if library not in before for target in targets}
@@ -184,13 +184,13 @@ def _merged(packages: Iterable[Package | None]) -> Libraries:
     for package in packages:
         for item in package.items if package else ():
             targets = kernel_targets(item.path)
-            if targets and not item.path.endswith(_ARCHIVE):  # archives are compared by their content
+            if targets and not item.path.endswith(_ARCHIVE):  # archives are compared by content
                 found[library_of(plain_path(item.path, package) if package else item.path)] |= targets
     return found
 
 
 def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
-    """Return the fields of the metadata that differ, by their names there; tags one by one."""
+    """Return the metadata fields that differ, by name. Tags are listed separately."""
     one, other = old.metadata, new.metadata
     return (
         *compare_field("Name", filter(None, [old.name]), filter(None, [new.name])),
@@ -206,7 +206,7 @@ def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
 
 
 def plain_requirements(package: Package) -> tuple[str, ...]:
-    """Return the requirements; packages of one build pin one another to their version, which is no difference."""
+    """Return the requirements, without the exact versions by which packages of one build require each other."""
     pin = f"=={package.version}"
     return tuple(
         f"{text.partition(pin)[0]}==VERSION{text.partition(pin)[2]}" if _ends_pin(text, pin) else text
@@ -229,10 +229,10 @@ def _compare_tags(one: Metadata, other: Metadata) -> list[FieldChange]:
 
 
 def compare_sides(old: Side, new: Side, *, unread: list[RocwheelError], progress: Progress = SILENT) -> Comparison:
-    """Return what differs between two sides; what can't be read of their files is appended to ``unread``.
+    """Compare two sides. Unreadable files are appended to ``unread``.
 
-    Where one side has no distributions, files alone are compared, as if all packages were installed together. Raises
-    `WorkError` where the system is at fault.
+    If one side has no distributions, only files are compared, as if all packages were installed together. Raises
+    `WorkError` for a system failure.
     """
     as_files = not (old.has_distributions and new.has_distributions)
     sides = [_as_files(side) if as_files and side.has_distributions else side for side in (old, new)]
@@ -303,14 +303,14 @@ def _compare_packages(old: Package | None, new: Package | None, facts: FactsOfIt
 
 
 def _of_one_kind(old: Package, new: Package) -> tuple[Package, Package]:
-    """Return two packages, without their files where one alone is an sdist: a build may put them anywhere."""
+    """Return two packages, without their files if only one is an sdist, because a build may put files anywhere."""
     if not (old.name and new.name) or old.is_sdist == new.is_sdist:
         return old, new
     return msgspec.structs.replace(old, items=()), msgspec.structs.replace(new, items=())
 
 
 def _unequal_pairs(pairs: Pairs, facts: FactsOfItems, step: Progress) -> list[tuple[Item, Item]]:
-    """Return the pairs of files whose contents differ."""
+    """Return the pairs of files with different contents."""
     with open_workers() as executor:
         differ = map_sized(
             executor, lambda pair: _differ(pair[0], pair[1], facts, step), pairs.both, lambda pair: pair[0].size
@@ -330,7 +330,7 @@ def _differ(old: Item, new: Item, facts: FactsOfItems, step: Progress) -> bool:
         if not have_same_content(old, new):
             return True
         for item in (old, new) if new.size < HEAD_SIZE else ():
-            facts.read(item)  # equal files aren't read, but what ends within its header is told for next to nothing
+            facts.read(item)  # equal files need no reading, but a truncated header is reported at almost no cost
     except WorkError:
         raise
     except InputError as e:
@@ -353,7 +353,7 @@ def _changes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]], facts: FactsOfI
 
 
 def _moved_or_other_modes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]]) -> Iterable[FileChange]:
-    """Yield the files of equal content that have another mode or, of libraries, another name."""
+    """Yield the files with equal contents but another mode or, for libraries, another name."""
     seen = {id(old) for old, _ in unequal}
     for old, new in pairs.both:
         change = compare_items(old, new, *FactsOfItems.NONE)
@@ -365,9 +365,9 @@ def _moved_or_other_modes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]]) ->
 def _package_targets(
     pairs: Pairs, unequal: Sequence[tuple[Item, Item]], facts: FactsOfItems
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the targets that a package has no code for any more, those that other code serves, and the new ones.
+    """Return the targets that lost all code, those that other code now serves, and the new targets of a package.
 
-    Files that are equal on both sides are read only where one of them may have code for a target that is in question.
+    Files that are equal on both sides are read only if they may have code for one of these targets.
     """
     before = facts.targets(chain((old for old, _ in unequal), pairs.went))
     after = facts.targets(chain((new for _, new in unequal), pairs.came))

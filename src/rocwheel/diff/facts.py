@@ -1,4 +1,4 @@
-"""Reads the facts of files that a comparison needs, each file once and only where they are asked for."""
+"""Reads the facts about files that a comparison needs, once per file and on demand."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 
 class ArchivedCode(msgspec.Struct, frozen=True):
-    """Whose code archives have, by the name that a split library has in them, and by GPU target."""
+    """The packages and names of code in archives, by GPU target and by the name that a split library uses there."""
 
     holders: Mapping[tuple[str, str], frozenset[str]] = {}
-    """The packages of the new side with the code of a name for a target."""
+    """The packages on the new side with code for a name and target."""
     archives: Mapping[tuple[str, str], frozenset[tuple[str, str]]] = {}
-    """Of archives of the old side, by package and path: the names and targets of the code."""
+    """The names and targets of the code in archives on the old side, by package and path."""
     libraries: Mapping[tuple[str, str], frozenset[str]] = {}
-    """Of split libraries of the new side, by package and path: their names in archives."""
+    """The archive names of split libraries on the new side, by package and path."""
 
     def packages_with(self, package: str, file: FileChange, target: str) -> frozenset[str]:
-        """Return the packages whose archives have the code for a target that a file lost, if they have all of it."""
+        """Return the packages whose archives have all code for a target that a file lost."""
         archived = self.archives.get((package, file.old_path), frozenset())
         names = {name for name, of in archived if of == target} | self.libraries.get((package, file.new_path), set())
         held = [self.holders.get((name, target), frozenset()) for name in names]
@@ -53,7 +53,7 @@ class ArchivedCode(msgspec.Struct, frozen=True):
 
 
 def find_archived_code(pairs: Iterable[tuple[Package | None, Package | None]], facts: FactsOfItems) -> ArchivedCode:
-    """Return what the files that were read have in archives."""
+    """Return the archived code of the files that were read."""
     holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     archives: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
     libraries: dict[tuple[str, str], frozenset[str]] = {}
@@ -74,30 +74,30 @@ def find_archived_code(pairs: Iterable[tuple[Package | None, Package | None]], f
 _OF_ONE_BUILD = re.compile(
     rb"(_init|_fini|_edata|_end|__bss_start(__)?|__hip_(cuid|gpubin_handle|fatbin|fatbin_wrapper)_[0-9a-f]+)(@.*)?"
 )
-"""Symbols that linkers and compilers make anew for each build: nobody binds to them by name."""
+"""Symbols that linkers and compilers generate for each build, which nobody binds to by name."""
 _PRIVATE_VERSION = re.compile(rb"@.*_PRIVATE(_|$)")
 
 
 class BinaryFacts(msgspec.Struct, frozen=True):
-    """The facts of one file; all are empty for a file that is no binary."""
+    """The facts about one file. All are empty for a file that is not a binary."""
 
     elf: Elf | None = None
     pe: Pe | None = None
-    """Of a DLL or program of Windows."""
+    """The facts about a Windows DLL or program."""
     linkage: Linkage = Linkage()
     weak: frozenset[bytes] = frozenset()
-    """The names of the symbols that are weak or unique."""
+    """The names of the weak or unique symbols."""
     targets: frozenset[str] = frozenset()
     kernel_names: frozenset[str] = frozenset()
-    """Of a library whose device code was split off, the names that it has in kpack archives."""
+    """The names of a split library in kpack archives."""
     archived: frozenset[tuple[str, str]] = frozenset()
-    """Of a kpack archive, each name and GPU target that it has code for."""
+    """The names and GPU targets of the code in a kpack archive."""
     problem: str = ""
-    """Why it could not be read."""
+    """Why the file could not be read."""
 
     @property
     def soname(self) -> str:
-        """The SONAME of a shared library; empty where there is none."""
+        """The SONAME of a shared library; empty for other files."""
         return (self.elf.soname or "") if self.elf and self.elf.is_shared_library else ""
 
     @property
@@ -108,7 +108,7 @@ class BinaryFacts(msgspec.Struct, frozen=True):
 
     @property
     def functions(self) -> frozenset[str]:
-        """What a DLL exports by name."""
+        """The functions that a DLL exports by name."""
         return frozenset(self.pe.exports.names) if self.pe and self.pe.exports else frozenset()
 
 
@@ -116,7 +116,7 @@ NOTHING = BinaryFacts()
 
 
 def read_facts(item: Item) -> BinaryFacts:
-    """Return the facts of a file; damage is its ``problem``. Raises `WorkError` where the system is at fault."""
+    """Return the facts about a file. Damage becomes its ``problem``. Raises `WorkError` for a system failure."""
     if item.link is not None or item.content is None:
         return NOTHING
     try:
@@ -152,10 +152,10 @@ def _read_symbols(data: Data, name: str) -> tuple[Linkage, frozenset[bytes]]:
 
 
 def lost_symbols(old: BinaryFacts, new: BinaryFacts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the symbols of ``old`` that no reference finds in ``new`` any more, as glibc binds: strong and weak ones.
+    """Return the strong and weak symbols of ``old`` that no reference finds in ``new`` any more, as glibc binds.
 
-    Of DLLs these are the functions that are exported no more.
-    Left out are symbols of private versions, and those that are made anew for each build.
+    For DLLs, these are the functions that are no longer exported. Symbols of private versions, and those generated for
+    each build, are left out.
     """
     strong = sorted(old.functions - new.functions) if new.pe else []
     weak: list[str] = []
@@ -174,7 +174,7 @@ def _kernel_names(data: Data, name: str) -> frozenset[str]:
         split = read_split_library(data, name=name)
     except WorkError:
         raise
-    except InputError:  # the audit tells of it
+    except InputError:  # the audit reports it
         return frozenset()
     return frozenset(unit.marker.kernel_name for unit in split.units) if split else frozenset()
 
@@ -194,10 +194,10 @@ def _targets(data: Data, name: str) -> frozenset[str]:
 
 
 class FactsOfItems:
-    """Reads the facts of files and keeps them; several threads may use it at once."""
+    """Reads and caches the facts about files. Several threads may use it at once."""
 
     NONE: ClassVar[tuple[BinaryFacts, BinaryFacts]] = (NOTHING, NOTHING)
-    """The facts of a pair of files that nobody looks into."""
+    """The facts about a pair of files that are not examined."""
 
     def __init__(self, unread: list[RocwheelError]) -> None:
         self._facts: dict[int, BinaryFacts] = {}
@@ -207,39 +207,39 @@ class FactsOfItems:
         self._lock = threading.Lock()
 
     def of(self, item: Item | None) -> BinaryFacts:
-        """Return the facts of a file; those of no file are empty."""
+        """Return the facts about a file, or empty facts without a file."""
         return NOTHING if item is None else self.read(item)
 
     def known(self, item: Item) -> BinaryFacts:
-        """Return the facts of a file if they have been read; else empty ones."""
+        """Return the facts about a file if it was read, or else empty facts."""
         return self._facts.get(id(item), NOTHING)
 
     def read(self, item: Item) -> BinaryFacts:
-        """Return the facts of a file, read if they have not been; damage is noted as a problem."""
+        """Return the facts about a file, reading it if necessary. Damage is recorded as a problem."""
         known = self._facts.get(id(item))
         if known is not None:
             return known
         facts = read_facts(item)
         with self._lock:
-            self._items.append(item)  # an identity is that of another item when this one is gone
+            self._items.append(item)  # keeps the item alive, because its identity could be reused
             self._facts[id(item)] = facts
         if facts.problem:
             self.add_problem(InputError(item.source, facts.problem, remedy="Build or fetch it again."))
         return facts
 
     def soname(self, item: Item) -> str:
-        """Return the SONAME of a shared library; empty for other files."""
+        """Return the SONAME of a shared library, or an empty string for other files."""
         return self.read(item).soname
 
     def targets(self, items: Iterable[Item]) -> set[str]:
-        """Return the GPU targets that files have code for, and those that the names of kernel files are of."""
+        """Return the GPU targets of the code in files, and those in the names of kernel files."""
         found: set[str] = set()
         for item in items:
             found |= self.read(item).targets | kernel_targets(item.path)
         return found
 
     def add_problem(self, problem: RocwheelError) -> None:
-        """Note what can't be read, each once."""
+        """Record an error, each once."""
         with self._lock:
             if str(problem) not in self._noted:
                 self._noted.add(str(problem))

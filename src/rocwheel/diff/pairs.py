@@ -1,4 +1,4 @@
-"""Pairs packages and files that correspond to each other on the two sides, moved files included."""
+"""Pairs corresponding packages and files on two sides, including moved files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INFO, _DATA = "*.dist-info", "*.data"
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """The files of two packages: those on both sides, those that went, and those that came."""
+    """The files of two packages: those on both sides, the removed, and the added ones."""
 
     both: tuple[tuple[Item, Item], ...]
     went: tuple[Item, ...]
@@ -42,13 +42,14 @@ class Pairs(msgspec.Struct, frozen=True):
 def pair_items(old: Package, new: Package, soname_of: Callable[[Item], str]) -> Pairs:
     """Pair the files of two states of a package.
 
-    By their paths, those in ``.dist-info`` without its version; what is left by paths without the packages' versions;
-    then libraries by SONAME, which ``soname_of`` reads, and at last by file name without the library's version.
+    Files are paired by path, without the version in ``.dist-info``. The others are paired by path without the packages'
+    versions, then libraries by SONAME, which ``soname_of`` reads, and finally by file name without the library's
+    version.
     """
     if len(old.items) == len(new.items) == 1 and not old.name and not new.name:
         return Pairs(((old.items[0], new.items[0]),), (), ())
     both: list[tuple[Item, Item]] = []
-    # Of several members at one place, installers leave the last.
+    # From several members with one path, installers keep the last.
     went, came = (list({item.path: item for item in package.items}.values()) for package in (old, new))
     ways: list[tuple[Callable[[Item], str], Callable[[Item], str]]] = [
         (lambda item: plain_path(item.path, old), lambda item: plain_path(item.path, new)),
@@ -68,9 +69,9 @@ def pair_items(old: Package, new: Package, soname_of: Callable[[Item], str]) -> 
 
 
 def pair_packages(old: Iterable[Package], new: Iterable[Package]) -> list[tuple[Package | None, Package | None]]:
-    """Pair packages by name; of several wheels of one name by their tags, first all of these, then Python and machine.
+    """Pair packages by name. Several wheels with one name are paired by all tags, then by Python and machine.
 
-    One package on each side is one pair, whatever it is called.
+    One package on each side makes a pair, regardless of its name.
     """
     olds, news = list(old), list(new)
     if len(olds) == len(news) == 1:
@@ -83,7 +84,7 @@ def pair_packages(old: Iterable[Package], new: Iterable[Package]) -> list[tuple[
 
 
 def plain_path(path: str, package: Package) -> str:
-    """Return a path without the name and version in the names of a package's own ``.dist-info`` and ``.data``."""
+    """Return a path without the name and version in a package's own ``.dist-info`` and ``.data``."""
     top, slash, rest = path.partition("/")
     if package.dist_info and top == package.dist_info:
         return f"{_INFO}{slash}{rest}"
@@ -106,7 +107,7 @@ def _pair_group(olds: list[Package], news: list[Package]) -> list[tuple[Package 
 
 
 def _tags(package: Package) -> str:
-    # A variant's label tells wheels of the same tags apart.
+    # A variant's label distinguishes wheels with the same tags.
     is_wheel = package.source.endswith(".whl")
     label = split_wheel_file_name(package.source.rpartition("/")[2]).label if is_wheel else ""
     return "-".join((*package.metadata.tags, label))
@@ -118,7 +119,7 @@ def _python_and_machine(package: Package) -> str:
 
 
 def _unique(things: Iterable[Thing], key: Callable[[Thing], str]) -> Mapping[str, Thing]:
-    """Return things by their key, without those that share theirs, or have none."""
+    """Return things by key, without those that share their key or have none."""
     found: dict[str, list[Thing]] = defaultdict(list)
     for thing in things:
         found[key(thing)].append(thing)
@@ -134,7 +135,7 @@ def _unversioned(path: str, package: Package) -> str:
 
 
 def _numbered_stem(item: Item) -> str:
-    """Return the stem with how many numbers follow, and whether it is a link: a library mostly has several names."""
+    """Return the stem, the count of numbers after it, and whether it is a symlink. A library often has several."""
     stem = _stem(item)
     return f"{stem} {item.path.count('.') - stem.count('.')} {item.link is not None}" if stem else ""
 
@@ -152,9 +153,9 @@ _VERSION = re.compile(r"\.so(\.\d+)+$")
 
 
 def with_moves(packages: Sequence[PackageChange], code: ArchivedCode = ArchivedCode()) -> list[PackageChange]:  # noqa: B008 (a frozen value)
-    """Return the changes with what moved: files by their paths or SONAMEs, and GPU targets.
+    """Return the changes with moves: files by path or SONAME, and GPU targets.
 
-    Code that is in a kpack archive now has moved whatever the archive is called.
+    Code that is now in a kpack archive has moved, whatever the archive's name.
     """
     places = _places(packages)
     by_code = _packages_by_code(packages)
@@ -162,7 +163,7 @@ def with_moves(packages: Sequence[PackageChange], code: ArchivedCode = ArchivedC
 
 
 def _places(packages: Iterable[PackageChange]) -> dict[str, str]:
-    """Return the path and the SONAME of each file that came to the name of its package."""
+    """Map the path and the SONAME of each added file to the name of its package."""
     places: dict[str, str] = {}
     for package in packages:
         for file in package.files:
@@ -187,7 +188,7 @@ def _with_place(file: FileChange, package: str, places: Mapping[str, str]) -> Fi
 
 
 def _with_moved_targets(package: PackageChange, by_code: PackagesByCode, code: ArchivedCode) -> PackageChange:
-    """Return the change with the targets apart whose code other packages have now, for each file that lost it."""
+    """Return the change with moved targets marked: those that a file lost and other packages now have code for."""
     carried = [_carried(file, package.name, by_code) | _archived(file, package.name, code) for file in package.files]
     lost = {
         target for file, moved in zip(package.files, carried, strict=True) for target in _targets_went(file) - moved
@@ -209,7 +210,7 @@ def _without_targets(file: FileChange, moved: frozenset[str]) -> FileChange:
 
 
 def _packages_by_code(packages: Iterable[PackageChange]) -> PackagesByCode:
-    """Return the packages in which a file has come to have code for a target, by what names the file."""
+    """Return the packages in which a file gained code for a target, by the names of the file."""
     by_code: PackagesByCode = defaultdict(set)
     for package in packages:
         for file in package.files:
@@ -221,7 +222,7 @@ def _packages_by_code(packages: Iterable[PackageChange]) -> PackagesByCode:
 
 
 def _carried(file: FileChange, package: str, by_code: PackagesByCode) -> frozenset[str]:
-    """Return the targets that a file lost, and that a file of the same name or library in another package got."""
+    """Return the targets that a file lost and that a file with the same name or library in another package gained."""
     names = _names(file.old_path, file.library.old_soname if file.library else "")
     return frozenset(
         target
@@ -231,12 +232,12 @@ def _carried(file: FileChange, package: str, by_code: PackagesByCode) -> frozens
 
 
 def _archived(file: FileChange, package: str, code: ArchivedCode) -> frozenset[str]:
-    """Return the targets that a file lost, and whose code archives of any package have."""
+    """Return the targets that a file lost and that are now in archives of any package."""
     return frozenset(target for target in _targets_went(file) if code.packages_with(package, file, target))
 
 
 def _names(path: str, soname: str) -> set[str]:
-    """Return what code keeps when it moves: path, file name without a version, SONAME, or the library of kernels."""
+    """Return the names that moved code keeps: path, file name without version, SONAME, or library of kernels."""
     return {path, _VERSION.sub(".so", posixpath.basename(path)), library_of(path), soname} - {"", "/"}
 
 
@@ -254,9 +255,9 @@ _UNUSABLE = "Inputs that can't be compared"
 
 
 def without_unread(sides: Sequence[Side], unread: Sequence[RocwheelError]) -> list[Side]:
-    """Return the sides without all packages of a name that a wheel or sdist has which can't be read.
+    """Return the sides without the packages whose name an unreadable wheel or sdist has.
 
-    Raises the problems at once where they name no such file, or where nothing else is left of a side.
+    Raises the problems at once if they name no such file, or if one side would be empty.
     """
     names = {_distribution_of(problem) for problem in each_problem(unread)}
     left = [
@@ -269,7 +270,7 @@ def without_unread(sides: Sequence[Side], unread: Sequence[RocwheelError]) -> li
 
 
 def _distribution_of(problem: RocwheelError) -> str:
-    """Return the normalized name of the distribution whose wheel or sdist a problem is about, empty for none."""
+    """Return the normalized name of the distribution that a problem is about, or an empty string."""
     file_name = PurePath(str(problem.source).partition("!")[0]).name if isinstance(problem, InputError) else ""
     if file_name.endswith(".whl"):
         return canonicalize_name(file_name.partition("-")[0])

@@ -1,4 +1,4 @@
-"""Reads one side of a comparison: its packages, what they say of themselves, and their files."""
+"""Reads one side of a comparison: its packages, their metadata, and their files."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a package. Sizes are in bytes; ``mode`` is all 16 bits of Unix, 0 where none is known."""
+    """One file of a package. Sizes are in bytes. ``mode`` is the 16-bit Unix mode, or 0 if unknown."""
 
     path: str
-    """Where it is installed, relative to site-packages or to the tree."""
+    """The installed path, relative to site-packages or to the tree."""
     source: str
-    """How messages name it."""
+    """Its name in messages."""
     size: int
     packed: int | None = None
-    """Its size in the wheel; none where it is not packed."""
+    """The size in the wheel, or `None` if it is not packed."""
     mode: int = 0
     link: str | None = None
-    """What it leads to, if it is a symlink."""
+    """The target of a symlink."""
     hash: str = ""
-    """What RECORD says of a member of a wheel; empty where nobody promises it."""
+    """The hash in RECORD for a member of a wheel; empty if there is no RECORD."""
     content: ZipMember | FileRange | bytes | None = None
 
     @property
@@ -69,11 +69,11 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_executable(self) -> bool:
-        """Whether its owner may run it."""
+        """Whether its owner may execute it."""
         return bool(self.mode & 0o100)
 
     def head(self) -> bytes:
-        """Return its first bytes, by which binaries are known."""
+        """Return its first bytes, which identify binaries."""
         if isinstance(self.content, ZipMember):
             return member_head(self.content)
         with self.view() as data:
@@ -81,9 +81,9 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def view(self, unpack: Unpack = open_content) -> Iterator[Data]:
-        """Yield its bytes; raise `InputError` where they can't be read or are damaged.
+        """Yield its bytes. Raise `InputError` if it is unreadable or damaged.
 
-        ``unpack`` yields those of a member of a wheel.
+        ``unpack`` yields the bytes of a wheel member.
         """
         if isinstance(self.content, ZipMember):
             with unpack(self.content) as unpacked, unpacked.view() as data:
@@ -96,7 +96,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What a package promises to those who install it, each as its metadata spells it."""
+    """The facts that a package declares to installers, in the spelling of its metadata."""
 
     requires: tuple[str, ...] = ()
     requires_python: str = ""
@@ -104,18 +104,18 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     entry_points: tuple[str, ...] = ()
     """Each as ``group: name``."""
     targets: tuple[str, ...] = ()
-    """The GPU targets that it declares."""
+    """The declared GPU targets."""
     license: str = ""
     summary: str = ""
     tags: tuple[str, str, str] = ("", "", "")
-    """Python, ABI and platform of a wheel, each maybe several with dots between."""
+    """The Python, ABI, and platform tags of a wheel. Each may be a set of tags with dots between."""
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
-    """One distribution, or files that belong to none."""
+    """One distribution, or files without a distribution."""
 
     name: str
-    """Normalized; empty for files that belong to no distribution."""
+    """The normalized name; empty for files without a distribution."""
     version: str = ""
     source: str
     dist_info: str = ""
@@ -124,51 +124,51 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return self.name or "files"
 
     @property
     def is_sdist(self) -> bool:
-        """Whether it is an sdist, whose files are at other places than those that are installed."""
+        """Whether it is an sdist, whose files are not at their installed paths."""
         return bool(self.name) and not self.dist_info
 
     @property
     def size(self) -> int:
-        """The bytes of its files."""
+        """The total size of its files."""
         return sum(item.size for item in self.items)
 
     @property
     def packed(self) -> int | None:
-        """The bytes of its files in the wheel; none where they are not packed."""
+        """The total size of its files in the wheel, or `None` if they are not packed."""
         sizes = [item.packed for item in self.items if item.packed is not None]
         return sum(sizes) if sizes else None
 
 
 class Side(msgspec.Struct, frozen=True):
-    """Everything at one path."""
+    """The contents of one path."""
 
     path: str
     packages: tuple[Package, ...]
 
     @property
     def has_distributions(self) -> bool:
-        """Whether there is a distribution, rather than files alone."""
+        """Whether there is a distribution, rather than only files."""
         return any(package.name for package in self.packages)
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """The total size of all files."""
         return sum(package.size for package in self.packages)
 
 
 METADATA_FILES = ("METADATA", "RECORD", "entry_points.txt", DECLARATION_NAME)
-"""The files of ``.dist-info`` that are read."""
+"""The files in ``.dist-info`` that are read."""
 _LINK, _KIND = 0o120000, 0o170000
 _AGAIN = "Build or fetch it again."
 
 
 def read_wheel_package(path: Path) -> Package:
-    """Return the package in a wheel; raise `InputError` for what is no wheel, or has metadata that can't be read."""
+    """Return the package in a wheel. Raise `InputError` for an invalid wheel or unreadable metadata."""
     if not is_wheel_file_name(path.name):
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
         raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
@@ -185,7 +185,7 @@ def read_wheel_package(path: Path) -> Package:
 
 
 def read_sdist_package(path: Path) -> Package:
-    """Return the package in an sdist; raise `InputError` for one that can't be read."""
+    """Return the package in an sdist. Raise `InputError` for an unreadable sdist."""
     try:
         files = read_sdist(path)
     except OSError as e:
@@ -201,9 +201,9 @@ def read_sdist_package(path: Path) -> Package:
 def with_metadata(
     package: Package, texts: Mapping[str, bytes], *, tags: tuple[str, str, str] = ("", "", "")
 ) -> Package:
-    """Return a package with what the files of its ``.dist-info`` say, by their names there.
+    """Return a package with the metadata from its ``.dist-info``, given as file contents by name.
 
-    Raises `InputError` for one whose metadata can't be read, or doesn't name it.
+    Raises `InputError` for unreadable metadata or metadata without a name.
     """
     source = package.source
     fields = _read_fields(source, texts.get("METADATA", b""))
@@ -229,7 +229,7 @@ def with_metadata(
 
 
 def _read_fields(source: str, text: bytes) -> RawMetadata:
-    """Return the fields of METADATA, which has a name at least."""
+    """Return the fields of METADATA, which must have a name."""
     try:
         fields, _ = parse_core_metadata(text)
     except CoreMetadataError as e:
@@ -262,7 +262,7 @@ def _member_item(member: ZipMember, hashes: Mapping[str, str]) -> Item:
 def read_entry_points(source: str, data: bytes) -> tuple[str, ...]:
     """Return the entry points (entry points specification), each as ``group: name``.
 
-    Raises `InputError`, naming ``source``, for text that is none.
+    Raises `InputError` with ``source`` for invalid text.
     """
     groups = parse_entry_points(source, data)
     return tuple(f"{group}: {name}" for group, names in groups.items() for name in names)
@@ -270,19 +270,19 @@ def read_entry_points(source: str, data: bytes) -> tuple[str, ...]:
 
 _SKIPPED = {"__pycache__"}
 _DASHES = 2
-"""Of a compatibility tag (:pep:`425`)."""
-_EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an environment or files"
+"""The number of dashes in a compatibility tag (:pep:`425`)."""
+_EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an environment, or files"
 
 
 class _SideReader(NamedTuple):
-    """How a side is read: what its artifacts stay open in, where its problems go, and whether nothing is left out."""
+    """How to read a side: the context for open artifacts, the list for problems, and whether to include all files."""
 
     stack: ExitStack
     unread: list[RocwheelError] | None = None
     every: bool = False
 
     def convert(self, paths: list[Path], read: Callable[[Path], Package]) -> list[Package]:
-        """Return the packages at some paths; raise what is wrong with them, or note it."""
+        """Return the packages at some paths. Raise or record their problems."""
         if self.unread is None:
             return map_collecting("Packages that can't be read", read, paths)
         return attempt_all(read, paths, self.unread)
@@ -290,13 +290,12 @@ class _SideReader(NamedTuple):
 
 @contextmanager
 def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: bool = False) -> Iterator[Side]:
-    """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder; its files can be read in the block.
+    """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder. Their files are readable in the block.
 
-    A folder is an environment, that of a build or of distributions, an index, artifacts, or any files, whichever is
-    found first. Nothing is read of the files but metadata. Compiled Python files in folders count only with ``every``.
-    Raises `InputError` for what is none of these or empty, and `ProblemsError` for several packages that can't be
-    read; with a list ``unread``, the problems of packages in a folder are appended to it, and the
-    side is that of all others.
+    A folder is an environment, a build, a set of distributions, an index, artifacts, or any files; the first that fits
+    counts. Only the metadata is read. Compiled Python files in folders count only with ``every``. Raises `InputError`
+    for other or empty paths, and `ProblemsError` for several unreadable packages. If ``unread`` is a list, the problems
+    of packages in a folder are appended to it instead, and the side contains the other packages.
     """
     with ExitStack() as stack:
         try:
@@ -340,7 +339,7 @@ def _read_folder(folder: Path, reader: _SideReader) -> list[Package]:
 
 
 def _of_index(folder: Path, reader: _SideReader) -> list[Path]:
-    """Return the distributions on this disk that the pages of an index list; no others are looked for."""
+    """Return only the local distributions that the pages of an index list."""
     problems: list[RocwheelError] = []
     listed = sorted(files_of_local_index(folder, problems))
     if listed and reader.unread is None:
@@ -351,9 +350,9 @@ def _of_index(folder: Path, reader: _SideReader) -> list[Path]:
 
 
 def _read_environment(site: Path, reader: _SideReader) -> list[Package]:
-    """Return the packages of an environment; files that no RECORD names are in one without a name.
+    """Return the packages of an environment. Files that no RECORD lists are in a package without a name.
 
-    Of the files beside site-packages, such as programs, those count that a RECORD names and the environment holds.
+    Files next to site-packages, such as programs, count if a RECORD lists them and they are in the environment.
     """
     infos = sorted(site.glob("*.dist-info"))
     packages = reader.convert(infos, _installed)
@@ -368,7 +367,7 @@ def _read_environment(site: Path, reader: _SideReader) -> list[Package]:
 
 
 def _beside(site: Path, listed: Iterable[str], *, every: bool) -> Iterator[Item]:
-    """Yield the files outside of site-packages that RECORD lists, unless they are outside of the environment, too."""
+    """Yield the files in RECORD that are outside of site-packages but inside the environment."""
     prefix = str(find_prefix(site))
     for name in listed:
         if not name.startswith(("../", "/")) or "\0" in name:
@@ -386,7 +385,7 @@ def _installed(info: Path) -> Package:
 
 
 def _tags(info: Path) -> tuple[str, str, str]:
-    """Return the tags of the wheel that was installed, as its name had them."""
+    """Return the tags from the name of the wheel that was installed."""
     parts = [tag.split("-") for tag in _describe(info, ("WHEEL",)).tags if tag.count("-") == _DASHES]
     python, abi, platform = (".".join(dict.fromkeys(part[place] for part in parts)) for place in range(_DASHES + 1))
     return python, abi, platform
@@ -428,7 +427,7 @@ def _disk_item(path: Path, folder: Path) -> Item:
 
 
 def _artifact_items(folder: Path, stack: ExitStack) -> tuple[Item, ...]:
-    """Return the files of the prefix that artifacts merge into; of several at one path the first."""
+    """Return the files of the prefix that artifacts merge into. Of several files with one path, the first counts."""
     entries = stack.enter_context(open_catalog(folder)).entries
     held = [entry for entry in entries if entry.source or entry.link is not None]
     return tuple(_entry_item(entry) for entry in {entry.path: entry for entry in reversed(held)}.values())

@@ -1,3 +1,3 @@
-"""Compares files with what a manifest, a RECORD or the pages of an index say of them."""
+"""Compares files with a manifest, a RECORD, or the pages of an index."""
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified:
-    """Compare what lies beside a manifest with it; raise what `read_manifest` raises.
+    """Compare the files next to a manifest with it. Raises the errors of `read_manifest`.
 
-    What `rocwheel index` writes among distributions is no extra file.
+    Files that `rocwheel index` writes among distributions don't count as extra files.
     """
     manifest = read_manifest(path)
     size = sum(output.size for output in manifest.outputs)
@@ -67,7 +67,7 @@ def _output_fault(folder: Path, output: ManifestOutput, advance: Callable[[int],
 
 
 def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
-    """Return a fault where there are checksums beside a manifest that say something else."""
+    """Return a fault if the checksums next to a manifest differ from it."""
     path, faults = folder / SUMS_NAME, list[Fault]()
     if path.is_symlink():
         return [Fault("link", str(path), "is a symlink", "a file")]
@@ -77,14 +77,14 @@ def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
         expected = render_sums(manifest)
         with path.open("rb") as file:
             if file.read(len(expected) + 1) != expected:
-                faults.append(Fault("changed", str(path), "has other checksums", "those of the manifest"))
+                faults.append(Fault("changed", str(path), "has other checksums", "those in the manifest"))
     return faults
 
 
 def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
-    """Return the files, of those below the folder of a build, that stand among its outputs and are none of them.
+    """Return the files among the outputs of a build that are not outputs, from those below its folder.
 
-    What `rocwheel index` writes there is none of these.
+    Files that `rocwheel index` writes there don't count.
     """
     known = {output.path for output in manifest.outputs}
     tops = _tops(manifest)
@@ -98,57 +98,57 @@ def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
 
 
 def _tops(manifest: BuildManifest) -> set[str]:
-    """Return the folders that the outputs of a build are in, or in folders of."""
+    """Return the top-level folders of a build's outputs."""
     return {output.path.partition("/")[0] for output in manifest.outputs if "/" in output.path} | {"dist"}
 
 
 def _extra_files(folder: Path, manifest: BuildManifest) -> list[Fault]:
     found = (path for top in sorted(_tops(manifest)) for path in _files_below(folder / top))
     names = extra_files(manifest, (path.relative_to(folder).as_posix() for path in found))
-    return [Fault("extra", str(folder / name), "is not in the manifest", "files of this build alone") for name in names]
+    return [Fault("extra", str(folder / name), "is not in the manifest", "only files of this build") for name in names]
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield files and links below a folder; links are not followed."""
+    """Yield files and symlinks below a folder. Symlinks are not followed."""
     for root, folders, files in os.walk(folder):
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]  # noqa: PTH114, PTH118
         yield from (Path(root, name) for name in (*files, *links) if not is_scratch(name))
 
 
 class Attested(msgspec.Struct, frozen=True):
-    """What was written of a build."""
+    """The attestations written for a build."""
 
     predicate: str
     """The path of the predicate, which is the same for all outputs."""
     statements: dict[str, str]
-    """The path of the statement about each output, by the path of that."""
+    """Maps the path of each output to the path of its statement."""
 
 
 def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> Attested:
-    """Write statements about the outputs of a build, given as for `find_manifest`, to ``attestations`` in its folder.
+    """Write statements about a build's outputs to ``attestations`` in its folder. ``path`` is as in `find_manifest`.
 
-    Raises `WorkError` where an output is not what the manifest says, and for a distribution among them that it does
-    not name, which would be signed and uploaded with them; `InputError` for what stands in the place of a statement
-    and is none, such as a signed one; `ProblemsError` for several, before anything is written; what `read_manifest`
-    raises; `WorkError` where writing fails.
+    Raises `WorkError` if an output differs from the manifest, or if the folder contains another distribution, which
+    would be signed and uploaded, too. Raises `InputError` if a statement's path has another file, such as a signed
+    statement. Raises `ProblemsError` for several problems, before anything is written. Also raises the errors of
+    `read_manifest`, and `WorkError` if writing fails.
     """
     source = find_manifest(path)
     text = read_manifest_text(source)
     manifest = parse_manifest(text, str(source))
-    # Bundles of signatures stand beside distributions.
+    # Signature bundles are next to distributions.
     every = verify_build(source, executor, progress).faults
     faults = [fault for fault in every if fault.kind != "extra" or fault.place.endswith(DISTRIBUTION_SUFFIXES)]
     raise_all(str(source), [WorkError(fault.place, fault.found, expected=fault.expected) for fault in faults])
     folder = source.parent / ATTESTATIONS
     predicate = make_predicate(manifest, text, builder)
     statements = {
-        output: folder / f"{output.path.removeprefix('dist/')}{STATEMENT_SUFFIX}"  # with the folder of its family
+        output: folder / f"{output.path.removeprefix('dist/')}{STATEMENT_SUFFIX}"  # includes the folder of its family
         for output in manifest.outputs
     }
     places = (folder / PREDICATE_NAME, *statements.values())
     taken = [place for place in places if os.path.lexists(place) and not is_own_attestation(place)]
-    found, expected = "was not written by rocwheel attest", "nothing, or what rocwheel attest wrote"
-    raise_all(str(folder), [InputError(path, found, expected=expected, remedy="Move it.") for path in taken])
+    found, expected = "was not written by rocwheel attest", "no file, or one that rocwheel attest wrote"
+    raise_all(str(folder), [InputError(path, found, expected=expected, remedy="Move it away.") for path in taken])
     _write(folder / PREDICATE_NAME, render_json(predicate))
     for output, place in statements.items():
         _write(place, render_json(make_statement(output, predicate)))

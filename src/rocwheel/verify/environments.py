@@ -28,26 +28,29 @@ _OWN = "_rocm_*"
 _BYTECODE = "__pycache__"
 _STATE = ".expanded.json"
 _NOTES = ".device_links"
-"""What ``rocm_sdk`` writes in the tree of development files: what it was made from, and, in a folder, which files of
-device packages it has linked there. RECORD has a line for the tree as a whole."""
+"""The records that ``rocm_sdk`` writes in the tree of development files.
+
+They contain the tree's source, and in a folder, the names of the linked files from device packages. RECORD lists the
+tree as a whole.
+"""
 
 
 class AddedFiles(msgspec.Struct, frozen=True):
     """The files that no RECORD lists."""
 
     extra: tuple[Path, ...] = ()
-    """Those that nothing accounts for."""
+    """The files of unknown origin."""
     linked: dict[Path, Path] = {}
-    """Those of the development tree that stand for a file of a device package, which RECORD lists."""
+    """Maps files in the development tree to the files in device packages that they stand for and that RECORD lists."""
     unchecked: int = 0
-    """Those that ``rocm_sdk`` has written itself, and links to what is gone."""
+    """The number of files that ``rocm_sdk`` itself has written, and of links to files that are gone."""
 
 
 def find_added(site: Path, listed: Container[Path]) -> AddedFiles:
     """Return the files below ``site`` in the folders of ROCm's packages that are not ``listed``, without bytecode.
 
-    In a folder that is itself listed, a tree that is expanded on demand, ``rocm_sdk`` may have files of its own. Raises
-    `OSError` for a folder that can't be read.
+    A listed folder is a tree that is expanded on demand, in which ``rocm_sdk`` may have its own files. Raises `OSError`
+    for a folder that can't be read.
     """
     folders = [Path(os.path.normpath(path)) for path in sorted(site.glob(_OWN))]
     found = [_find_in(folder, folders, listed) for folder in folders]
@@ -63,7 +66,7 @@ def _find_in(folder: Path, folders: Sequence[Path], listed: Container[Path]) -> 
     unlisted = [path for path in files if path not in listed]
     if folder not in listed:
         return AddedFiles(tuple(unlisted))
-    if len(unlisted) == len(files):  # the tree is being made: RECORD lists its files last
+    if len(unlisted) == len(files):  # the tree is being made, and its files are added to RECORD last
         return AddedFiles(unchecked=len(files))
     noted = frozenset(path for note in (folder / _NOTES).glob("*.json") for path in _read_note(note))
     own = [path for path in unlisted if _is_of_rocm_sdk(path.relative_to(folder).as_posix(), noted)]
@@ -72,13 +75,13 @@ def _find_in(folder: Path, folders: Sequence[Path], listed: Container[Path]) -> 
 
 
 def _source_of(link: Path, tree: Path, folders: Sequence[Path], listed: Container[Path]) -> Path | None:
-    """Return the file of a device package that a file of the tree stands for: that of the same path in its folder."""
+    """Return the file of a device package with the same path, for which a file in the tree stands."""
     places = (folder / link.relative_to(tree) for folder in folders if folder != tree)
     return next((place for place in places if place in listed), None)
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield files and links; what is no folder, or is a link to one, is yielded itself."""
+    """Yield files and symlinks. A path that is a file or a symlink to a folder is yielded itself."""
     if folder.is_symlink() or not folder.is_dir():
         yield folder
         return
@@ -93,7 +96,7 @@ def _raise(error: OSError) -> None:
 
 
 def _read_note(note: Path) -> tuple[str, ...]:
-    """Return the paths that are noted as links into device packages."""
+    """Return the recorded paths of links into device packages."""
     try:
         return decode_json(read_regular(note), tuple[str, ...])
     except (OSError, msgspec.DecodeError):
@@ -106,33 +109,33 @@ def _is_of_rocm_sdk(name: str, noted: Collection[str]) -> bool:
 
 
 _Rows: TypeAlias = "dict[Path, dict[tuple[str, str], RecordEntry]]"
-"""Rows by the file that they are about; those that say the same once."""
+"""The rows of each file. Equal rows are kept once."""
 _CODE = frozenset({".py", ".so"})
-"""Of files that interpreters load; installers and builds write hashes of them."""
+"""The suffixes of files that interpreters load, for which installers and builds write hashes."""
 
 
 class _Compared(msgspec.Struct, frozen=True):
-    """What was found of a file."""
+    """The result for one file."""
 
     faults: list[Fault]
     size: int = 0
-    """Bytes that were hashed."""
+    """The number of hashed bytes."""
     is_unchecked: bool = False
-    """It is there, and no row says more of it."""
+    """Whether the file exists but no row has a hash for it."""
 
 
 def verify_environment(path: Path, site: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare the files of the environment at ``path`` whose packages are in ``site`` with RECORD.
 
-    A file that several packages list is compared with the rows of all. Bytecode is not compared, since interpreters
-    write it, nor what is outside of the environment, nor what has a row without a hash. In the folders that ROCm's
-    packages have for themselves, a file that no RECORD lists is a fault.
+    A file that several packages list is compared with all rows. These are not compared: bytecode, which interpreters
+    write; files outside of the environment; and files without a hash. In the folders of ROCm's packages, a file that no
+    RECORD lists is a fault.
     """
     faults: list[Fault] = []
     rows, unchecked = _collect_rows(site, faults)
     added = find_added(site, rows)
     rows |= {link: rows[source] for link, source in added.linked.items() if not _is_same(link, source)}
-    faults += [Fault("extra", str(path), "is in no RECORD", "files of packages alone") for path in added.extra]
+    faults += [Fault("extra", str(path), "is in no RECORD", "only files of packages") for path in added.extra]
     unchecked += added.unchecked
     progress.begin(f"verifying {path}", sum(map(size_of, rows)))
     check = partial(_compare, advance=serialized(progress.advance))
@@ -145,7 +148,7 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
 
 
 def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
-    """Return the rows of all packages by the file that they are about, and how many are not compared."""
+    """Return the rows of all packages by file, and the number of rows that are not compared."""
     rows: _Rows = {}
     unchecked = 0
     prefix = find_prefix(site)
@@ -154,7 +157,7 @@ def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
         if fault := _link_fault(info, prefix):
             faults.append(fault)
         for path, entry in _read_rows(info / "RECORD", site, faults):
-            is_inside = Path(os.path.abspath(path)).is_relative_to(inside)  # noqa: PTH100  # links stay
+            is_inside = Path(os.path.abspath(path)).is_relative_to(inside)  # noqa: PTH100 # symlinks are kept
             if is_inside and path.suffix != ".pyc":
                 rows.setdefault(path, {}).setdefault((entry.hash, entry.size), entry)
             else:
@@ -163,7 +166,7 @@ def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
 
 
 def _link_fault(info: Path, prefix: Path) -> Fault | None:
-    """Return a fault for a ``.dist-info`` that leads out of the environment: RECORD can change without it."""
+    """Return a fault for a ``.dist-info`` outside of the environment, because its RECORD can change independently."""
     if not info.is_symlink() or Path(os.path.realpath(info)).is_relative_to(os.path.realpath(prefix)):
         return None
     return Fault("link", str(info), f"is a symlink to {os.path.realpath(info)}", "a folder in the environment")
@@ -177,7 +180,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterator[tuple[Path, RecordEntry]]:
-    """Yield the files that RECORD lists, but itself, each with its row."""
+    """Yield the files that RECORD lists, except RECORD itself, each with its row."""
     with reading_faults(str(record), faults):
         own = os.path.relpath(record, site)
         for entry in parse_record(read_regular(record), record):
@@ -186,7 +189,7 @@ def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterator[tuple[
 
 
 def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[int], object]) -> _Compared:
-    """Compare a file with its rows, and hash it once for each algorithm that they have."""
+    """Compare a file with its rows, and hash it once for each algorithm in the rows."""
     faults: list[Fault] = []
     place = str(path)
     with reading_faults(place, faults):
@@ -210,10 +213,10 @@ def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[in
 
 
 def _without_hash(path: Path) -> _Compared:
-    """Return what a row without a hash says of a file that is there.
+    """Return the result for an existing file whose row has no hash.
 
-    Folders, links and what changes while it is used have none; code that is a file must have one.
+    Folders, symlinks, and files that change in use have no hash. A code file must have one.
     """
     if path.suffix in _CODE and stat.S_ISREG(path.lstat().st_mode):
-        return _Compared([Fault("unlisted", str(path), "has no hash in RECORD", "one by sha256, sha384 or sha512")])
+        return _Compared([Fault("unlisted", str(path), "has no hash in RECORD", "a sha256, sha384, or sha512 hash")])
     return _Compared([], is_unchecked=True)

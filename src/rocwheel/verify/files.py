@@ -1,4 +1,4 @@
-"""Compares files with a size and a hash: rows of RECORD, members of wheels, sdists and lists of checksums."""
+"""Compares files with their sizes and hashes in RECORD, wheels, sdists, and checksum files."""
 
 from __future__ import annotations
 
@@ -36,53 +36,53 @@ if TYPE_CHECKING:
 
 SubjectKind = Literal["build", "wheel", "sdist", "checksums", "index", "environment"]
 FaultKind = Literal["missing", "extra", "changed", "damaged", "unlisted", "link"]
-"""A file that is missing, is there and should not be, has other bytes, can't be read, is not listed, is a symlink."""
+"""A file that is missing, should not exist, has other bytes, can't be read, is not listed, or is a symlink."""
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A file that is not what is written of it."""
+    """A file that differs from its record."""
 
     kind: FaultKind
     place: str
-    """The file, by its path; a member of a wheel as ``WHEEL!MEMBER``."""
+    """The path of the file. A member of a wheel is ``WHEEL!MEMBER``."""
     found: str
-    """What is there, such as a SHA-256 in hexadecimal digits, or what can't be done with it."""
+    """The actual state, such as a SHA-256 in hexadecimal digits, or the reason why it is unknown."""
     expected: str = ""
-    """What is written of it."""
+    """The recorded state."""
 
     @property
     def text(self) -> str:
-        """The fault in a line."""
+        """The fault in one line."""
         text = f"{self.place}: {self.found}"
         return f"{text}; expected {self.expected}" if self.expected else text
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """One thing that was verified."""
+    """The result for one subject."""
 
     path: str
     kind: SubjectKind
     files: int
-    """Files, or members of a wheel, that were compared."""
+    """The number of compared files, or members of a wheel."""
     size: int
-    """Their bytes."""
+    """The size of these files in bytes."""
     faults: tuple[Fault, ...] = ()
     unchecked: int = 0
-    """Files of which nothing is written that could be compared, or that lie elsewhere."""
+    """The number of files without a record to compare, or in other locations."""
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """What is written of a file."""
+    """The recorded facts about a file."""
 
     path: Path
     sha256: str
-    """In hexadecimal digits; empty where nothing is written of it."""
+    """In hexadecimal digits; empty if unknown."""
     size: int | None = None
-    """Bytes; none where nothing is written of it."""
+    """In bytes; `None` if unknown."""
 
 
 def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
-    """Return what is wrong with a file, None if it is as promised. Symlinks are not followed."""
+    """Return the fault of a file, or `None` if it matches its record. Symlinks are not followed."""
     place = str(promise.path)
     faults: list[Fault] = []
     with reading_faults(place, faults):
@@ -102,7 +102,7 @@ def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | No
 
 @contextmanager
 def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
-    """Append to ``faults`` what keeps the file at ``place`` from being read in the block, which ends then."""
+    """Append errors about reading the file at ``place`` to ``faults``, and end the block."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -115,20 +115,20 @@ def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
 
 
 def row_fault(row: RecordEntry, place: str, size: int, digest: Callable[[str], bytes]) -> Fault | None:
-    """Return what is wrong with a file by its row; ``digest`` hashes it by an algorithm.
+    """Return the fault of a file according to its row. ``digest`` hashes the file with an algorithm.
 
-    A size is compared where the row has one. Raises what ``digest`` raises.
+    The size is compared if the row has one. Raises the errors of ``digest``.
     """
     algorithm = row.algorithm
     if algorithm not in STRONG_HASHES:
-        found = f"has a hash by {algorithm} alone in RECORD" if algorithm else "has no hash in RECORD"
-        return Fault("unlisted", place, found, "one by sha256, sha384 or sha512")
+        found = f"has only a hash by {algorithm} in RECORD" if algorithm else "has no hash in RECORD"
+        return Fault("unlisted", place, found, "a sha256, sha384, or sha512 hash")
     if row.size and row.size != str(size):
-        return Fault("changed", place, f"has {count(size, 'byte')}", f"{row.size} as RECORD has it")
+        return Fault("changed", place, f"has {count(size, 'byte')}", f"{row.size}, as in RECORD")
     found_hash, expected = digest(algorithm), row.digest
     if found_hash == expected:
         return None
-    wanted = expected.hex() if expected else f"{row.hash} as RECORD has it"
+    wanted = expected.hex() if expected else f"{row.hash}, as in RECORD"
     return Fault("changed", place, f"has the {algorithm} {found_hash.hex()}", wanted)
 
 
@@ -138,7 +138,7 @@ _ARE = ("is", "are")
 def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified:
     """Unpack all members of a wheel, and compare them with its RECORD.
 
-    A damaged wheel is a fault, and so is what installers refuse in the wheel's headers and names.
+    A damaged wheel is a fault. So are wheel headers and names that installers reject.
     """
     faults: list[Fault] = []
     members: dict[str, ZipMember] = {}
@@ -167,7 +167,7 @@ def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified
 def _read_rows(path: Path, members: Mapping[str, ZipMember], info: str) -> tuple[RecordEntry, ...]:
     record = members.get(f"{info}/RECORD")
     if record is None:
-        raise InputError(path, f"has no {info}/RECORD", expected="a list of its members there")
+        raise InputError(path, f"has no {info}/RECORD", expected="a RECORD that lists its members")
     return parse_record(read_member(record), record.source)
 
 
@@ -175,7 +175,7 @@ def _text_faults(place: str, rows: tuple[RecordEntry, ...]) -> list[Fault]:
     number = sum(not _is_text(row.path) for row in rows)
     if not number:
         return []
-    return [Fault("damaged", place, f"has {count(number, 'name')} that {_ARE[number > 1]} not UTF-8", "text in UTF-8")]
+    return [Fault("damaged", place, f"has {count(number, 'name')} that {_ARE[number > 1]} not UTF-8", "UTF-8 text")]
 
 
 def _is_text(name: str) -> bool:
@@ -187,7 +187,7 @@ def _is_text(name: str) -> bool:
 
 
 def _as_member(row: RecordEntry, members: Mapping[str, ZipMember]) -> RecordEntry:
-    """Return a row with its path as archives have names that are not UTF-8: in the code page of their format."""
+    """Return a row with its path in the form of archive names that are not UTF-8: in the code page of the format."""
     if row.path in members or _is_text(row.path):
         return row
     name = row.path.encode("utf-8", "surrogateescape").decode("cp437")
@@ -199,17 +199,17 @@ def _gap_faults(
 ) -> Iterator[Fault]:
     gaps = find_record_gaps((row.path for row in rows), members, info)
     for name in gaps.absent:
-        yield Fault("missing", f"{path}!{name}", "is missing", "a member, which RECORD lists")
+        yield Fault("missing", f"{path}!{name}", "is missing", "a member that RECORD lists")
     for name in gaps.unlisted:
-        yield Fault("extra", f"{path}!{name}", "is not in RECORD", "members that RECORD lists alone")
+        yield Fault("extra", f"{path}!{name}", "is not in RECORD", "only members that RECORD lists")
     for name, number in gaps.repeated.items():
-        yield Fault("unlisted", f"{path}!{name}", f"is {number} times in RECORD", "each member once")
+        yield Fault("unlisted", f"{path}!{name}", f"is listed {number} times in RECORD", "each member once")
 
 
 def _pairs(
     rows: tuple[RecordEntry, ...], members: Mapping[str, ZipMember], info: str
 ) -> list[tuple[ZipMember, RecordEntry | None]]:
-    """Return each member with its row; RECORD and its signatures, and what RECORD doesn't list, have none."""
+    """Return each member with its row. RECORD, its signatures, and unlisted members have no row."""
     by_path = {row.path: row for row in rows}
     unhashed = unhashed_paths(info)
     return [(member, None if name in unhashed else by_path.get(name)) for name, member in members.items()]
@@ -228,7 +228,7 @@ def _member_faults(pair: tuple[ZipMember, RecordEntry | None], advance: Callable
 
 
 def _digest(member: ZipMember, algorithm: str, advance: Callable[[int], object]) -> bytes:
-    """Return the hash of a member; raise `InputError` where it is damaged."""
+    """Return the hash of a member. Raise `InputError` for a damaged member."""
     hasher = hashlib.new(algorithm)
     for data in iter_member(member):
         hasher.update(data)
@@ -240,10 +240,10 @@ _METADATA = "PKG-INFO"
 
 
 def verify_sdist(path: Path) -> Verified:
-    """Unpack an sdist to its end, which compares its checksum, and compare its name with its metadata.
+    """Unpack a complete sdist, which verifies its checksum, and compare its name with its metadata.
 
-    Nothing is written of its other files: they are not compared. A damaged sdist is a fault, and so is a second file of
-    metadata, which installers may take for the first.
+    There is no record of its other files, so they are not compared. A damaged sdist is a fault. So is a second metadata
+    file, which installers may confuse with the first.
     """
     faults: list[Fault] = []
     names: tuple[str, ...] = ()
@@ -273,19 +273,19 @@ def _name_fault(path: Path, metadata: bytes) -> Fault | None:
     return None
 
 
-_EXPECTED = "checksums as sha256sum writes them"
+_EXPECTED = "checksums in the format of sha256sum"
 
 
 def find_checksums(folder: Path) -> list[Path]:
-    """Return the lists of checksums that lie in a folder."""
+    """Return the checksum files in a folder."""
     return [path for name in CHECKSUM_FILES if (path := folder / name).is_file()]
 
 
 def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Verified:
-    """Compare each file that a list names with its checksum there.
+    """Compare each file in a checksum file with its checksum.
 
-    A name that leads out of the list's folder is a fault, and the file is not read. Raises `InputError` for a list
-    that can't be read.
+    A name that leads out of the folder is a fault, and its file is not read. Raises `InputError` for an unreadable
+    checksum file.
     """
     listed = parse_checksums(read_small(path, MAX_CHECKSUMS_SIZE, expected=_EXPECTED), str(path))
     outside = [name for name in listed if name.startswith(("/", "../")) or name == ".." or "\0" in name]
@@ -300,7 +300,7 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
 
 
 def size_of(path: Path) -> int:
-    """Return how many bytes a file has; none for one that is missing, which is told itself."""
+    """Return the size of a file, or 0 if it is missing, which is reported separately."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""Compares the files of a package index in a folder with what its pages promise (:pep:`503`, :pep:`691`)."""
+"""Compares the files of a package index in a folder with its pages (:pep:`503`, :pep:`691`)."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ if TYPE_CHECKING:
 
 
 class ListedHere(msgspec.Struct, frozen=True):
-    """What pages say of a file that lies on this disk: all that say the same."""
+    """A local file, with the facts that pages list about it. All these pages agree."""
 
     promise: Promise
     metadata: Promise | None
-    """Of the core metadata beside it."""
+    """The record of the core metadata next to the file."""
     pages: tuple[Path, ...]
     sized: tuple[Path, ...] = ()
-    """Those of the pages that tell its size."""
+    """The pages that list its size."""
 
 
 class CheckedFiles(msgspec.Struct, frozen=True):
-    """What is wrong with files of an index, and with what its pages say of them."""
+    """The faults of an index's files and pages."""
 
     faults: tuple[Fault, ...]
     blamed: frozenset[tuple[Path, str]]
-    """The folders of pages that are at fault themselves, each with the name of the file that they are wrong about."""
+    """The folders of faulty pages, each with the name of the file that the pages describe wrongly."""
 
 
 class _Checked(msgspec.Struct, frozen=True):
     listed: ListedHere
     faults: tuple[Fault, ...] = ()
-    """Of the file."""
+    """The faults of the file."""
     of_pages: tuple[Fault, ...] = ()
-    """Of pages, where the file is what its hash says."""
+    """The faults of pages whose file matches its hash."""
 
 
 def check_files(listed: Sequence[ListedHere], executor: Executor, advance: Callable[[int], object]) -> CheckedFiles:
-    """Compare each file with all that pages say of it.
+    """Compare each file with all pages that list it.
 
-    One that is as some page says is good, and the pages that say otherwise are at fault.
+    A file that matches some page is good, and the pages that disagree are at fault.
     """
     by_file: dict[Path, list[_Checked]] = defaultdict(list)
     for one in executor.map(partial(_check, advance=advance), listed):
@@ -76,7 +76,7 @@ def check_files(listed: Sequence[ListedHere], executor: Executor, advance: Calla
 
 
 def _of_pages(one: _Checked, group: Sequence[_Checked]) -> Iterator[Fault]:
-    """Yield a fault of each page that describes a file wrongly, if another page describes it rightly."""
+    """Yield a fault for each page that describes a file wrongly while another page describes it correctly."""
     good = next((other.listed for other in group if not other.faults), None)
     if good is None or not any(fault.kind == "changed" for fault in one.faults):
         return
@@ -88,7 +88,7 @@ def _of_pages(one: _Checked, group: Sequence[_Checked]) -> Iterator[Fault]:
     else:
         return
     for page in listed.pages:
-        yield Fault("changed", str(page), f"lists {found}", f"{right}, which it has")
+        yield Fault("changed", str(page), f"lists {found}", f"{right}")
 
 
 def _check(listed: ListedHere, advance: Callable[[int], object]) -> _Checked:
@@ -100,14 +100,14 @@ def _check(listed: ListedHere, advance: Callable[[int], object]) -> _Checked:
 
 
 def _size_faults(listed: ListedHere) -> Iterator[Fault]:
-    """Yield a fault of each page that has another size of a file, which is as its hash says."""
+    """Yield a fault for each page with another size of a file that matches its hash."""
     promise = listed.promise
     if promise.size is None or _linked_fault(msgspec.structs.replace(promise, size=None), id):
         return
     size = promise.path.stat().st_size
     if size == promise.size:
         return
-    found, expected = f"lists {promise.path.name} with {count(promise.size, 'byte')}", f"{size}, which it has"
+    found, expected = f"lists {promise.path.name} with {count(promise.size, 'byte')}", f"{size}"
     for page in listed.sized:
         yield Fault("changed", str(page), found, expected)
 
@@ -123,7 +123,7 @@ def _metadata_faults(listed: ListedHere) -> list[Fault]:
 
 
 def _linked_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
-    """Return what is wrong with a file of an index, which may be a symlink to one: many have links to distributions."""
+    """Return the fault of an index file, which may be a symlink: many indexes have links to distributions."""
     try:
         path = promise.path.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -133,7 +133,7 @@ def _linked_fault(promise: Promise, advance: Callable[[int], object]) -> Fault |
 
 
 def _compare_metadata(listed: ListedHere, faults: list[Fault]) -> None:
-    """Append a fault where the metadata beside a wheel are not those in it."""
+    """Append a fault if the metadata next to a wheel differs from the metadata in the wheel."""
     path, beside = listed.promise.path, listed.metadata
     if path.suffix != ".whl" or beside is None:
         return
@@ -141,28 +141,28 @@ def _compare_metadata(listed: ListedHere, faults: list[Fault]) -> None:
         members = {member.name: member for member in read_directory(path)}
         member = members.get(f"{find_dist_info(path, members)}/METADATA")
         if member is None or read_member(member) != read_regular(beside.path):
-            faults.append(Fault("changed", str(beside.path), "is not METADATA of the wheel", "the same text"))
+            faults.append(Fault("changed", str(beside.path), "is not METADATA of the wheel", "the same contents"))
 
 
 class _Disagreement(msgspec.Struct, frozen=True):
-    """A page of a project that does not say of a file what the other one says."""
+    """A page of a project that disagrees with the other form about a file."""
 
     page: Path
     filename: str
     is_listed: bool
-    """Whether it lists the file, with other hashes."""
+    """Whether the page lists the file with other hashes."""
 
     @property
     def fault(self) -> Fault:
-        """The fault as it is reported."""
+        """The fault in the report."""
         found = f"lists {self.filename} with other hashes" if self.is_listed else f"doesn't list {self.filename}"
-        return Fault("unlisted", str(self.page), found, "what the other page lists")
+        return Fault("unlisted", str(self.page), found, "the contents of the other page")
 
 
 def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verified:
-    """Read all pages of an index, in both forms, and compare the files and core metadata that they list.
+    """Read all pages of an index in both forms, and compare the listed files and core metadata.
 
-    Where a file is what one page says, and the other page says something else, the fault is of that page.
+    If a file matches one page and the other page disagrees, the fault is that page's.
     """
     faults: list[Fault] = []
     pages = local_pages(folder)
@@ -183,7 +183,7 @@ def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verifi
 
 
 def _size_of(promise: Promise) -> int:
-    """Return what pages say, else how many bytes the file has."""
+    """Return the listed size, or else the size of the file."""
     return size_of(promise.path) if promise.size is None else promise.size
 
 
@@ -191,7 +191,7 @@ def _all_projects(pages: Iterable[Path], faults: list[Fault]) -> list[str]:
     lists = {page: set(trusted_projects(_read_page(page, faults))) for page in pages}
     projects = sorted(set[str]().union(*lists.values()))
     faults += [
-        Fault("unlisted", str(page), f"doesn't list {project}", "what the other page lists")
+        Fault("unlisted", str(page), f"doesn't list {project}", "the contents of the other page")
         for page, found in lists.items()
         for project in projects
         if project not in found
@@ -209,21 +209,21 @@ def _read_page(page: Path, faults: list[Fault]) -> RawPage:
 
 
 class _Collected:
-    """What the pages of all projects say."""
+    """The contents of the pages of all projects."""
 
     def __init__(self, folder: Path) -> None:
         self.listed: dict[tuple[Path, str, str], ListedHere] = {}
-        """Each file that pages list, once if they agree about it."""
+        """Each listed file, once if the pages agree about it."""
         self.elsewhere: set[str] = set()
-        """Addresses of files that lie elsewhere."""
+        """The URLs of files in other locations."""
         self.disagreements: list[_Disagreement] = []
         self._folder = folder
 
     def add(self, pages: Iterable[Path], faults: list[Fault]) -> None:
-        """Read the pages of a project; what is wrong with them is appended to ``faults``."""
+        """Read the pages of a project, and append their problems to ``faults``."""
         before = len(faults)
         said = {page: list(_files_of(page, faults)) for page in pages}
-        if len(faults) == before:  # a page that is damaged says less than it should
+        if len(faults) == before:  # a damaged page may lack entries
             self.disagreements += _disagreements({page: set(map(_said, files)) for page, files in said.items()})
         for page, files in said.items():
             for file in files:
@@ -236,7 +236,7 @@ class _Collected:
             return
         key = (path, file.sha256, file.metadata_sha256 or "")
         one = self.listed.get(key) or ListedHere(Promise(path, file.sha256), _metadata(file, path), ())
-        if one.promise.size is None:  # HTML has no sizes
+        if one.promise.size is None:  # HTML pages have no sizes
             one = msgspec.structs.replace(one, promise=Promise(path, file.sha256, file.size))
         sized = one.sized if file.size is None else (*one.sized, page)
         self.listed[key] = msgspec.structs.replace(one, pages=(*one.pages, page), sized=sized)
@@ -270,7 +270,7 @@ def _files_of(page: Path, faults: list[Fault]) -> Iterator[ListedFile]:
 
 
 def _local(file: ListedFile, folder: Path) -> Path | None:
-    """Return the path of a file on this disk, relative to the folder as it was given; none for one elsewhere."""
+    """Return the path of a local file, relative to the folder as given, or `None` for other files."""
     parts = urlsplit(file.url)
     if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
         return None

@@ -1,4 +1,4 @@
-"""Builds and indexes at URLs compared with their manifest and their pages: every file is read once, none is kept."""
+"""Compares builds and indexes at URLs with their manifests and pages. Each file is read once and not kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _Stream(msgspec.Struct, frozen=True):
-    """What is written of a file, and how its bytes are had."""
+    """The record of a file, and the way to read its bytes."""
 
     place: str
     read: Callable[[], Iterable[bytes]]
@@ -43,12 +43,12 @@ class _Stream(msgspec.Struct, frozen=True):
 
 
 class _Counted:
-    """A file of an index, and how many bytes it has."""
+    """A file of an index, which counts its bytes."""
 
     def __init__(self, file: ListedFile) -> None:
         self.file = file
         self.size = file.size or 0
-        """What its page says; HTML says nothing: as many as were read."""
+        """The listed size. HTML pages have no sizes, so the bytes are counted."""
 
     def read(self) -> Iterator[bytes]:
         """Yield the bytes of the file."""
@@ -59,7 +59,7 @@ class _Counted:
 
 
 def has_manifest(url: str) -> bool:
-    """Return whether the folder at a URL has the manifest of a build; raises as stores do."""
+    """Return whether the folder at a URL contains a build's manifest. Raises the store's errors."""
     store, name = open_file(url_below(url, MANIFEST_NAME))
     try:
         store.head(name)
@@ -69,9 +69,10 @@ def has_manifest(url: str) -> bool:
 
 
 def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verified:
-    """Compare the outputs of a build with its manifest, which is at ``url``.
+    """Compare the outputs of a build with its manifest at ``url``.
 
-    Other files are looked for where the server lists them. Raises what `parse_manifest` raises, and as stores do.
+    If the server lists the folder, other files are also checked. Raises the errors of `parse_manifest` and of the
+    store.
     """
     store, name = open_file(url)
     text = _read(store.stream(name), shown_url(url))
@@ -87,9 +88,9 @@ def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verifie
 
 
 def verify_index_at(url: str, executor: Executor, progress: Progress) -> Verified:
-    """Compare the files and core metadata of an index with its pages, in the form that they are served in.
+    """Compare the files and core metadata of an index with its pages, in the form that the server provides.
 
-    Raises `InputError` where no page lists projects, and as stores do.
+    Raises `InputError` if no page lists projects, and the store's errors.
     """
     source = IndexSource(url)
     faults: list[Fault] = []
@@ -158,7 +159,7 @@ def _fault(stream: _Stream, advance: Callable[[int], object]) -> Fault | None:
 
 
 def _raise_of_store(error: InputError) -> None:
-    """Raise what says nothing of a file, such as that a server doesn't answer."""
+    """Raise an error that is not about a single file, such as a server that doesn't respond."""
     if isinstance(error, StoreError):
         raise error
 
@@ -170,14 +171,14 @@ def _sums_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:
     except MissingFileError:
         return
     if found != expected:
-        yield Fault("changed", place, "has other checksums", "those of the manifest")
+        yield Fault("changed", place, "has other checksums", "those in the manifest")
 
 
 def _extra_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:
     with suppress(UnlistableError, MissingFileError):
         names = [stored.name for stored in store.list()]
         for name in extra_files(manifest, names):
-            yield Fault("extra", store.place(name), "is not in the manifest", "files of this build alone")
+            yield Fault("extra", store.place(name), "is not in the manifest", "only files of this build")
 
 
 def _read(pieces: Iterable[bytes], place: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Finding out what a path leads to, and verifying it."""
+"""Identifies the contents of a path, and verifies them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.verify.files import Verified
 
 _INDEX = "simple"
-"""What mirrors and stores call the index, which lies beside the folder of the files."""
+"""The folder name of an index in mirrors and stores, next to the folder of the files."""
 _EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
 
 
@@ -35,13 +35,13 @@ _HEAD = 64
 
 
 def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Iterator[Verified]:
-    """Yield what was found where ``path`` leads: one result, or one of each wheel and sdist in a folder.
+    """Yield the results for ``path``: a single result, or one for each wheel and sdist in a folder.
 
-    An environment with several site-packages has one result for each. A folder of distributions, and of those of
-    families below it, also has one for what makes promises about them: lists of checksums and an index there, and the
-    manifest of the build that they are of. The folder above an index, as mirrors make it, has one for that.
+    An environment with several site-packages folders has one result for each. A folder of distributions, with its
+    family folders, also has results for its checksum files, its index, and the manifest of its build. For the folder
+    above an index, as in mirrors, the result is for the index.
 
-    Raises `InputError` for a path that is none of what can be verified, and for a manifest that can't be read.
+    Raises `InputError` for a path that can't be verified, and for an unreadable manifest.
     """
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
@@ -54,17 +54,17 @@ def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Itera
     elif path.name.endswith(".tar.gz"):
         yield verify_sdist(path)
     elif path.suffix == ".zip":
-        raise InputError(path, "has no list of its files with hashes", expected=_EXPECTED)
+        raise InputError(path, "has no list of files with hashes", expected=_EXPECTED)
     elif path.name in CHECKSUM_FILES:
         yield verify_checksums(path, executor, progress)
     elif path.is_file() and path.suffix != ".json" and not _begins_as_object(path):
-        raise InputError(path, "is nothing that can be verified", expected=_EXPECTED)
+        raise InputError(path, "has nothing that can be verified", expected=_EXPECTED)
     else:
         yield verify_build(path, executor, progress)
 
 
 def _begins_as_object(path: Path) -> bool:
-    """Return whether a file begins as an object of JSON does, as manifests do, whatever they are called."""
+    """Return whether a file starts like a JSON object, as manifests do under any name."""
     try:
         with open_regular(path) as file:
             return file.read(_HEAD).lstrip().startswith(b"{")
@@ -81,7 +81,7 @@ def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iter
             for site in sites:
                 yield verify_environment(folder if len(sites) == 1 else site, site, executor, progress)
         elif is_project_folder(folder):
-            found, remedy = "is the folder of one project of an index", f"Name the one above: {folder.parent}"
+            found, remedy = "is the folder of one project of an index", f"Give the folder above it: {folder.parent}"
             raise InputError(folder, found, expected="the whole index", remedy=remedy)
         elif is_local_index(folder):
             yield from _verify_indexes(folder, executor, progress)
@@ -92,11 +92,11 @@ def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iter
 
 
 def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
-    """Yield what was found of the distributions in a folder, and of what makes promises about them."""
+    """Yield the results for the distributions in a folder, and for the records about them."""
     found, lists = find_distributions(folder), find_checksums(folder)
     indexes = [index for index in _indexes_of(folder, has_files=bool(found)) if is_local_index(index)]
     if not found and not lists and not indexes:
-        raise InputError(folder, "holds nothing that can be verified", expected=_EXPECTED)
+        raise InputError(folder, "contains nothing that can be verified", expected=_EXPECTED)
     for path in found:
         yield verify_wheel(path, executor, progress) if path.suffix == ".whl" else verify_sdist(path)
     for path in lists:
@@ -108,13 +108,13 @@ def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Itera
 
 
 def _verify_indexes(index: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
-    """Yield what was found of an index, and of those of families in its folder."""
+    """Yield the results for an index, and for the family indexes in its folder."""
     for place in (index, *indexes_below(index)):
         yield verify_index(place, executor, progress)
 
 
 def _indexes_of(folder: Path, *, has_files: bool) -> Iterator[Path]:
-    """Yield where a mirror in a folder has its index, and where `rocwheel index` writes that of distributions in it."""
+    """Yield the locations of a mirror's index, and of the index that `rocwheel index` writes for a folder."""
     yield folder / _INDEX
     if has_files:
         index = default_output(folder)
