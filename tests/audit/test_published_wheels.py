@@ -77,7 +77,7 @@ def test_a_relative_entry_loads_from_the_working_folder() -> None:
     found = findings(jax_wheel(PLUGIN_60))
     (relative,) = [finding for finding in found if finding.rule == "run-path-relative"]
     assert relative.file.endswith("!jax_rocm60_plugin/_rnn.so")
-    assert relative.found.startswith("searches 'local_config_rocm/rocm/rocm_dis/lib' relative to the folder in which")
+    assert relative.found.startswith("searches 'local_config_rocm/rocm/rocm_dis/lib' relative to the working directory")
 
 
 def test_files_that_use_hip_without_needing_it_are_reported() -> None:

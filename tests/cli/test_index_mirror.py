@@ -465,7 +465,7 @@ def test_a_name_that_is_too_long_is_an_error(run: Run, server: Server, tmp_path:
     done = run("index", "mirror", server.address, "--project", "x", "-o", tmp_path / "here")
     assert done.status == 2
     assert done.stderr.startswith(f"error: {server.address}/x/: lists '{LONG[:20]}")
-    assert done.stderr.endswith("; expected ~a name that a file can have~a valid file name\n")
+    assert done.stderr.endswith("; expected a valid file name\n")
     assert list(tmp_path.iterdir()) == []
 
 

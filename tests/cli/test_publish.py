@@ -184,7 +184,7 @@ def test_a_store_without_an_index_has_nothing_to_yank(run: Run, tmp_path: Path) 
 
 def test_a_web_server_is_refused_before_it_is_asked(run: Run, dist: Path) -> None:
     refused = run("publish", dist, "http://me:word@127.0.0.1:1/rocm")
-    says = "http://127.0.0.1:1/rocm: can't be written to: web servers are read-only. Give an s3:// or file:// URL"
+    says = "http://127.0.0.1:1/rocm: can't be written to: web servers are read-only. Use an s3:// or file:// URL"
     assert (refused.status, says in " ".join(refused.stderr.split())) == (2, True)
 
 
@@ -193,7 +193,7 @@ def test_a_web_server_is_refused_before_it_is_asked(run: Run, dist: Path) -> Non
 def test_a_date_that_is_to_come_is_refused(run: Run, dist: Path, tmp_path: Path, command: str, date: str) -> None:
     places = (dist, tmp_path / "store") if command == "publish" else (dist,)
     refused = run(command, *places, "--upload-time", date)
-    assert (refused.status, f"--upload-time: is '{date}', which is to come" in refused.stderr) == (2, True)
+    assert (refused.status, f"--upload-time: is '{date}', which is in the future" in refused.stderr) == (2, True)
     assert sorted(tmp_path.iterdir()) == [dist]
 
 

@@ -324,11 +324,11 @@ LASTING = {
     "no permission": (
         Fault(403, "AccessDenied"),
         "403|the store forbids it",
-        "Ask its owner|Name its files one by one",
+        "Ask the owner|List its files individually",
     ),
     "wrong password": (
         Fault(401),
-        "401|wants other credentials",
+        "401|requires other credentials",
         "Give a user and password: https://USER:PASSWORD@HOST/",
     ),
     "out of order": (Fault(503, "ServiceUnavailable"), rf"status 503, {TRIED}", LATER),

@@ -148,7 +148,7 @@ def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
     arguments = ("set", value, FIXTURES / "libplain.so", "--output", tmp_path / "fixed")
     refused = run(*arguments)
     assert (refused.status, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"error: RUNPATH: {found}; expected $ORIGIN, $ORIGIN/FOLDER or an absolute folder")
+    assert refused.stderr.startswith(f"error: RUNPATH: {found}; expected $ORIGIN, $ORIGIN/FOLDER or an absolute path")
     assert refused.stderr.endswith("--force sets it all the same.\n")
     assert not (tmp_path / "fixed").exists()
     forced = run(*arguments, "--force")

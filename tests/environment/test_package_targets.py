@@ -216,7 +216,8 @@ def test_a_package_with_code_for_another_machine_is_refused(tmp_path: Path) -> N
     with pytest.raises(InputError) as error:
         read_deb_facts(path)
     assert (
-        str(error.value) == f"{path}: is a package for amd64, but holds code for arm64: usr/lib/liba.so. Get it again."
+        str(error.value)
+        == f"{path}: is a package for amd64, but holds code for arm64: usr/lib/liba.so. Download it again."
     )
 
 

@@ -57,7 +57,7 @@ def test_what_names_the_gpus(
 
 
 def test_what_the_machine_would_decide_is_refused() -> None:
-    with pytest.raises(InputError, match="is decided by the GPUs of a machine") as caught:
+    with pytest.raises(InputError, match="depends on the GPUs of a machine") as caught:
         targets_to_lock(parse_requirements(["rocm[device]"]), None, {})
     assert str(caught.value).endswith("Name the GPUs: --targets gfx942.")
 

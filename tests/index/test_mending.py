@@ -152,8 +152,8 @@ def test_an_html_page_that_is_cut_off_is_made_again_of_the_json_page(
         (
             "",
             (
-                "index.json: can't be read as the page of all projects, nor can index.html next to it. Put one of "
-                "them back"
+                "index.json: can't be read as the page of all projects, nor can index.html next to it. Restore one of "
+                "them"
             ),
         ),
     ],

@@ -64,8 +64,8 @@ def test_names_that_no_index_has_are_reported_together(there: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         plan(there, projects=("jax", "rocm*", "numpy*"))
     assert [str(problem).partition(" of ")[0] for problem in caught.value.problems] == [
-        "jax: is no project",
-        "numpy*: is no project",
+        "jax: is not a project",
+        "numpy*: is not a project",
     ]
 
 

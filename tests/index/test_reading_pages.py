@@ -96,7 +96,7 @@ def test_sloppy_html_is_read_as_browsers_do() -> None:
 )
 def test_a_major_version_to_come_is_refused(read: Any) -> None:
     read("1.9")
-    with pytest.raises(UnreadablePageError, match=r"has version '2\.0' of the format"):
+    with pytest.raises(UnreadablePageError, match=r"has version '2\.0' of the index format"):
         read("2.0")
 
 

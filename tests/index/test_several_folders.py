@@ -105,7 +105,7 @@ def test_two_files_of_one_name_with_different_bytes_are_refused(
 
 
 def test_a_folder_that_is_given_twice_is_refused(folders: list[Path], output: Path) -> None:
-    with pytest.raises(InputError, match=re.escape("a folder is given twice. Give each once.")):
+    with pytest.raises(InputError, match=re.escape("a folder is given twice. Give each folder once.")):
         write_index([folders[0], folders[1], folders[0].parent / "more/../dist"], output)
     assert not output.exists()
 

@@ -85,7 +85,7 @@ def test_what_is_refused_is_refused_without_writing_too(run: Run, plugin_wheel: 
         ({"WHEEL": b""}, "WHEEL has no Wheel-Version"),
         ({"METADATA": None}, "plugin-1.0.dist-info has no METADATA"),
         ({"METADATA": b"Name: \xff\n"}, "METADATA has no Name"),
-        ({"METADATA": b"Metadata-Version: 2.1\nName: other\nVersion: 1.0\n"}, "METADATA is of other 1.0, but"),
+        ({"METADATA": b"Metadata-Version: 2.1\nName: other\nVersion: 1.0\n"}, "METADATA has other 1.0, but"),
     ],
     ids=["no WHEEL", "empty WHEEL", "no METADATA", "not UTF-8", "of another"],
 )

@@ -99,7 +99,7 @@ def test_swapping_needs_the_tag_of_what_is_there(store: Store) -> None:
     first = store.load("x")
     store.swap("x", b"second", first.e_tag)
     for tag in (first.e_tag, None):
-        with pytest.raises(OutdatedError, match="x: was changed meanwhile"):
+        with pytest.raises(OutdatedError, match="x: was changed by someone else"):
             store.swap("x", b"third", tag)
     assert store.read("x") == b"second"
 

@@ -127,7 +127,7 @@ ANSWERS: list[tuple[Answer, type[StoreError], str]] = [
     (Answer(400, "ExpiredToken"), CredentialsError, "has expired"),
     (Answer(403, "RequestTimeTooSkewed"), ClockError, "15 minutes from the clock of this machine"),
     (Answer(403, "AccessDenied"), ForbiddenError, "the store forbids it"),
-    (Answer(404, "NoSuchBucket"), MissingStoreError, "no such bucket"),
+    (Answer(404, "NoSuchBucket"), MissingStoreError, "the bucket does not exist"),
     (Answer(404, "NoSuchKey"), MissingFileError, "does not exist"),
 ]
 
@@ -199,7 +199,7 @@ def test_the_rest_of_another_file_never_follows(
     assert next(pieces)[:1] == b"A"
     faulty.identity = after
     faulty.files[f"/{BUCKET}/x"] = b"B" * size
-    with pytest.raises(OutdatedError, match="x: was changed meanwhile"):
+    with pytest.raises(OutdatedError, match="x: was changed by someone else"):
         list(pieces)
 
 
@@ -213,7 +213,7 @@ def test_a_file_that_is_replaced_before_its_first_byte_comes_is_told(
     seen = store.head("x")
     assert b"".join(store.stream("x", start, e_tag=seen.e_tag)) == DATA[start:]
     faulty.identity = {"ETag": '"2"'}
-    with pytest.raises(OutdatedError, match="x: was changed meanwhile"):
+    with pytest.raises(OutdatedError, match="x: was changed by someone else"):
         list(store.stream("x", start, e_tag=seen.e_tag))
 
 

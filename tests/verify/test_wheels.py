@@ -139,5 +139,5 @@ def test_a_name_that_is_not_utf8_is_that_of_its_member(tmp_path: Path) -> None:
         for one, data in members.items():
             archive.writestr(one, data)
     assert verified(wheel).faults == (
-        Fault("damaged", f"{wheel}!{INFO}/RECORD", "has 1 name that is not UTF-8", "text in UTF-8"),
+        Fault("damaged", f"{wheel}!{INFO}/RECORD", "has 1 name that is not UTF-8", "UTF-8 text"),
     )
