@@ -33,7 +33,7 @@ PLANTED = {
     "library-gone": [("demo/lib/libwent.so.1", "was removed, a library with the SONAME libwent.so.1")],
     "soname-changed": [("demo/lib/libmoved.so.1", "had the SONAME libmoved.so.1, but now has libmoved.so.2")],
     "symbol-gone": [("demo/lib/libdemo.so.1", "no longer exports gone@@V_1, older@@V_2")],
-    "weak-symbol-gone": [("demo/lib/libdemo.so.1", "no longer exports the weak weakened@@V_1")],
+    "weak-symbol-gone": [("demo/lib/libdemo.so.1", "no longer exports the weak symbols weakened@@V_1")],
     "gpu-gone": [
         ("", "no longer has code for gfx906"),
         ("demo/lib/kernels.hsaco", "no longer has code for gfx906"),

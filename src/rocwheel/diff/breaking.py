@@ -230,7 +230,7 @@ def _lost_symbols(package: PackageChange) -> Iterator[tuple[str, str]]:
 def _lost_weak_symbols(package: PackageChange) -> Iterator[tuple[str, str]]:
     for file in _public_libraries(package):
         if file.library and file.library.weak_symbols_went:
-            yield file.old_path, _names("no longer exports the weak", file.library.weak_symbols_went)
+            yield file.old_path, _names("no longer exports the weak symbols", file.library.weak_symbols_went)
 
 
 def _lost_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
