@@ -68,7 +68,7 @@ def test_copies_of_libraries_and_metadata_may_go(path: str) -> None:
 
 
 def test_a_file_that_moved_to_another_package_is_a_warning() -> None:
-    assert found(went("lib/libdemo.so.1", moved_to="other")) == [("file-moved", "lib/libdemo.so.1", "is in other")]
+    assert found(went("lib/libdemo.so.1", moved_to="other")) == [("file-moved", "lib/libdemo.so.1", "is now in other")]
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_a_wheel_with_several_archives_is_refused(tmp_path: Path) -> None:
         read_tree([path])
     assert str(caught.value) == (
         f"{path}: has 2 archives of development files, 'a/_devel.tar.xz' and others; expected one. Build or "
-        "download the wheel again."
+        "download it again."
     )
 
 

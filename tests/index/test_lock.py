@@ -140,16 +140,16 @@ def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
     [
         (
             "rocm[libraries,device-gfx906]",
-            "name gfx90a alone, and an extra requires gfx906. Name gfx906 as well, or leave its extra out.",
+            "name only gfx90a, but an extra requires gfx906. Also name gfx906, or remove its extra.",
         ),
         (
             "rocm-sdk-device-gfx906",
-            "name gfx90a alone, and rocm-sdk-device-gfx906 is required. Name gfx906 as well, or leave the package out.",
+            "name only gfx90a, but rocm-sdk-device-gfx906 is required. Also name gfx906, or remove the package.",
         ),
         (
             "rocm[device-all]",
             (
-                "name gfx90a alone, and device-all requires others (gfx906). Omit --targets, or request "
+                "name only gfx90a, but device-all requires others (gfx906). Omit --targets, or request "
                 "device-gfx90a instead of device-all."
             ),
         ),

@@ -183,7 +183,7 @@ def test_a_size_that_the_store_does_not_tell_is_missed_by_name(store: Store, new
     store.delete(NOTES)
     put(store, "alpha/index.json", b"{")
     store.delete(f"dist/{OLD}")
-    with pytest.raises(InputError, match=rf"alpha/index\.json: is broken, and the size of {OLD} is not to be had"):
+    with pytest.raises(InputError, match=rf"alpha/index\.json: is broken, and the size of {OLD} is not available"):
         publish(new, store, OPTIONS)
 
 

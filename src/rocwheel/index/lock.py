@@ -388,7 +388,7 @@ def _unnamed(askers: Mapping[str, str], targets: Sequence[str]) -> Iterator[Inpu
     for project, asker in askers.items():
         label, is_name = label_of_project(project), asker == project
         found = f"{project} is required" if is_name else f"an extra requires {label}"
-        remedy = f"Also name {label}, or remove {'the package' if is_name else 'its extra'} out."
+        remedy = f"Also name {label}, or remove {'the package' if is_name else 'its extra'}."
         if asker != _EVERY_DEVICE:
             yield InputError("--targets", f"{given} {found}", remedy=remedy)
     every = [label_of_project(project) for project, asker in askers.items() if asker == _EVERY_DEVICE]
