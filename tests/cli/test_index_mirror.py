@@ -172,7 +172,7 @@ def test_an_address_that_a_server_does_not_have_is_told_before_its_projects(
 ) -> None:
     with served(there) as url:
         done = run("index", "mirror", f"{url}/missing", "--project", "rocm-sdk-core", "-o", tmp_path / "here")
-    assert (done.status, done.stderr) == (1, f"error: {url}/missing/: is not there. Correct the URL.\n")
+    assert (done.status, done.stderr) == (1, f"error: {url}/missing/: does not exist. Correct the URL.\n")
 
 
 @pytest.mark.slow

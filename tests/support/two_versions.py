@@ -49,7 +49,7 @@ PLANTED = {
     "mode-changed": [("demo/bin/script", "is no longer executable: its mode was 755 and is now 644")],
     "entry-point-gone": [("", "no longer has the entry point console_scripts: demo-old")],
     "extra-gone": [("", "no longer has the extra plots")],
-    "python-narrowed": [("", "requires Python >=3.11, but required {before or 'no version'}: 3.9.0 is excluded")],
+    "python-narrowed": [("", "requires Python >=3.11, but required >=3.9: 3.9.0 is excluded")],
     "glibc-raised": [("", "needs glibc 2.28 on x86_64, but needed 2.17")],
     "requirement-added": [("", "requires typer>=0.9")],
 }
