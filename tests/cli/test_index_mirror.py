@@ -144,7 +144,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
         (("file:///no/such", "--project", "x"), "error: file:///no/such/: has no page of an index. Correct the URL.\n"),
         (("http://h/", "--project", "x", "--version", "new"),
          "error: --version: is 'new'; expected a version specifier"),
-        (("http://h/", "--project", "x", "--targets", "gfx9999"), "error: --targets: 'gfx9999' is not a known"),
+        (("http://h/", "--project", "x", "--targets", "gfx9999"), "error: --targets: 'gfx9999' isn't a known"),
     ],
     ids=["text", "server", "page of a pattern", "page of a project", "version", "target"],
 )  # fmt: skip

@@ -228,8 +228,8 @@ def test_coherent_counts_no_gpu_as_served_that_a_folder_of_kernels_lacks(run_tar
         1,
         (
             "blas: gfx906, gfx1030\n"
-            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which has no index for gfx906, but "
-            "has some for gfx1030\n"
+            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which has no index for gfx906, only "
+            "for gfx1030\n"
             "not coherent; served by all: gfx1030\n"
         ),
         "",
