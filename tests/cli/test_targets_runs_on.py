@@ -32,7 +32,7 @@ def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Pa
         1,
         (
             f"{path}: gfx1031 on a stock runtime: finds nothing in 1 bundle (gfx1030: code for a similar GPU, "
-            "which only an extended runtime takes; gfx906: code for another processor)\n"
+            "which only an extended runtime accepts; gfx906: code for another processor)\n"
             f"{path}: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle "
             "(code for a similar GPU, which only an extended runtime accepts)\n"
         ),
@@ -280,9 +280,9 @@ def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
     assert (finished.status, lines) == (
         1,
         [
-            f"{first} of ROCm 7.14: finds nothing in 2 bundles (beside gfx1030: {hand})",
+            f"{first} of ROCm 7.14: finds nothing in 2 bundles (next to gfx1030: {hand})",
             f"{first} from ROCm 7.15 on: uses gfx906:xnack- in 2 bundles (the same processor with the same features)",
-            f"{second} of ROCm 7.14: finds nothing in 2 bundles (beside gfx906:xnack-: {hand})",
+            f"{second} of ROCm 7.14: finds nothing in 2 bundles (next to gfx906:xnack-: {hand})",
             f"{second} from ROCm 7.15 on: uses gfx1030 in 2 bundles (the same processor with the same features)",
         ],
     )
@@ -363,7 +363,7 @@ def test_a_library_finds_nothing_for_any_gpu_where_its_folder_of_kernels_is_abse
     finished = run_targets("runs-on", "gfx906", tmp_path, "--quiet")
     assert (finished.status, finished.stdout.splitlines()[0]) == (
         1,
-        f"{lead}: finds nothing in lib/rocblas/library, which is absent",
+        f"{lead}: finds nothing in lib/rocblas/library, which is missing",
     )
     wheel = make_wheel(tmp_path / "dist", "blas", {"blas/librocblas.so.5": bundle_of("gfx906")})
     finished = run_targets("runs-on", "gfx906", wheel, "--quiet")
@@ -371,7 +371,7 @@ def test_a_library_finds_nothing_for_any_gpu_where_its_folder_of_kernels_is_abse
         1,
         (
             f"{wheel}!blas/librocblas.so.5: gfx906 on a stock runtime: "
-            "finds nothing in blas/rocblas/library, which is absent"
+            "finds nothing in blas/rocblas/library, which is missing"
         ),
     )
 
@@ -385,7 +385,7 @@ def test_a_folder_that_may_come_with_what_is_not_given_is_not_judged(run_targets
     row = json.loads(run_targets("runs-on", "gfx906", library, "--json").stdout)["verdicts"][0]
     assert (row["runs"], row["kernel_folder"]) == (
         True,
-        {"folder": folder, "found": "is absent", "compiles": False, "is_given": False},
+        {"folder": folder, "found": "is missing", "compiles": False, "is_given": False},
     )
     wheel = make_wheel(tmp_path / "dist", "rocm-sdk-libraries", {"k/librocblas.so.5": bundle_of("gfx906")})
     assert run_targets("runs-on", "gfx906", wheel).status == 0
@@ -509,7 +509,7 @@ def test_the_folder_of_a_debian_package_that_is_given_alone_is_not_judged(run_ta
     lead = f"{blas}!usr/lib/librocblas.so.5: gfx906 on a stock runtime of ROCm 6.4.3"
     assert (finished.status, finished.stdout.splitlines()[0]) == (
         1,
-        f"{lead}: finds nothing in usr/lib/rocblas/library, which is absent",
+        f"{lead}: finds nothing in usr/lib/rocblas/library, which is missing",
     )
 
 

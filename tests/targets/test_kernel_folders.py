@@ -177,7 +177,7 @@ def test_a_library_that_needs_its_folder_lacks_kernels_for_every_gpu_where_that_
     folder = folder_of(library, ["lib/other/library/Kernels_gfx906.co"])
     assert folder is not None
     assert (folder.place, folder.is_bare) == (place, True)
-    assert folder.find_lack(parse_target_id("gfx906")) == "is absent"
+    assert folder.find_lack(parse_target_id("gfx906")) == "is missing"
 
 
 @pytest.mark.parametrize("library", ["lib/libMIOpen.so.1", "lib/librocfft.so.0"])

@@ -1,7 +1,7 @@
 """Decides which code runs on which GPU, by the rules of unmodified runtimes and of distributions' extended ones.
 
-An unmodified runtime accepts code for the same processor, or for a generic one that covers it, if every feature is open
-or matches the GPU. Without such code, it compiles SPIR-V. In clang, comgr, CLR, and ROCr, these rules are the same.
+An unmodified runtime accepts code for the same processor, or for a generic one that covers it. Every feature must be
+open or match the GPU. Without such code, it compiles SPIR-V. In clang, comgr, CLR, and ROCr, these rules are the same.
 Extended runtimes also accept code for certain similar processors, which ``targets/similar_code.toml`` lists.
 
 Rules that differ by release, such as whether gfx9-generic code is found for gfx906, are in ``device/selection.py``,

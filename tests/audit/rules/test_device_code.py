@@ -401,7 +401,7 @@ def test_images_that_are_missing_are_noted_where_the_package_is_for_the_gpu() ->
     assert _gaps((HOST, [triton, images, main]), rule="kernel-folders") == [("note", found)]
 
 
-ABSENT = "opens k/rocblas/library, which is absent: it finds no kernels for any GPU"
+ABSENT = "opens k/rocblas/library, which is missing: it finds no kernels for any GPU"
 NOT_GIVEN = "opens k/rocblas/library, but no given package has kernels for it"
 SDK = package("rocm-sdk-libraries")
 
