@@ -387,8 +387,7 @@ def test_a_gpu_that_other_libraries_of_the_package_lack_is_only_noted() -> None:
 def test_databases_that_are_missing_cost_time_alone() -> None:
     files = [library("k/lib/libMIOpen.so.1", device=code(("gfx906", "gfx90a"))), data("k/share/miopen/db/gfx90a6e.kdb")]
     found = (
-        "opens k/share/miopen/db, which has no kernels for gfx906, only for gfx90a; it compiles kernels "
-        "at first use"
+        "opens k/share/miopen/db, which has no kernels for gfx906, only for gfx90a; it compiles kernels at first use"
     )
     assert _gaps((HOST, files), rule="kernel-folders") == [("note", found)]
 
