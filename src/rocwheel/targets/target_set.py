@@ -134,8 +134,8 @@ def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
 def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) -> list[str]:
     """Return the words of all parts; words that together name a product, such as ``RX 7900 XTX``, become one.
 
-    Consecutive unknown words of one part also become one name, and messages quote the whole name. ``known`` returns whether
-    a word has its own meaning.
+    Consecutive unknown words of one part also become one name, and messages quote the whole name. ``known`` returns
+    whether a word has its own meaning.
     """
     joined: list[str] = []
     rest = [(word, number) for number, part in enumerate(parts) for word in part]
