@@ -427,7 +427,7 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
         {"hashes": {}},
         f"has no SHA-256 of {NAME}. Without a hash, the file can't be verified.",
     ),
-    "an endless size": ({"size": 1 << 62}, f"says that {NAME} has {1 << 62} bytes; expected a size"),
+    "an endless size": ({"size": 1 << 62}, f"lists {1 << 62} bytes as the size of {NAME}; expected a valid size"),
     "another project": (
         {"filename": "y-1.0-py3-none-any.whl", "url": "y-1.0-py3-none-any.whl"},
         "lists 'y-1.0-py3-none-any.whl', a file of y; expected files of x",
