@@ -109,11 +109,11 @@ def test_names_may_begin_with_dot_and_slash(make_tar: MakeTar, tmp_path: Path) -
     ("members", "expected"),
     [
         ([member("/etc/passwd")], "/etc/passwd: its path is absolute"),
-        ([member("stage/../../x")], "stage/../../x: its path climbs with '..'"),
-        ([member("stage//x")], "stage//x: its path is not in its shortest form"),
-        ([member("stage/x"), member("stage/x")], "stage/x: is there more than once"),
-        ([member("stage/x", tarfile.DIRTYPE), member("stage/x")], "stage/x: is there more than once"),
-        ([MANIFEST], "artifact_manifest.txt: is there more than once"),
+        ([member("stage/../../x")], "stage/../../x: its path contains '..'"),
+        ([member("stage//x")], "stage//x: its path is not normalized"),
+        ([member("stage/x"), member("stage/x")], "stage/x: occurs more than once"),
+        ([member("stage/x", tarfile.DIRTYPE), member("stage/x")], "stage/x: occurs more than once"),
+        ([MANIFEST], "artifact_manifest.txt: occurs more than once"),
         ([member("stage/x"), member("stage/x/y")], "stage/x/y: is below 'stage/x', which is not a folder"),
         (
             [member("stage/x", tarfile.SYMTYPE, link="y"), member("stage/x/y")],
@@ -126,27 +126,27 @@ def test_names_may_begin_with_dot_and_slash(make_tar: MakeTar, tmp_path: Path) -
         ),
         (
             [member("stage/x", tarfile.LNKTYPE, link="stage/y"), member("stage/y")],
-            "stage/x: is a hardlink to 'stage/y'; expected the name of a file that comes before it",
+            "stage/x: is a hardlink to 'stage/y'; expected the name of an earlier file",
         ),
         (
             [member("stage/x", tarfile.LNKTYPE, link="/etc/passwd")],
-            "stage/x: is a hardlink to '/etc/passwd'; expected the name of a file that comes before it",
+            "stage/x: is a hardlink to '/etc/passwd'; expected the name of an earlier file",
         ),
         (
             [member("stage/y", tarfile.SYMTYPE, link="z"), member("stage/x", tarfile.LNKTYPE, link="stage/y")],
-            "stage/x: is a hardlink to 'stage/y'; expected the name of a file that comes before it",
+            "stage/x: is a hardlink to 'stage/y'; expected the name of an earlier file",
         ),
         (
             [member("stage/x", tarfile.CHRTYPE)],
-            "stage/x: is a device, fifo or unknown kind; expected files, links and folders only",
+            "stage/x: is a device, FIFO, or of unknown type; expected only files, links, and folders",
         ),
         (
             [member("stage/x", tarfile.FIFOTYPE)],
-            "stage/x: is a device, fifo or unknown kind; expected files, links and folders only",
+            "stage/x: is a device, FIFO, or of unknown type; expected only files, links, and folders",
         ),
         (
             [member("stage/x", b"Q")],
-            "stage/x: is a device, fifo or unknown kind; expected files, links and folders only",
+            "stage/x: is a device, FIFO, or of unknown type; expected only files, links, and folders",
         ),
         ([member("other/x")], "other/x: is in no stage folder of the manifest"),
         ([member("stage")], "stage: is a file, but the manifest lists it as a stage folder"),
@@ -168,7 +168,7 @@ def test_a_name_that_is_not_text_is_a_problem(make_tar: MakeTar, tmp_path: Path)
 
 def test_a_name_that_is_there_three_times_is_reported_once(make_tar: MakeTar, tmp_path: Path) -> None:
     assert problems(tmp_path, make_tar([MANIFEST, *[member("stage/x")] * 3])) == [
-        "blas_lib_generic.tar.xz/stage/x: is there more than once"
+        "blas_lib_generic.tar.xz/stage/x: occurs more than once"
     ]
 
 
@@ -184,7 +184,7 @@ def test_every_unsafe_member_is_reported(make_tar: MakeTar, tmp_path: Path) -> N
         ([member("stage/artifact_manifest.txt")], "begins with 'stage/artifact_manifest.txt'"),
         (
             [member("artifact_manifest.txt", tarfile.SYMTYPE, link="x")],
-            "begins with 'artifact_manifest.txt', which is no regular file",
+            "begins with 'artifact_manifest.txt', which is not a regular file",
         ),
     ],
 )
@@ -194,7 +194,7 @@ def test_the_manifest_must_be_the_first_member(
     (problem,) = problems(tmp_path, make_tar(members))
     assert problem == (
         f"blas_lib_generic.tar.xz: {found}; expected artifact_manifest.txt as the first member. "
-        "Make it with 'rocwheel artifacts archive'."
+        "Create it with 'rocwheel artifacts archive'."
     )
 
 
@@ -221,8 +221,8 @@ def test_a_tar_that_ends_early_is_reported(make_tar: MakeTar, tmp_path: Path, ke
     # Manifest at 0, its bytes at 512, a header at 1024, 1000 bytes at 1536, the end at 2560.
     tar = make_tar([MANIFEST, member("stage/x", size=1000)])[:kept]
     assert problems(tmp_path, tar)[0] in {
-        "blas_lib_generic.tar.xz: holds no well-formed tar (it has no end). Fetch it or make it again.",
-        "blas_lib_generic.tar.xz: holds no well-formed tar (unexpected end of data). Fetch it or make it again.",
+        "blas_lib_generic.tar.xz: does not contain a valid tar (its end is missing). Download or create it again.",
+        "blas_lib_generic.tar.xz: does not contain a valid tar (unexpected end of data). Download or create it again.",
     }
 
 
@@ -230,21 +230,21 @@ def test_a_damaged_header_is_not_taken_for_the_end(make_tar: MakeTar, tmp_path: 
     tar = bytearray(make_tar([MANIFEST, member("stage/x"), member("stage/y")]))
     tar[1024] ^= 1
     assert problems(tmp_path, bytes(tar)) == [
-        f"{ARCHIVE}: holds no well-formed tar (a header is damaged: bad checksum). Fetch it or make it again."
+        f"{ARCHIVE}: does not contain a valid tar (a header is damaged: bad checksum). Download or create it again."
     ]
 
 
 @pytest.mark.parametrize("data", [b"", b"no tar at all" * 100], ids=["empty", "text"])
 def test_bytes_that_are_not_a_tar_are_reported(tmp_path: Path, data: bytes) -> None:
     (problem,) = problems(tmp_path, data)
-    assert problem.startswith("blas_lib_generic.tar.xz: holds no well-formed tar (")
+    assert problem.startswith("blas_lib_generic.tar.xz: does not contain a valid tar (")
 
 
 def test_a_negative_size_does_not_go_round_in_circles(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = bytearray(make_tar([MANIFEST, member("stage/x")]))
     tar[1024 + 124 : 1024 + 136] = (-1024).to_bytes(12, "big", signed=True)
     (problem,) = problems(tmp_path, _with_checksums(bytes(tar)))
-    assert problem.startswith("blas_lib_generic.tar.xz: holds no well-formed tar (")
+    assert problem.startswith("blas_lib_generic.tar.xz: does not contain a valid tar (")
 
 
 def test_a_sparse_member_is_refused(tmp_path: Path) -> None:
@@ -260,8 +260,7 @@ def test_a_sparse_member_is_refused(tmp_path: Path) -> None:
         tar = subprocess.run([*command, "-c", "artifact_manifest.txt", "stage"], capture_output=True, check=True).stdout
         (problem,) = problems(tmp_path, tar)
         assert problem == (
-            "blas_lib_generic.tar.xz/stage/holes: is a sparse member; "
-            "expected files stored in full (tar without --sparse)"
+            "blas_lib_generic.tar.xz/stage/holes: is a sparse member; expected complete files (tar without --sparse)"
         )
 
 

@@ -95,7 +95,7 @@ def test_truncated_compression_is_reported(tmp_path: Path, suffix: str, kept: fl
     path.write_bytes(data[: int(len(data) * kept) if kept < 1 else int(kept)])
     with pytest.raises(InputError) as caught:
         decompress(path)
-    assert str(caught.value) == f"{path}: is truncated: its compression has no end. Fetch it or make it again."
+    assert str(caught.value) == f"{path}: is truncated: its compressed data has no end. Download or create it again."
 
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
@@ -108,7 +108,7 @@ def test_corrupt_compression_is_reported(tmp_path: Path, suffix: str, at: int) -
     damaged[at] ^= 0xFF
     path.write_bytes(damaged)
     with pytest.raises(
-        InputError, match=re.escape(f"{path}: ") + r"can't be decompressed \(.+\)\. Fetch it or make it again\."
+        InputError, match=re.escape(f"{path}: ") + r"can't be decompressed \(.+\)\. Download or create it again\."
     ):
         decompress(path)
 
@@ -129,7 +129,7 @@ def test_a_full_temporary_folder_is_reported(tmp_path: Path, suffix: str) -> Non
     done = rocwheel(*command, before=with_files_up_to(1 << 20), environ={"TMPDIR": str(tmp_path)})
     assert done.stderr == (
         f"error: {archive}: its decompressed content can't be written to {tmp_path} (File too large). "
-        "Make room there, or set TMPDIR to another folder.\n"
+        "Free some space there, or set TMPDIR to another folder.\n"
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert list(tmp_path.iterdir()) == [archive]
@@ -153,7 +153,7 @@ def test_an_archive_that_holds_gigabytes_of_zeros_is_refused(
         decompress(path)
     assert str(caught.value) == (
         f"{path}: unpacks to more than 67108864 bytes; expected at most 1 GiB, or 200 times its size. "
-        "If you trust it, unpack it by hand and give the folder."
+        "If you trust it, unpack it yourself and use the folder instead."
     )
 
 

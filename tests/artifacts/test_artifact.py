@@ -40,7 +40,8 @@ def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         ArtifactName.parse(text)
     assert str(caught.value) == (
-        f"{text}: is not an artifact name; expected {{name}}_{{component}}_{{target}} of letters, digits and '.+:~-', "
+        f"{text}: is not an artifact name; expected {{name}}_{{component}}_{{target}} "
+        "with letters, digits, and '.+:~-', "
         "such as blas_lib_gfx942"
     )
 
@@ -90,12 +91,12 @@ good_paths = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4).map("
         ("a..b/...", None),
         ("", "is empty"),
         ("/etc/passwd", "is absolute"),
-        ("..", "climbs with '..'"),
-        ("lib/../../x", "climbs with '..'"),
-        ("lib//x", "is not in its shortest form"),
-        ("lib/./x", "is not in its shortest form"),
-        ("lib/", "is not in its shortest form"),
-        ("lib/a\0", "holds a NUL character"),
+        ("..", "contains '..'"),
+        ("lib/../../x", "contains '..'"),
+        ("lib//x", "is not normalized"),
+        ("lib/./x", "is not normalized"),
+        ("lib/", "is not normalized"),
+        ("lib/a\0", "contains a NUL character"),
         ("lib/\udcff", "is not valid UTF-8 text"),
     ],
 )
@@ -121,7 +122,7 @@ def test_a_path_without_fault_stays_in_the_folder_it_is_joined_to(path: str) -> 
         ("lib/x", "../../x", "leaves the tree through '../../x'"),
         ("x", "..", "leaves the tree through '..'"),
         ("x", "a/../../a", "leaves the tree through 'a/../../a'"),
-        ("x", "", "points nowhere"),
+        ("x", "", "has an empty target"),
         ("x", "\udc80", "points to a name that is not valid UTF-8 text"),
         ("x", "a\nb/../../..", "leaves the tree through 'a\\nb/../../..'"),
     ],
@@ -169,14 +170,14 @@ def test_the_manifest_of_an_empty_artifact_lists_nothing(data: bytes) -> None:
     ("line", "fault"),
     [
         ("/opt/rocm", "'/opt/rocm' is absolute"),
-        ("../other/stage", "'../other/stage' climbs with '..'"),
-        ("a/../../b", "'a/../../b' climbs with '..'"),
-        ("a//stage", "'a//stage' is not in its shortest form"),
-        (".", "'.' is not in its shortest form"),
+        ("../other/stage", "'../other/stage' contains '..'"),
+        ("a/../../b", "'a/../../b' contains '..'"),
+        ("a//stage", "'a//stage' is not normalized"),
+        (".", "'.' is not normalized"),
         ("/", "'/' is absolute"),
         ("./", "'' is empty"),
         (" /", "' ' is blank"),
-        ("a\0b", "'a\\x00b' holds a NUL character"),
+        ("a\0b", "'a\\x00b' contains a NUL character"),
     ],
 )
 def test_a_line_that_is_not_a_path_inside_is_a_problem(line: str, fault: str) -> None:

@@ -329,37 +329,37 @@ def test_progress_counts_the_bytes_of_the_archive_read(make_deb: MakeDeb) -> Non
 
 
 BAD_ARCHIVES = {
-    "empty": (b"", "not an ar archive; expected a Debian package (.deb)"),
-    "text": (b"hello", "not an ar archive; expected a Debian package (.deb)"),
-    "rubbish header": (b"!<arch>\n" + b"x" * 60, "broken ar header at byte 8. Download the package again."),
-    "short header": (b"!<arch>\nabc", "broken ar header at byte 8. Download the package again."),
+    "empty": (b"", "is not an ar archive; expected a Debian package (.deb)"),
+    "text": (b"hello", "is not an ar archive; expected a Debian package (.deb)"),
+    "rubbish header": (b"!<arch>\n" + b"x" * 60, "has a damaged ar header at byte 8. Download the package again."),
+    "short header": (b"!<arch>\nabc", "has a damaged ar header at byte 8. Download the package again."),
     "cut off": (
         ar_archive({"debian-binary": b"2.0\n", "data.tar.xz": b"x" * 100})[:-40],
-        "cut off in data.tar.xz (60 bytes left); expected 100 bytes. Download the package again.",
+        "is truncated in data.tar.xz (60 bytes left); expected 100 bytes. Download the package again.",
     ),
     "no format": (
         ar_archive({"control.tar": b"", "data.tar": b""}),
-        "begins with control.tar; expected the members debian-binary, control.tar and data.tar",
+        "begins with control.tar; expected the members debian-binary, control.tar, and data.tar",
     ),
     "another format": (
         ar_archive({"debian-binary": b"3.0\n", "control.tar": b"", "data.tar": b""}),
-        r"is of format '3.0\n'; expected a line such as 2.0, as deb(5) has it",
+        r"has format '3.0\n'; expected a version such as 2.0 (see deb(5))",
     ),
     "a format without its line": (
         ar_archive({"debian-binary": b"2.junk", "control.tar": b"", "data.tar": b""}),
-        "is of format '2.junk'; expected a line such as 2.0, as deb(5) has it",
+        "has format '2.junk'; expected a version such as 2.0 (see deb(5))",
     ),
     "format behind the data": (
         ar_archive({"control.tar": b"", "data.tar": b"", "debian-binary": b"2.0\n"}),
-        "begins with control.tar; expected the members debian-binary, control.tar and data.tar",
+        "begins with control.tar; expected the members debian-binary, control.tar, and data.tar",
     ),
     "no data": (
         ar_archive({"debian-binary": b"2.0\n", "control.tar": b""}),
-        "holds no data.tar; expected the members debian-binary, control.tar and data.tar",
+        "contains no data.tar; expected the members debian-binary, control.tar, and data.tar",
     ),
     "no control": (
         ar_archive({"debian-binary": b"2.0\n", "data.tar": deb_tar({})}),
-        "holds no control.tar; expected the members debian-binary, control.tar and data.tar",
+        "contains no control.tar; expected the members debian-binary, control.tar, and data.tar",
     ),
     "unknown compression": (
         ar_archive({"debian-binary": b"2.0\n", "data.tar.lz4": b""}),
@@ -370,7 +370,7 @@ BAD_ARCHIVES = {
     ),
     "control without control file": (
         ar_archive({"debian-binary": b"2.0\n", "control.tar": deb_tar({"./md5sums": b""}), "data.tar": deb_tar({})}),
-        "holds no control file; expected control in control.tar",
+        "contains no control file; expected control in control.tar",
     ),
     "control without version": (
         ar_archive(
@@ -406,8 +406,8 @@ def test_absent_package_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("../etc/passwd", "the path '../etc/passwd' climbs with '..'; expected paths inside the package"),
-        ("./usr/../../x", "the path './usr/../../x' climbs with '..'; expected paths inside the package"),
+        ("../etc/passwd", "the path '../etc/passwd' contains '..'; expected paths inside the package"),
+        ("./usr/../../x", "the path './usr/../../x' contains '..'; expected paths inside the package"),
         ("/etc/passwd", "the path '/etc/passwd' is absolute; expected paths inside the package"),
         (".//etc", "the path './/etc' is absolute; expected paths inside the package"),
     ],
@@ -441,7 +441,7 @@ def test_device_node_is_refused(make_deb: MakeDeb, kind: bytes) -> None:
     with pytest.raises(DebError) as error:
         read_members(path)
 
-    assert str(error.value) == f"{path}: ./dev/null is a device node or pipe; expected files, links and folders"
+    assert str(error.value) == f"{path}: ./dev/null is a device node or pipe; expected files, links, and folders"
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_data_that_ends_early_is_refused_while_reading(
     data = compress(deb_tar({"./usr/bin/a": noise}))
     path = make_deb("a", {}, members={"data.tar": None, f"data.tar{suffix}": data[: len(data) // 2]})
 
-    with pytest.raises(DebError, match=rf"a_5\.2\.3-8_amd64\.deb: data\.tar\{suffix} is corrupt or cut off \("):
+    with pytest.raises(DebError, match=rf"a_5\.2\.3-8_amd64\.deb: data\.tar\{suffix} is corrupt or truncated \("):
         read_all(path)
 
 
@@ -467,7 +467,7 @@ def test_data_that_is_cut_between_two_members_is_refused(make_deb: MakeDeb) -> N
     with pytest.raises(DebError) as error:
         read_all(path)
 
-    expected = f"{path}: data.tar is corrupt or cut off (it has no end). Download the package again."
+    expected = f"{path}: data.tar is corrupt or truncated (its end is missing). Download the package again."
     assert str(error.value) == expected
 
 
@@ -475,7 +475,7 @@ def test_data_that_is_cut_between_two_members_is_refused(make_deb: MakeDeb) -> N
     ("damage", "why"),
     [
         pytest.param(b"\xff" * 512, "a header is damaged: bad checksum", id="no header"),
-        pytest.param(bytes(512), "a block of zeros is between its members", id="zeros"),
+        pytest.param(bytes(512), "data follows the blocks of zeros at its end", id="zeros"),
     ],
 )
 @pytest.mark.parametrize(
@@ -491,7 +491,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(
     with pytest.raises(DebError) as error:
         read_all(path)
 
-    expected = f"{path}: data.tar{suffix} is corrupt or cut off ({why}). Download the package again."
+    expected = f"{path}: data.tar{suffix} is corrupt or truncated ({why}). Download the package again."
     assert str(error.value) == expected
 
 
@@ -507,7 +507,7 @@ def test_a_package_that_unpacks_to_far_more_than_libraries_do_is_refused(
 
     assert str(error.value) == (
         f"{path}: data.tar.xz unpacks to more than 16777216 bytes; expected at most 1 GiB, or 200 times its size. "
-        "Don't unpack it unless you know who made it."
+        "Don't unpack it unless you trust its source."
     )
 
 
@@ -537,8 +537,8 @@ def test_a_name_of_gigabytes_is_not_read_into_memory(make_deb: MakeDeb) -> None:
     with pytest.raises(DebError) as error:
         read_all(path)
 
-    why = "a name has 3221225472 bytes"
-    assert str(error.value) == f"{path}: data.tar is corrupt or cut off ({why}). Download the package again."
+    why = "a name is 3221225472 bytes long"
+    assert str(error.value) == f"{path}: data.tar is corrupt or truncated ({why}). Download the package again."
 
 
 def test_a_sparse_member_is_refused(make_deb: MakeDeb) -> None:
@@ -551,7 +551,7 @@ def test_a_sparse_member_is_refused(make_deb: MakeDeb) -> None:
     with pytest.raises(DebError) as error:
         read_all(path)
 
-    assert str(error.value) == f"{path}: ./a is a sparse member; expected files stored in full"
+    assert str(error.value) == f"{path}: ./a is a sparse member; expected complete files"
 
 
 @pytest.mark.parametrize(
@@ -565,7 +565,7 @@ def test_malformed_pax_records_are_reported(make_deb: MakeDeb, record: bytes) ->
     data = header.tobuf() + record.ljust(512, b"\0") + deb_tar({"./a": b"x"})
     path = make_deb("a", {}, members={"data.tar": data})
 
-    with pytest.raises(DebError, match=r"_amd64\.deb: data\.tar is corrupt or cut off \("):
+    with pytest.raises(DebError, match=r"_amd64\.deb: data\.tar is corrupt or truncated \("):
         read_all(path)
 
 

@@ -61,8 +61,8 @@ def test_every_spelling_of_sha256sum_is_read(text: str, expected: dict[str, str]
         (f"{A}  x\n<html>\n", "SUMS: line 2 is '<html>'; expected a SHA-256 in hexadecimal and the name of a file"),
         (f"{A[:-1]}  x\n", "SUMS: line 1 is "),
         (A, "SUMS: line 1 is "),
-        (f"{A}  x\n{B}  x\n", "SUMS: line 2 has another checksum of 'x' than a line before"),
-        (f"{A}  y/x\n{B}  ./y/x\n", "SUMS: line 2 has another checksum of 'y/x' than a line before"),
+        (f"{A}  x\n{B}  x\n", "SUMS: line 2 has a different checksum for 'x' from an earlier line"),
+        (f"{A}  y/x\n{B}  ./y/x\n", "SUMS: line 2 has a different checksum for 'y/x' from an earlier line"),
     ],
     ids=["page", "short", "nameless", "contradiction", "contradiction-in-folder"],
 )
@@ -153,7 +153,7 @@ def test_names_that_lead_elsewhere_are_no_archives() -> None:
 
 
 def test_a_place_without_archives_is_an_error() -> None:
-    with pytest.raises(RocwheelError, match="there: holds no artifact archives"):
+    with pytest.raises(RocwheelError, match="there: contains no artifact archives"):
         choose(("index.html",))
 
 
@@ -161,14 +161,14 @@ def test_everything_that_is_absent_is_named_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         choose(targets=("gfx942", "gfx1201"), components=("run",), names=("blas", "rand"))
     assert [str(problem) for problem in caught.value.problems] == [
-        "there: has no artifact 'rand'. There are base, blas, fft.",
-        "there: has no artifact of the component 'run'. There are dev, lib, test.",
-        "there: has no artifact that serves gfx1201. There are gfx1100, gfx90a:xnack+, gfx942, gfx94X-dcgpu.",
+        "there: has no artifact 'rand'. Available: base, blas, fft.",
+        "there: has no artifact with the component 'run'. Available: dev, lib, test.",
+        "there: has no artifact that serves gfx1201. Available: gfx1100, gfx90a:xnack+, gfx942, gfx94X-dcgpu.",
     ]
 
 
 def test_what_no_archive_has_at_once_is_an_error() -> None:
-    with pytest.raises(RocwheelError, match="no archive has all that is asked for"):
+    with pytest.raises(RocwheelError, match="no archive matches all options"):
         choose(components=("test",), names=("blas",))
 
 
@@ -324,5 +324,5 @@ def test_checksums_that_contradict_each_other_are_an_error(there: Path, tmp_path
 
 def test_a_file_of_checksums_for_another_file_is_an_error(there: Path, tmp_path: Path) -> None:
     (there / f"{FETCH_NAMES[0]}.sha256sum").write_text(f"{'0' * 64}  other.tar.zst\n")
-    with pytest.raises(RocwheelError, match=f"has no checksum of {FETCH_NAMES[0]}"):
+    with pytest.raises(RocwheelError, match=f"has no checksum for {FETCH_NAMES[0]}"):
         fetch(open_store(there), tmp_path / "here")

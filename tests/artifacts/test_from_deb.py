@@ -159,8 +159,8 @@ def test_different_files_for_one_place_are_refused_with_both_packages(make_deb: 
 
     assert text_of(error) == (
         "the import: 1 problem\n"
-        f"  usr/include/hip/a.h of {other}: goes to 'include/hip/a.h', where usr/include/hip/a.h of {one} is already, "
-        "with other content. Leave one of them out."
+        f"  usr/include/hip/a.h of {other}: goes to 'include/hip/a.h', but usr/include/hip/a.h of "
+        f"{one} has other content for that path. Exclude one of them."
     )
     assert list(dest.parent.iterdir()) == [dest.parent / "debs"], "nothing may be left behind"
 
@@ -172,9 +172,9 @@ def test_a_folder_in_the_place_of_packages_is_refused_with_what_to_name(
     (tmp_path / "rocm").mkdir()
     with pytest.raises(ProblemsError) as error:
         import_debs([packages, tmp_path / "rocm"], dest, DEBIAN)
-    prefix = "Name the .deb files; for an install prefix, use artifacts from-prefix."
+    prefix = "Specify .deb files. For an install prefix, use 'rocwheel artifacts import'."
     assert text_of(error).splitlines()[1:] == [
-        f"  {packages}: is a folder; expected a Debian package. Name its packages: {packages}/*.deb.",
+        f"  {packages}: is a folder; expected a Debian package. Specify the packages in it: {packages}/*.deb.",
         f"  {tmp_path / 'rocm'}: is a folder; expected a Debian package. {prefix}",
     ]
 
@@ -188,7 +188,7 @@ def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> No
 
     assert text_of(error) == (
         "the import: 1 problem\n"
-        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder but usr/bin/a of {one}"
+        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder: it is from usr/bin/a of {one}"
     )
 
 
@@ -212,7 +212,7 @@ def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: Ma
 
     assert text_of(error) == (
         "the import: 2 problems\n"
-        f"  etc/a of {path}: no rule of the table matches it. Add a rule, or leave it out with [[skip]].\n"
+        f"  etc/a of {path}: matches no rule of the table. Add a rule, or exclude it with [[skip]].\n"
         f"  usr/bin/c of {path}: is a symlink that leaves the tree through '../../../etc/passwd'; "
         "expected links to what is in the same source"
     )
@@ -338,7 +338,7 @@ def test_package_for_another_machine_is_refused(make_deb: MakeDeb, dest: Path) -
     with pytest.raises(InputError) as error:
         import_debs([*debs, everywhere, foreign], dest, DEBIAN)
 
-    assert text_of(error) == (f"{foreign}: is a package for arm64; expected amd64, as most of the packages")
+    assert text_of(error) == (f"{foreign}: is a package for arm64; expected amd64, like most of the packages")
     assert not dest.exists()
 
 
@@ -357,8 +357,8 @@ def test_package_whose_files_are_for_another_machine_than_it_says_is_refused(mak
 
     listed = "usr/share/x/a.o, usr/share/x/b.o, usr/share/x/c.o and 1 more"
     assert text_of(error) == (
-        f"the import: 1 problem\n  {wrong}: is a package for amd64, but holds code for arm64: {listed}. "
-        "Get it again, or leave these files out by [[skip]]."
+        f"the import: 1 problem\n  {wrong}: is a package for amd64, but contains code for arm64: {listed}. "
+        "Download it again, or exclude these files with [[skip]]."
     )
     assert not dest.exists()
 
@@ -391,7 +391,7 @@ def test_packages_of_two_releases_are_refused(make_deb: MakeDeb, dest: Path) -> 
         import_debs([old, same, new], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{new}: is of rocm-hipamd 7.2.4-1; expected 6.4.3-5, as {old}. Give packages of one release."
+        f"{new}: was built from rocm-hipamd 7.2.4-1; expected 6.4.3-5, like {old}. Use packages of one release."
     )
 
 
@@ -403,8 +403,7 @@ def test_package_that_needs_another_version_of_one_that_is_there_is_refused(make
         import_debs([runtime, devel], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{devel}: needs libamdhip64-6 (>= 7.0) | libamdhip64-7, and {runtime} is 6.4.3-5. "
-        "Give packages of one release."
+        f"{devel}: needs libamdhip64-6 (>= 7.0) | libamdhip64-7, but {runtime} is 6.4.3-5. Use packages of one release."
     )
 
 
@@ -416,7 +415,7 @@ def test_package_that_needs_the_library_of_another_release_is_refused(make_deb: 
         import_debs([old, new], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{new}: needs libamdhip64-6 (>= 6.4.1), and {old} is libamdhip64-5. Give packages of one release."
+        f"{new}: needs libamdhip64-6 (>= 6.4.1), but {old} is libamdhip64-5. Use packages of one release."
     )
     assert not dest.exists()
 
@@ -447,9 +446,9 @@ def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_p
 
     assert text_of(error) == (
         "the packages: 2 problems\n"
-        f"  {bad}: not an ar archive; expected a Debian package (.deb)\n"
-        f"  {two}: is version 2-1 of the package hipcc, which was given already, in version 1-1 as {one}. "
-        "Give one of them."
+        f"  {bad}: is not an ar archive; expected a Debian package (.deb)\n"
+        f"  {two}: is version 2-1 of the package hipcc, but {one} is version 1-1 of the same package. "
+        "Specify only one of them."
     )
 
 
@@ -457,15 +456,18 @@ def test_a_package_for_two_machines_is_refused_with_both(make_deb: MakeDeb, dest
     one, two = make_deb("hipcc", {}, version="1-1"), make_deb("hipcc", {}, version="1-1", architecture="arm64")
     with pytest.raises(InputError) as error:
         import_debs([one, two], dest, DEBIAN)
-    found = f"was given already, in version 1-1 for amd64 as {one}"
-    assert text_of(error) == f"{two}: is version 1-1 for arm64 of the package hipcc, which {found}. Give one of them."
+    found = f"{one} is version 1-1 for amd64 of the same package"
+    assert (
+        text_of(error)
+        == f"{two}: is version 1-1 for arm64 of the package hipcc, but {found}. Specify only one of them."
+    )
 
 
 def test_packages_without_a_file_for_an_artifact_are_refused(make_deb: MakeDeb, dest: Path) -> None:
     deb = make_deb("hipcc", {})
     with pytest.raises(ProblemsError) as error:
         import_debs([deb], dest, DEBIAN)
-    found = "holds no file of ROCm: nothing is for any artifact. Check the path, or the --table option."
+    found = "contains no file of ROCm: no file belongs to an artifact. Check the path, or the --table option."
     assert text_of(error) == f"the import: 1 problem\n  {deb}: {found}"
     assert not dest.exists()
 
@@ -485,7 +487,7 @@ def test_a_package_that_is_named_as_the_folder_is_not_to_be_removed(make_deb: Ma
     deb = make_deb("hipcc", {"./usr/bin/hipcc": b"x"})
     with pytest.raises(InputError) as error:
         import_debs([deb], deb, DEBIAN)
-    assert text_of(error) == f"{deb}: is a file to read; expected a new or empty folder. Name another one."
+    assert text_of(error) == f"{deb}: is a file to read; expected a new or empty folder. Name another folder."
 
 
 def test_empty_folder_is_used(make_deb: MakeDeb, dest: Path) -> None:
@@ -503,8 +505,8 @@ def test_folder_that_cannot_be_made_is_failed_work(make_deb: MakeDeb, tmp_path: 
         import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{dest}: can't be written (Not a directory). Name another output, or remove the file that stands where its "
-        "path has a folder."
+        f"{dest}: can't be written (Not a directory). Name another output, or remove the file in place of its "
+        "parent folder."
     )
 
 
@@ -512,7 +514,7 @@ def test_package_that_breaks_off_leaves_nothing_behind(make_deb: MakeDeb, dest: 
     data = lzma.compress(deb_tar({"./usr/bin/a": bytes(range(256)) * 4000}))
     path = make_deb("hipcc", {}, members={"data.tar": None, "data.tar.xz": data[:-200]})
 
-    with pytest.raises(InputError, match=r"data\.tar\.xz is corrupt or cut off"):
+    with pytest.raises(InputError, match=r"data\.tar\.xz is corrupt or truncated"):
         import_debs([path], dest, DEBIAN)
 
     assert list(dest.parent.iterdir()) == [dest.parent / "debs"]

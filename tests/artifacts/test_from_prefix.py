@@ -68,8 +68,8 @@ def test_file_that_states_no_version_is_refused(tmp_path: Path, data: bytes, fou
     with pytest.raises(InputError) as error:
         stated_signs(tmp_path, [".info/version"])
     assert str(error.value) == (
-        f"{path}: says {found}; expected a version such as 6.4.0. "
-        "Correct the file, or remove it and give the version to `rocwheel build --version`."
+        f"{path}: states the version {found}; expected a version such as 6.4.0. "
+        "Correct the file, or remove it and set the version with 'rocwheel build --version'."
     )
 
 
@@ -126,8 +126,8 @@ def test_prefix_that_mixes_two_releases_is_refused(tmp_path: Path, files: dict[s
     with pytest.raises(InputError) as error:
         import_prefixes([root], tmp_path / "artifacts", ROCM)
     assert str(error.value) == (
-        f"{root}: mixes releases of ROCm ({found}); expected files of one release. "
-        "Remove what is left of the others, or install one release into a folder of its own."
+        f"{root}: mixes releases of ROCm ({found}); expected files from one release. "
+        "Remove the leftovers of the other releases, or install one release into its own folder."
     )
     assert not (tmp_path / "artifacts").exists()
 
@@ -146,7 +146,7 @@ def test_the_look_through_a_prefix_is_told_before_anything_is_copied(tmp_path: P
 
     root = make_prefix(tmp_path / "rocm")
     import_prefixes([root], tmp_path / "artifacts", ROCM, progress=Steps())
-    assert begun[:3] == [f"looking through {root}", f"looking for archives in {root}", f"copying {root}"]
+    assert begun[:3] == [f"scanning {root}", f"looking for archives in {root}", f"copying {root}"]
 
 
 def test_pipe_as_version_file_is_refused_not_waited_for(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_folder_of_other_software_is_refused_before_it_is_copied(tmp_path: Path,
     with pytest.raises(InputError) as error:
         import_prefixes([root], tmp_path / "artifacts", ROCM)
     assert str(error.value) == (
-        f"{root}: holds no file that tells it is ROCm, among 1 file. Check the path, or the --table option."
+        f"{root}: has no file that is specific to ROCm (1 file checked). Check the path, or the --table option."
     )
 
 
@@ -177,8 +177,8 @@ def test_folder_around_a_prefix_is_refused_with_the_prefixes_in_it(tmp_path: Pat
     with pytest.raises(InputError) as error:
         import_prefixes([tmp_path / "opt"], tmp_path / "artifacts", ROCM)
     assert str(error.value) == (
-        f"{tmp_path}/opt: holds no file that tells it is ROCm, among 2 files. "
-        f"Give the folder itself: {tmp_path}/opt/rocm-6.4.1, {tmp_path}/opt/rocm-7.0.0."
+        f"{tmp_path}/opt: has no file that is specific to ROCm (2 files checked). "
+        f"Specify the prefix itself: {tmp_path}/opt/rocm-6.4.1, {tmp_path}/opt/rocm-7.0.0."
     )
 
 
@@ -295,8 +295,8 @@ def test_strict_refuses_what_no_rule_takes(prefix: Path, dest: Path) -> None:
         import_prefixes([prefix], dest, ROCM, strict=True)
 
     assert text_of(error) == (
-        f"the import: 1 problem\n  share/new/thing of {prefix}: no rule of the table matches it. "
-        "Add a rule, or leave it out with [[skip]]."
+        f"the import: 1 problem\n  share/new/thing of {prefix}: matches no rule of the table. "
+        "Add a rule, or exclude it with [[skip]]."
     )
     assert not dest.exists()
 
@@ -377,7 +377,7 @@ def test_pipe_is_refused(prefix: Path, dest: Path) -> None:
     with pytest.raises(InputError) as error:
         import_prefixes([prefix], dest, ROCM)
 
-    assert text_of(error) == f"{prefix}/bin/pipe: is a device node, socket or pipe; expected files, links and folders"
+    assert text_of(error) == f"{prefix}/bin/pipe: is a device node, socket, or pipe; expected files, links, and folders"
 
 
 def test_pipes_are_refused_together(prefix: Path, dest: Path) -> None:
@@ -387,7 +387,7 @@ def test_pipes_are_refused_together(prefix: Path, dest: Path) -> None:
     with pytest.raises(ProblemsError) as error:
         import_prefixes([prefix], dest, ROCM)
 
-    pipe = "is a device node, socket or pipe; expected files, links and folders"
+    pipe = "is a device node, socket, or pipe; expected files, links, and folders"
     assert text_of(error) == f"{prefix}: 2 problems\n  {prefix}/bin/one: {pipe}\n  {prefix}/lib/two: {pipe}"
     assert not dest.exists()
 
@@ -408,7 +408,7 @@ def test_links_that_lead_in_a_circle_are_refused_together(prefix: Path, dest: Pa
     with pytest.raises(ProblemsError) as error:
         import_prefixes([prefix], dest, ROCM)
 
-    found = f"of {prefix}: is a symlink that runs in circles. Repair the source."
+    found = f"of {prefix}: is a symlink that loops. Repair the source."
     assert text_of(error).splitlines()[1:] == [f"  lib/{name} {found}" for name in ("one", "three", "two")]
 
 
@@ -446,7 +446,7 @@ def test_artifacts_inside_the_prefix_are_refused(prefix: Path) -> None:
     with pytest.raises(InputError) as error:
         import_prefixes([prefix], prefix / "artifacts", ROCM)
 
-    assert text_of(error) == f"{prefix}/artifacts: is inside the prefix {prefix}. Choose a folder outside."
+    assert text_of(error) == f"{prefix}/artifacts: is inside the prefix {prefix}. Choose a folder outside the prefix."
 
 
 @pytest.mark.parametrize("name", ["bin", "bin/rocminfo"])
@@ -468,7 +468,7 @@ def test_a_folder_without_rocm_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes/a.txt").write_text("x")
     with pytest.raises(InputError) as error:
         import_prefixes([tmp_path / "notes"], tmp_path / "dest", load_import_table("prefix.toml"))
-    found = "holds no file that tells it is ROCm, among 1 file. Check the path, or the --table option."
+    found = "has no file that is specific to ROCm (1 file checked). Check the path, or the --table option."
     assert str(error.value) == f"{tmp_path}/notes: {found}"
     assert not (tmp_path / "dest").exists()
 
@@ -486,7 +486,7 @@ def test_the_folder_around_releases_is_refused_with_their_names(tmp_path: Path, 
     with pytest.raises(InputError) as error:
         import_prefixes([rocm], dest, ROCM)
     assert text_of(error) == (
-        f"{rocm}: is not a prefix, but a folder with several in it: core-10.0, core-7.14. "
+        f"{rocm}: is not a prefix, but contains several: core-10.0, core-7.14. "
         f"Give {rocm}/core-10.0 or {rocm}/core-7.14."
     )
     assert not dest.exists()
@@ -497,7 +497,7 @@ def test_two_releases_are_not_united(tmp_path: Path, dest: Path) -> None:
     with pytest.raises(InputError) as error:
         import_prefixes(folders, dest, ROCM)
     assert text_of(error) == (
-        f"{folders[1]}: is of ROCm 10.0.0, and {folders[0]} of 7.14.0. Import each release for itself."
+        f"{folders[1]}: is from ROCm 10.0.0, but {folders[0]} is from 7.14.0. Import each release separately."
     )
     assert not dest.exists()
 
@@ -509,8 +509,8 @@ def test_prefixes_with_one_file_of_different_content_are_not_united(prefix: Path
     with pytest.raises(ProblemsError) as error:
         import_prefixes([prefix, other], dest, ROCM)
     assert text_of(error) == (
-        f"the import: 1 problem\n  bin/rocminfo of {other}: goes to 'bin/rocminfo', where bin/rocminfo of {prefix} is "
-        "already, with other content. Leave one of them out."
+        f"the import: 1 problem\n  bin/rocminfo of {other}: goes to 'bin/rocminfo', but bin/rocminfo of {prefix} has "
+        "other content for that path. Exclude one of them."
     )
     assert not dest.exists()
 

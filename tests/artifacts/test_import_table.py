@@ -71,33 +71,33 @@ def test_smallest_table_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("artifact = [", "not an import table: Invalid value (at end of document)"),
-        (EMPTY + "color = 1\n", "not an import table: Object contains unknown field `color`"),
-        ("artifact = []\n", "not an import table: Object missing required field `place`"),
+        ("artifact = [", "is not an import table: Invalid value (at end of document)"),
+        (EMPTY + "color = 1\n", "is not an import table: Object contains unknown field `color`"),
+        ("artifact = []\n", "is not an import table: Object missing required field `place`"),
         (
             EMPTY + "[[link]]\npath = 3\nto = 'a'\nartifact = 'b'\n",
-            "not an import table: Expected `str`, got `int` - at `$.link[0].path`",
+            "is not an import table: Expected `str`, got `int` - at `$.link[0].path`",
         ),
         (
             EMPTY + "[[edit]]\nfiles = ['a']\nfind = '('\nreplace = ''\nreason = 'r'\n",
-            "not an import table: missing ), unterminated subpattern at position 0",
+            "is not an import table: missing ), unterminated subpattern at position 0",
         ),
         (
             EMPTY + "[[edit]]\nfiles = ['a']\nfind = 'x'\nreplace = '\\2'\nreason = 'r'\n",
-            "not an import table: invalid group reference 2 at position 1",
+            "is not an import table: invalid group reference 2 at position 1",
         ),
-        ("a = " + "[" * 60000, "not an import table: it is nested too deeply"),
+        ("a = " + "[" * 60000, "is not an import table: it is nested too deeply"),
         (
             EMPTY + "[[edit]]\nfiles = ['a']\nfind = 'x'\nreplace = '\\g<n>'\nreason = 'r'\n",
-            "not an import table: unknown group name 'n'",
+            "is not an import table: unknown group name 'n'",
         ),
         (
             EMPTY + "[[edit]]\nfiles = ['a']\nfind = 'x{99999999999}'\nreplace = ''\nreason = 'r'\n",
-            "not an import table: the repetition number is too large",
+            "is not an import table: the repetition number is too large",
         ),
         (
             EMPTY + f"[[edit]]\nfiles = ['a']\nfind = '{'(' * 3000}'\nreplace = ''\nreason = 'r'\n",
-            "not an import table: maximum recursion depth exceeded",
+            "is not an import table: maximum recursion depth exceeded",
         ),
     ],
     ids=[
@@ -111,7 +111,7 @@ def test_bad_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
     with pytest.raises(InputError) as error:
         load_import_table(path)
 
-    assert str(error.value) == f"{path}: {fault}; expected TOML as docs/debian.md describes it"
+    assert str(error.value) == f"{path}: {fault}; expected TOML as described in docs/debian.md"
 
 
 def test_names_and_places_that_cannot_be_are_refused_together(tmp_path: Path) -> None:
@@ -127,8 +127,8 @@ def test_names_and_places_that_cannot_be_are_refused_together(tmp_path: Path) ->
     assert str(error.value) == (
         f"{path}: 3 problems\n"
         "  my_rocm_run_generic: is not an artifact name; "
-        "expected {name}_{component}_{target} of letters, digits and '.+:~-', such as blas_lib_gfx942\n"
-        "  '../usr': climbs with '..'; expected a path inside the prefix\n"
+        "expected {name}_{component}_{target} with letters, digits, and '.+:~-', such as blas_lib_gfx942\n"
+        "  '../usr': contains '..'; expected a path inside the prefix\n"
         "  '/llvm': is absolute; expected a path inside the prefix"
     )
 
@@ -175,8 +175,8 @@ def test_edit_that_a_file_needs_and_that_does_not_fit_says_so() -> None:
     it.make("set(PREFIX /opt)", "b.cmake of two.deb")
 
     assert str(it.problem) == (
-        "the edit '/usr': does not fit b.cmake of two.deb, which says 'PREFIX /'; expected that it fits, "
-        "because: it moves. Look at the file and adapt the table (--table)."
+        "the edit '/usr': does not match b.cmake of two.deb, which contains 'PREFIX /'; expected a match, "
+        "because: it moves. Check the file and adapt the table (--table)."
     )
 
 
@@ -204,9 +204,9 @@ def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path)
             Destination("hip", "dev", "bin/hipvars.pm"), Origin("usr/bin/hipvars.pm", "a.deb"), content, 0o644
         )
     assert str(caught.value) == (
-        "usr/bin/hipvars.pm of a.deb: has more than 16 MiB, and the table changes texts in it; "
-        "expected a smaller file, as scripts and CMake files are. "
-        "Look at the file, and take its edits out of the table (--table)."
+        "usr/bin/hipvars.pm of a.deb: has more than 16 MiB, but the table edits its text; "
+        "expected a smaller file, such as a script or CMake file. "
+        "Check the file, and remove its edits from the table (--table)."
     )
 
 
@@ -436,7 +436,10 @@ def test_a_package_taken_for_the_systems_gives_its_libraries_and_license(fresh: 
     )
     assert fresh.skip_reason("usr/lib/x86_64-linux-gnu/libnl-3.so.200", "libnl-3-200") is None
     assert fresh.skip_reason("usr/share/doc/libnl-3-200/copyright", "libnl-3-200") is None
-    assert fresh.skip_reason("etc/libnl-3/classid", "libnl-3-200") == "not among what sysdeps takes of its packages"
+    assert (
+        fresh.skip_reason("etc/libnl-3/classid", "libnl-3-200")
+        == "not among the files of its packages that sysdeps includes"
+    )
 
 
 PREFIX_RULES = ImportRules(load_import_table("prefix.toml"))

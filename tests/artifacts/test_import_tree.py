@@ -105,9 +105,9 @@ def test_link_to_what_is_not_there_is_reported() -> None:
                 "expected links to what is in the same source"
             ),
         ),
-        ("b", "a/b of a.deb: is a symlink that runs in circles. Repair the source."),
-        ("../c", "a/b of a.deb: is a symlink that runs in circles. Repair the source."),
-        ("b/b", "a/b of a.deb: is a symlink that runs in circles. Repair the source."),
+        ("b", "a/b of a.deb: is a symlink that loops. Repair the source."),
+        ("../c", "a/b of a.deb: is a symlink that loops. Repair the source."),
+        ("b/b", "a/b of a.deb: is a symlink that loops. Repair the source."),
     ],
     ids=["leaves", "itself", "two", "below itself"],
 )

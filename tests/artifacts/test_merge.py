@@ -160,7 +160,7 @@ def test_a_file_for_another_target_than_its_artifact_is_refused(refused: Callabl
 
     assert text == (
         f"a/blas_lib_gfx1250/blas/stage/{FLAT}/x_gfx1250-strict.dat: is for gfx1250-strict by its name, "
-        "and in the artifact blas_lib_gfx1250, for gfx1250; expected one target"
+        "but in the artifact blas_lib_gfx1250, which is for gfx1250; expected one target"
     )
 
 
@@ -170,8 +170,8 @@ def test_one_kernel_file_of_two_builds_counts_once_and_must_be_the_same(
     kernel = f"{FLAT}/x_gfx942.dat"
     text = refused({"a": {"blas_lib_gfx942": {kernel: b"1"}}, "b": {"blas_lib_gfx942": {kernel: b"2"}}})
     assert text == (
-        f"b/blas_lib_gfx942/blas/stage/{kernel}: is not the same as a/blas_lib_gfx942/blas/stage/{kernel}, and both "
-        "are for gfx942; expected one file, or the same bytes. Take the target out of one of the builds."
+        f"b/blas_lib_gfx942/blas/stage/{kernel}: differs from a/blas_lib_gfx942/blas/stage/{kernel}, but both "
+        "are for gfx942; expected one file, or the same bytes. Remove the target from one of the builds."
     )
 
     merge({"c": {"blas_lib_gfx942": {kernel: b"1"}}, "d": {"blas_lib_gfx942": {kernel: b"1"}}})
@@ -187,7 +187,7 @@ def test_every_host_file_that_differs_is_named_and_nothing_is_written(refused: C
     )
 
     assert text.startswith("the shards: 3 problems\n")
-    assert "b/blas_lib_generic/blas/stage/lib/x: is not the same as a/blas_lib_generic/blas/stage/lib/x" in text
+    assert "b/blas_lib_generic/blas/stage/lib/x: differs from a/blas_lib_generic/blas/stage/lib/x" in text
     assert "b/blas_lib_generic/blas/stage/lib/z: is a host file that the primary doesn't have" in text
 
 
@@ -238,7 +238,7 @@ def test_manifests_and_tables_of_all_targets_are_united(merge: Merge, tmp_path: 
 @pytest.mark.parametrize(
     ("theirs", "found"),
     [
-        (msgspec.msgpack.encode({"gfx942": 2}), "has another value for 'gfx942' than"),
+        (msgspec.msgpack.encode({"gfx942": 2}), "has a different value for 'gfx942' from"),
         (b"\xc1", "is not a msgpack map"),
         (b"\x81" * 100_000, "is not a msgpack map"),
     ],
@@ -255,7 +255,7 @@ def test_a_text_that_is_too_large_to_unite_is_refused(
     monkeypatch.setattr("rocwheel.artifacts.shards.LARGEST", 4)
     manifest = f"{FLAT}/TensileManifest.txt"
     found = refused({"a": {"blas_lib_generic": {manifest: b"a"}}, "b": {"blas_lib_generic": {manifest: b"long\n"}}})
-    assert "TensileManifest.txt: has 5 bytes; expected at most 4 of a file to unite" in found
+    assert "TensileManifest.txt: has 5 bytes; expected at most 4 in a file to merge" in found
 
 
 def sdk(commit: str, run: str, targets: str) -> Tree:
@@ -282,7 +282,7 @@ def test_declared_targets_are_united_and_run_numbers_are_the_primary_ones(merge:
 def test_builds_of_two_commits_are_refused(refused: Callable[..., str]) -> None:
     text = refused({"a": {"base_lib_generic": sdk("c", "1", "")}, "b": {"base_lib_generic": sdk("d", "1", "")}})
 
-    assert f"b/base_lib_generic/blas/stage/{MANIFEST}: says 'd' for the_rock_commit, and " in text
+    assert f"b/base_lib_generic/blas/stage/{MANIFEST}: has the_rock_commit 'd', but " in text
 
 
 def test_a_declared_target_without_a_file_is_refused(refused: Callable[..., str]) -> None:
@@ -295,7 +295,7 @@ def test_a_declared_target_without_a_file_is_refused(refused: Callable[..., str]
 
     assert text == (
         f"a/base_lib_generic/blas/stage/{DIST_INFO}: names gfx950, for which a has no file; "
-        "expected a file for each target. Is the build whole? To merge it as it is, give --allow-missing."
+        "expected a file for each target. Check that the build is complete. To merge it anyway, use --allow-missing."
     )
 
 
@@ -334,7 +334,7 @@ def test_a_database_for_another_gpu_than_its_name_says_is_refused(refused: Calla
 
     text = refused({"a": {"fft_lib_generic": {cache: path.read_bytes()}}, "b": {"x_lib_generic": {}}})
 
-    assert f"{cache}: is named for gfx942, but contains code for gfx906" in text
+    assert f"{cache}: is for gfx942 by its name, and contains code for gfx906" in text
 
 
 def test_kernel_files_that_no_rule_knows_are_listed(merge: Merge) -> None:
@@ -366,7 +366,7 @@ def test_a_primary_that_is_none_of_the_shards_is_refused(build: Callable[[Shards
 def test_one_shard_alone_is_refused(build: Callable[[Shards], list[Path]]) -> None:
     folders = build(SPLIT)
     with (
-        pytest.raises(RocwheelError, match="are not several folders"),
+        pytest.raises(RocwheelError, match="are only one folder"),
         opened_merge([folders[0], folders[0]], MergeOptions(str(folders[0]))),
     ):
         pass
@@ -376,7 +376,9 @@ def test_a_result_in_a_shard_is_refused(build: Callable[[Shards], list[Path]]) -
     folders = build(SPLIT)
     with opened_merge(folders, MergeOptions(str(folders[0]))) as plan:
         for folder in folders:
-            with pytest.raises(InputError, match=r"out: a folder in .*, which is copied; expected one outside of it"):
+            with pytest.raises(
+                InputError, match=r"out: is a folder in .*, which is copied; expected a folder outside it"
+            ):
                 write_merge(plan, folder / "deep/out")
             assert not (folder / "deep").exists()
 

@@ -28,7 +28,7 @@ from tests.support.command_line import as_user, needs_setpriv, rocwheel
 MakeArtifact = Callable[..., Path]
 MakeArchive = Callable[..., Path]
 EXPECTED_NAME = (
-    "is not an artifact name; expected {name}_{component}_{target} of letters, digits and '.+:~-', "
+    "is not an artifact name; expected {name}_{component}_{target} with letters, digits, and '.+:~-', "
     "such as blas_lib_gfx942"
 )
 
@@ -96,7 +96,7 @@ def test_an_artifact_archive_of_another_format_is_a_problem(folder: Path, suffix
     (folder / f"blas_lib_generic{suffix}").write_bytes(b"")
     (problem,) = find_artifacts(folder).problems
     assert str(problem) == (
-        f"{folder}/blas_lib_generic{suffix}: is not an artifact archive that can be read; "
+        f"{folder}/blas_lib_generic{suffix}: is not a readable artifact archive; "
         "expected .tar.xz or .tar.zst. Unpack it to a folder, or compress it with xz or zstd."
     )
 
@@ -111,7 +111,7 @@ def test_an_artifact_that_is_there_twice_is_a_problem(
     assert found.artifacts == ()
     (problem,) = found.problems
     assert str(problem) == (
-        f"{folder}: one artifact is there several times: blas_lib_generic and blas_lib_generic.tar.xz and "
+        f"{folder}: contains one artifact several times: blas_lib_generic and blas_lib_generic.tar.xz and "
         "blas_lib_generic.tar.zst. Keep one of them."
     )
 
@@ -120,8 +120,8 @@ def test_a_folder_without_artifacts_is_refused(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         find_artifacts(folder)
     assert str(caught.value) == (
-        f"{folder}: holds no artifacts; expected folders or .tar.xz or .tar.zst archives named "
-        "{name}_{component}_{target}. Is it the right folder?"
+        f"{folder}: contains no artifacts; expected folders, or .tar.xz or .tar.zst archives, named "
+        "{name}_{component}_{target}. Check the path."
     )
 
 
@@ -140,8 +140,7 @@ def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_folder_given_as_an_archive_is_told_from_a_file(tmp_path: Path) -> None:
     (problem,) = find_artifact_archives([tmp_path]).problems
     assert str(problem) == (
-        f"{tmp_path}: is not an artifact archive that can be read; expected .tar.xz or .tar.zst. "
-        "Give the archives in it."
+        f"{tmp_path}: is not a readable artifact archive; expected .tar.xz or .tar.zst. Specify the archives in it."
     )
 
 
@@ -150,7 +149,7 @@ def test_paths_given_as_archives_have_to_be_archives(tmp_path: Path) -> None:
     assert [str(artifact.name) for artifact in found.artifacts] == ["a_lib_x", "b_lib_x"]
     (problem,) = found.problems
     assert str(problem) == (
-        f"{tmp_path}/c_lib_x: is not an artifact archive that can be read; expected .tar.xz or .tar.zst. "
+        f"{tmp_path}/c_lib_x: is not a readable artifact archive; expected .tar.xz or .tar.zst. "
         "Unpack it to a folder, or compress it with xz or zstd."
     )
 
@@ -214,8 +213,8 @@ def test_a_folder_without_manifest_is_refused(make_artifact: MakeArtifact) -> No
     with pytest.raises(InputError) as caught:
         read_artifact_folder(folder, BLAS)
     assert str(caught.value) == (
-        f"{folder}: has no artifact_manifest.txt. Is it an artifact whose copying broke off? "
-        "Complete or remove the folder."
+        f"{folder}: has no artifact_manifest.txt. If copying the artifact was interrupted, "
+        "complete or remove the folder."
     )
 
 
@@ -271,8 +270,8 @@ def test_fifos_sockets_and_devices_are_problems(make_artifact: MakeArtifact, mon
     with pytest.raises(ProblemsError) as caught:
         read_artifact_folder(folder, BLAS)
     assert sorted(map(str, caught.value.problems)) == [
-        f"{folder}/stage/fifo: is a device, fifo or socket; expected files, symlinks and folders only",
-        f"{folder}/stage/socket: is a device, fifo or socket; expected files, symlinks and folders only",
+        f"{folder}/stage/fifo: is a device, FIFO, or socket; expected only files, symlinks, and folders",
+        f"{folder}/stage/socket: is a device, FIFO, or socket; expected only files, symlinks, and folders",
     ]
 
 
@@ -366,8 +365,8 @@ def test_names_that_are_not_there_are_reported(tmp_path: Path, make_artifact: Ma
         pass
     folder = tmp_path / "artifacts"
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{folder}: holds no artifact y_lib_x",
-        f"{folder}: holds no artifact z",
+        f"{folder}: contains no artifact y_lib_x",
+        f"{folder}: contains no artifact z",
     ]
 
 
@@ -441,7 +440,7 @@ def test_one_artifact_with_different_content_is_refused_with_both_places(
         pass
     assert str(caught.value) == (
         f"{folders[0]}/base_lib_generic: is not the same artifact as {folders[1]}/base_lib_generic: "
-        f"they differ in {difference}. Take one of them out of its folder, or leave a folder out."
+        f"they differ in {difference}. Remove one of them from its folder, or omit a folder."
     )
 
 

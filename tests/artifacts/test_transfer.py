@@ -108,7 +108,7 @@ def test_a_destination_that_is_a_file_is_reported(artifact: Artifact, tmp_path: 
         extract_artifact(artifact, tmp_path / "out")
     assert str(caught.value) == (
         f"{tmp_path}/out/blas_lib_generic: can't be written (File exists). "
-        "Name another output, or remove the file that stands where its path has a folder."
+        "Name another output, or remove the file in place of its parent folder."
     )
 
 
@@ -175,8 +175,8 @@ def test_archives_cannot_join_the_artifacts_they_are_made_of(make_artifact: Make
     with pytest.raises(InputError) as caught:
         archive_artifacts(folder, folder / "../artifacts", (), ArchiveFormat.ZST, SourceDate())
     assert str(caught.value) == (
-        f"{folder}/../artifacts: is the folder of the artifacts itself. "
-        "Choose another: a folder may hold an artifact only once."
+        f"{folder}/../artifacts: is the source folder of the artifacts. "
+        "Choose another folder: a folder may contain an artifact only once."
     )
 
 
@@ -204,6 +204,6 @@ def test_an_unusable_archive_is_reported_and_the_others_are_unpacked(
     with pytest.raises(ProblemsError) as caught:
         extract_archives([torn, good], tmp_path / "again")
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{torn}: is truncated: its compression has no end. Fetch it or make it again."
+        f"{torn}: is truncated: its compressed data has no end. Download or create it again."
     ]
     assert [path.name for path in (tmp_path / "again").iterdir()] == ["a_lib_generic"]

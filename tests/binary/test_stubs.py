@@ -330,9 +330,9 @@ def test_the_templates_are_what_their_sources_assemble_to(name: str, tmp_path: P
     assert (tmp_path / f"{name}.bin").read_bytes() == committed.read_bytes()
 
 
-HERE = "which names on Windows can't have"
-LONGEST = "and names on Windows at most 255"
-ENDS = "ends with a dot, which Windows drops: the file gets another name"
+HERE = "which Windows doesn't allow in names"
+LONGEST = "but Windows allows at most 255 in a name"
+ENDS = "ends with a dot, which Windows removes from the name"
 PROGRAMS = ROOT / "tests/support/programs"
 
 
@@ -384,9 +384,9 @@ def test_llvm_reads_a_relay_without_complaint(run_tool: RunTool, tmp_path: Path)
         ("a./clang.exe", f"the target has the name 'a.', which {ENDS}"),
         ("a\0b.exe", f"the target has the name 'a\\x00b.exe', which has a control character, {HERE}"),
         ("a//clang.exe", "the target has the name '', which is empty"),
-        ("aux.exe", "the target has the name 'aux.exe', which is that of the device AUX on Windows"),
-        ("con/clang.exe", "the target has the name 'con', which is that of the device CON on Windows"),
-        ("\udc80.exe", "the target has the name '\\udc80.exe', which is not UTF-8, and names on Windows are Unicode"),
+        ("aux.exe", "the target has the name 'aux.exe', which is the name of the device AUX on Windows"),
+        ("con/clang.exe", "the target has the name 'con', which is the name of the device CON on Windows"),
+        ("\udc80.exe", "the target has the name '\\udc80.exe', which is not UTF-8, but names on Windows are Unicode"),
         ("x" * 252 + ".exe", f"the target has the name {'x' * 80!r}, which has 256 characters, {LONGEST}"),
         ("x/" * 128 + ".exe", "the target has 260 UTF-16 units, more than 259"),
         ("😀/" * 85 + "a.exe", "the target has 260 UTF-16 units, more than 259"),

@@ -33,7 +33,7 @@ def test_what_this_build_has_not_made_is_named(tmp_path: Path) -> None:
         PlanWarning(
             "earlier-build",
             str(tmp_path),
-            f"holds distributions that this build did not make: {', '.join(others)}",
+            f"contains distributions that are not from this build: {', '.join(others)}",
             "An index would list them. Remove them if they are from earlier builds.",
             others,
         ),

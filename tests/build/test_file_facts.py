@@ -75,8 +75,8 @@ def test_a_tree_for_both_systems_is_refused_with_a_file_of_each() -> None:
         decide_platform("in", [sign("bin/a.dll", WINDOWS), sign("lib/a.so", LINUX), sign("lib/b.so", LINUX)])
     assert str(caught.value) == (
         "in: mixes two systems: lib/a.so of base_lib_generic is for Linux, bin/a.dll of base_lib_generic is for "
-        "Windows; expected artifacts for one. Keep the artifacts of each system's build in a folder of their own, and "
-        "build them one by one."
+        "Windows; expected artifacts for one. Put the artifacts of each system's build into a separate folder, and "
+        "build them separately."
     )
 
 
@@ -87,8 +87,8 @@ def test_another_platform_than_that_of_the_files_is_refused(path: str, found: Pl
     with pytest.raises(InputError) as caught:
         decide_platform("in", [sign(path, found)], given)
     assert str(caught.value) == (
-        f"--platform: is {given}; expected {found}, as {path} of base_lib_generic is for {found.label}. "
-        "Leave the option out."
+        f"--platform: is {given}; expected {found}, because {path} of base_lib_generic is for {found.label}. "
+        "Omit the option."
     )
 
 
@@ -106,8 +106,8 @@ def test_folders_for_two_systems_are_refused_before_their_artifacts_are_compared
         PlanJob(data, more_dirs=(windows, linux)).run()
     assert str(caught.value) == (
         f"{data} and {windows} and {linux}: mixes two systems: bin/python of base_lib_generic in {linux} is for Linux, "
-        f"bin/a.dll of base_lib_generic in {windows} is for Windows; expected artifacts for one. Keep the artifacts of "
-        "each system's build in a folder of their own, and build them one by one."
+        f"bin/a.dll of base_lib_generic in {windows} is for Windows; expected artifacts for one. Put the artifacts of "
+        "each system's build into a separate folder, and build them separately."
     )
 
 

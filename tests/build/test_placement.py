@@ -187,10 +187,10 @@ def test_a_stub_may_lead_into_a_package_that_is_required() -> None:
     [
         (
             link_entry("llvm", "lib/llvm"),
-            "a symlink to the folder lib/llvm, which wheels can't hold: at most the devel package contains it",
+            "a symlink to the folder lib/llvm, which wheels can't contain; only the devel package may contain it",
         ),
         (link_entry("gone", "nowhere"), "a symlink to nowhere, but no artifact contains it"),
-        (link_entry("loop", "loop"), "a symlink that leads in a circle at loop"),
+        (link_entry("loop", "loop"), "a symlink that loops at loop"),
         (link_entry("out", "../../etc/passwd"), "a symlink that leads out of the prefix at out"),
         (link_entry("tool2", "lib/llvm/tool"), "lib/llvm/tool is in no package that this one requires"),
     ],

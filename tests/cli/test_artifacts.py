@@ -44,7 +44,7 @@ def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: P
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {artifacts}: 1 problem\n  {artifacts}/rand_lib_generic: has no artifact_manifest.txt. "
-        "Is it an artifact whose copying broke off? Complete or remove the folder.\n"
+        "If copying the artifact was interrupted, complete or remove the folder.\n"
     )
     assert not (tmp_path / "out").exists()
 
@@ -124,11 +124,11 @@ def test_list_prints_json(artifacts: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--target", "gfx90"], "no artifact is for the target 'gfx90'; there are generic, gfx90a:xnack+"),
-        (["--component", "bin"], "no artifact has the component 'bin'; there are dev, lib"),
+        (["--target", "gfx90"], "no artifact is for the target 'gfx90'; available: generic, gfx90a:xnack+"),
+        (["--component", "bin"], "no artifact has the component 'bin'; available: dev, lib"),
         (
             ["--component", "dev", "--target", "gfx90a"],
-            "no artifact of the component 'dev' is for the target 'gfx90a'",
+            "no artifact with the component 'dev' is for the target 'gfx90a'",
         ),
     ],
     ids=["target", "component", "both"],
@@ -144,7 +144,7 @@ def test_a_temporary_folder_that_is_not_there_is_reported(tmp_path: Path, monkey
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     done = run_list("list", SAMPLE_SDK, "--quiet")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"error: TMPDIR: names {tmp_path}/none, where no file can be made. Correct or unset it.\n"
+    assert done.stderr == f"error: TMPDIR: is {tmp_path}/none, where no file can be created. Correct or unset it.\n"
 
 
 @pytest.mark.slow

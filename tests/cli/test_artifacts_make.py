@@ -41,7 +41,7 @@ def test_a_server_gives_what_a_build_needs(archives: Path, tmp_path: Path) -> No
     with served(archives) as address:
         done = rocwheel("artifacts", "fetch", address, "--targets", "gfx906,gfx90a", "--output", tmp_path / "here")
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.endswith("has no artifact that serves gfx906. There are gfx90a:xnack+.\n")
+        assert done.stderr.endswith("has no artifact that serves gfx906. Available: gfx90a:xnack+.\n")
         assert not (tmp_path / "here").exists()
         words = ("artifacts", "fetch", address, "--components", "lib", "--output", tmp_path / "here")
         assert json.loads(rocwheel(*words, "--dry-run", "--json").stdout)["archives"][0]["name"] == (
@@ -136,7 +136,7 @@ def test_file_that_is_not_a_package_fails_with_what_is_wrong(tmp_path: Path) -> 
     finished = run("import", bad, "--output", tmp_path / "artifacts")
 
     assert finished.returncode == 2
-    assert finished.stderr == f"error: {bad}: not an ar archive; expected a Debian package (.deb)\n"
+    assert finished.stderr == f"error: {bad}: is not an ar archive; expected a Debian package (.deb)\n"
 
 
 run_from_prefix = partial(rocwheel, "artifacts")
@@ -199,7 +199,7 @@ def test_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> N
     finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts", "--strict", "--quiet")
 
     assert (finished.returncode, finished.stdout) == (2, "")
-    assert f"unknown of {prefix}: no rule of the table matches it." in finished.stderr
+    assert f"unknown of {prefix}: matches no rule of the table." in finished.stderr
 
 
 @pytest.mark.slow
@@ -216,7 +216,7 @@ def test_everything_that_may_not_be_read_is_told_at_once(prefix: Path, tmp_path:
 
     found = "3 files and folders in it can't be read (Permission denied): bin/hipcc, lib, share"
     assert (finished.returncode, finished.stdout) == (2, "")
-    assert finished.stderr == f"error: {prefix}: {found}. Import it as a user who may read them.\n"
+    assert finished.stderr == f"error: {prefix}: {found}. Run the import as a user who can read them.\n"
     reason = "can't be read (Permission denied). Check that it exists and may be read."
     assert (alone.returncode, alone.stderr) == (2, f"error: {prefix}/bin/hipcc: {reason}\n")
     assert not dest.exists()
@@ -267,7 +267,7 @@ def test_a_result_in_a_shard_is_refused_before_anything_is_read(run: Run, tmp_pa
     status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "b/out", "--dry-run")
 
     assert (status, stdout) == (2, "")
-    assert stderr == "error: b/out: a folder in b, which is copied; expected one outside of it\n"
+    assert stderr == "error: b/out: is a folder in b, which is copied; expected a folder outside it\n"
     assert not (tmp_path / "b/out").exists()
 
 
@@ -278,7 +278,7 @@ def test_what_differs_is_an_error_for_all_files(run: Run, tmp_path: Path) -> Non
     status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out")
 
     assert (status, stdout) == (2, "")
-    assert "b/blas_lib_generic/stage/lib/librocblas.so: is not the same as a/blas_lib_generic/stage/lib/" in stderr
+    assert "b/blas_lib_generic/stage/lib/librocblas.so: differs from a/blas_lib_generic/stage/lib/" in stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -307,11 +307,11 @@ def write(path: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("path", "contents", "found"),
     [
-        pytest.param(KERNEL, (b"1", b"2"), "is not the same as a/blas_lib_gfx942/stage/", id="conflicting kernels"),
+        pytest.param(KERNEL, (b"1", b"2"), "differs from a/blas_lib_gfx942/stage/", id="conflicting kernels"),
         pytest.param(
             "stage/.kpack/x_gfx942.kpack",
             (b"", make_kpack({("lib/x.so", 0, "gfx906"): b"code"})),
-            "is named for gfx942, but contains code for gfx906",
+            "is for gfx942 by its name, and contains code for gfx906",
             id="a name that lies",
         ),
         pytest.param(

@@ -271,7 +271,7 @@ def test_a_file_that_only_looks_like_a_wheel_is_refused(run: Run, tmp_path: Path
     assert finished == (
         2,
         "",
-        f"error: {path}: a damaged archive (File is not a zip file). Build or download it again.\n",
+        f"error: {path}: is a damaged archive (File is not a zip file). Build or download it again.\n",
     )
 
 

@@ -83,7 +83,7 @@ def test_the_platform_tag_of_the_reference_s_variable_is_taken(variable: str, op
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
-        ("nonsense", "is 'nonsense', which no installer takes"),
+        ("nonsense", "is 'nonsense', which no installer accepts"),
         ("manylinux_2_28_aarch64", "is 'manylinux_2_28_aarch64', but the files are for Linux on x86_64"),
     ],
 )
@@ -148,7 +148,7 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
     assert rocwheel(*command, "--version", "7.0.0").returncode == 0
     done = rocwheel(*command, "--version", "7.1.0")
     assert done.returncode == 0
-    assert f"warning: {tmp_path}/dist: holds distributions that this build did not make: rocm-7.0.0.tar.gz, " in (
+    assert f"warning: {tmp_path}/dist: contains distributions that are not from this build: rocm-7.0.0.tar.gz, " in (
         done.stderr
     )
     result = json.loads(rocwheel(*command, "--version", "7.2.0", "--json", "--quiet").stdout)
@@ -158,10 +158,10 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--level", "13"], "--level: is '13'; expected a level from 0 to 12"),
+        (["--level", "13"], "--compression: is '13'; expected a level from 0 to 12, or 'stored'"),
         (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
         (["--targets", "gfx942"], "has no artifacts for the expected target gfx942"),
-        (["--targets", "gfx94"], "'gfx94' isn't a known GPU target, family, product, or policy. Nearest: gfx942"),
+        (["--targets", "gfx94"], "'gfx94' is not a known GPU target, family, product or policy. Nearest: gfx942"),
         (["--targets", "RX 7900 XTX"], "has no artifacts for the expected target gfx1100"),
         (["--recipe", "none.toml"], "none.toml: can't be read (No such file or directory). Check --recipe."),
         (["--default-family", "gfx942"], "--default-family: 'gfx942' has no packages; expected one of gfx906"),
@@ -197,10 +197,10 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
         (["--rocm", "banana"], "--rocm: 'banana'; expected a version such as 6.4"),
         (
             ["--platform-tag", "manylinx_2_28_x86_64"],
-            "--platform-tag: is 'manylinx_2_28_x86_64', which no installer takes; expected a tag that",
+            "--platform-tag: is 'manylinx_2_28_x86_64', which no installer accepts; expected a tag that",
         ),
         (["--platform-tag", "linux"], "such as linux_x86_64. Did you mean linux_x86_64?"),
-        (["--platform-tag", "foo", "-q"], "--platform-tag: is 'foo', which no installer takes"),
+        (["--platform-tag", "foo", "-q"], "--platform-tag: is 'foo', which no installer accepts"),
         (["--rocm", "x", "--version", "y", "--platform-tag", "z"], "options: 3 problems"),
     ],
 )
@@ -219,7 +219,9 @@ def test_a_destination_that_is_a_file_is_reported_before_anything_is_read(tmp_pa
     file.touch()
     done = rocwheel("build", "--artifact-dir", str(tmp_path / "absent"), "--dest-dir", str(file))
     assert done.returncode == 2
-    assert f"{file}: not a folder; expected a folder to write to. Change --dest-dir." in done.stderr.replace("\n", " ")
+    assert f"{file}: is not a folder; expected a folder to write to. Change --dest-dir." in done.stderr.replace(
+        "\n", " "
+    )
 
 
 def test_several_builds_into_one_folder_leave_the_same_files(tmp_path: Path) -> None:

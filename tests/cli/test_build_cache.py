@@ -159,7 +159,7 @@ def test_damaged_entries_give_the_same_wheels_and_are_told(
     assert done.status == 0
     assert digests(tmp_path / "first") == first
     told = [line for line in done.stderr.splitlines() if "was damaged" in line]
-    assert set(told) == {f"warning: {entry.path}: was damaged, and is made anew" for entry in entries}
+    assert set(told) == {f"warning: {entry.path}: was damaged and is created again" for entry in entries}
     third, count = built(run, tmp_path / "third", "--artifact-dir", artifacts, "--cache")
     assert third == first
     assert count["packed"] == 0
@@ -178,7 +178,7 @@ def test_a_disk_that_takes_nothing_is_told_once_and_the_build_goes_on(
     command: list[str | Path] = [*BUILD, "--dest-dir", tmp_path]
     done = run_on_disk(tmp_path / "cache", options, command, ROCWHEEL_CACHE_DIR=str(tmp_path / "cache"))
     assert done.returncode == 0
-    told = f"warning: {tmp_path}/cache/packed: can't be written ({trouble}); going on without the cache"
+    told = f"warning: {tmp_path}/cache/packed: can't be written ({trouble}); continuing without the cache"
     assert [line for line in done.stderr.splitlines() if "cache" in line] == [
         told,
         "packed 150 files (648.0 kB), took 0 from the cache (0 bytes)",
@@ -202,7 +202,7 @@ def test_a_folder_of_the_cache_that_cannot_be_read_is_told_once_and_the_build_go
     closed = next(folder for folder in folders if any(path.stat().st_size > 1000 for path in folder.iterdir()))
     closed.chmod(0)
     status, (told, counts) = build_as_user(tmp_path)
-    assert (status, told) == (0, f"warning: {closed}: can't be read (Permission denied); going on without it")
+    assert (status, told) == (0, f"warning: {closed}: can't be read (Permission denied); continuing without it")
     assert not counts.startswith(("packed 0 ", "packed 150 "))
     assert digests(tmp_path) == digests(sample_dist.parent)
 
@@ -216,7 +216,7 @@ def test_a_cache_of_somebody_else_is_told_once_and_the_build_goes_on(
     assert build_as_user(tmp_path) == (
         0,
         [
-            f"warning: {cache}: can't be read (Permission denied); going on without the cache",
+            f"warning: {cache}: can't be read (Permission denied); continuing without the cache",
             "packed 150 files (648.0 kB), took 0 from the cache (0 bytes)",
         ],
     )
@@ -230,7 +230,7 @@ def test_a_file_in_the_place_of_the_cache_is_told_and_the_build_goes_on(
     cache.write_bytes(b"mine")
     done = run("build", "--artifact-dir", artifacts, "--dest-dir", tmp_path, "--cache")
     assert done.status == 0
-    assert f"warning: {cache}: can't be written (Not a directory); going on without the cache" in done.stderr
+    assert f"warning: {cache}: can't be written (Not a directory); continuing without the cache" in done.stderr
     assert cache.read_bytes() == b"mine"
 
 

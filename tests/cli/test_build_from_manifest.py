@@ -63,9 +63,9 @@ def test_artifacts_and_recipe_may_be_elsewhere_now(run: Run, first: Path, tmp_pa
     (tmp_path / "in").rename(tmp_path / "moved")
     (tmp_path / "mine.toml").rename(tmp_path / "moved.toml")
     status, told = again(run, first)
-    gone = "was made of 2 artifacts that can't be found: base_lib_generic, blas_lib_generic; expected a folder "
+    gone = "was made from 2 artifacts that can't be found: base_lib_generic, blas_lib_generic; expected a folder "
     assert (status, f"{first / MANIFEST}: {gone}" in told) == (2, True)
-    assert told.endswith("Say where they are now with --artifact-dir.\n")
+    assert told.endswith("Set their current location with --artifact-dir.\n")
     status, told = again(run, first, "--artifact-dir", tmp_path / "moved")
     assert (status, "mine.toml: can't be read" in told) == (2, True)
     places: list[str | Path] = ["--recipe", tmp_path / "moved.toml", "--artifact-dir", tmp_path / "moved"]
@@ -89,14 +89,14 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
     assert status == 2
     assert f"{first / MANIFEST}: 4 problems" in told
     lines = [line.strip() for line in told.splitlines()[1:]]
-    assert lines[0].startswith("base_lib_generic: is another artifact, with the SHA-256 ")
+    assert lines[0].startswith("base_lib_generic: is a different artifact, with the SHA-256 ")
     assert lines[0].endswith(f"; expected {before['base_lib_generic']}")
     assert lines[1] == (
         f"blas_lib_generic: is missing; expected the artifact with the SHA-256 {before['blas_lib_generic']}. "
-        "Say where it is now with --artifact-dir."
+        "Set its current location with --artifact-dir."
     )
-    assert lines[2] == "rand_lib_generic: was no part of that build; expected its artifacts alone"
-    assert lines[3].startswith("mine.toml: is another recipe, with the SHA-256 ")
+    assert lines[2] == "rand_lib_generic: was not part of that build; expected only its artifacts"
+    assert lines[3].startswith("mine.toml: is a different recipe, with the SHA-256 ")
     assert not (tmp_path / "again").exists()
 
 
@@ -105,13 +105,19 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
     [
         ({"rocwheel": "0.0.1"}, "expected 0.0.1, which built it. Install that version."),
         ({"tools": {"deflate": "0.0.1"}}, "deflate: is "),
-        ({"tools": {"deflate": "0.0.1"}}, "; expected 0.0.1. Install the same versions, such as with uv pip install "),
+        (
+            {"tools": {"deflate": "0.0.1"}},
+            "; expected 0.0.1. Install the same versions, for example with 'uv pip install ",
+        ),
         (
             {"tools": {"Python": "2.7.18"}},
-            "; expected 2.7.18. Install that version, such as with uv python install 2.7, and run rocwheel with it.",
+            (
+                "; expected 2.7.18. Install that version, for example with 'uv python "
+                "install 2.7', and run rocwheel with it."
+            ),
         ),
-        ({"tools": {"machine": "vax"}}, "; expected vax. Build on a machine of that kind."),
-        ({"codecs": {"zstd": "00"}}, "zstd: compresses a sample into other bytes on this machine ("),
+        ({"tools": {"machine": "vax"}}, "; expected vax. Build on a machine of that type."),
+        ({"codecs": {"zstd": "00"}}, "zstd: compresses a sample to different bytes on this machine ("),
         ({"options": {}}, "is damaged: options have no level"),
         ({"options": {"level": 6, "target": []}}, "is damaged: options: Object contains unknown field `target`"),
         ({"options": {"level": 6, "targets": 5}}, "is damaged: options: Expected `array`, got `int` - at `$.targets`"),
@@ -132,7 +138,10 @@ def test_artifacts_of_a_url_have_to_be_named(run: Run, first: Path) -> None:
     change(first, inputs=[used | {"place": f"s3://bucket/{used['name']}"} for used in found])
     status, told = again(run, first)
     assert status == 2
-    assert "was made of artifacts at s3://bucket/base_lib_generic. Say where they are now with --artifact-dir." in told
+    assert (
+        "was made from artifacts at s3://bucket/base_lib_generic. Set their current location with --artifact-dir."
+        in told
+    )
 
 
 @pytest.mark.parametrize("options", [["--version", "7.1"], ["--targets", "gfx906"], ["--variants"], ["--level", "1"]])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
-DAMAGED = "b-1.0-py3-none-any.whl: a damaged archive (File is not a zip file)"
+DAMAGED = "b-1.0-py3-none-any.whl: is a damaged archive (File is not a zip file)"
 COMPONENTS = ["dev", "lib", "run"]
 
 
@@ -167,7 +167,7 @@ def test_the_page_of_a_report_has_all_good_wheels(wheels: list[Path], run: Run, 
 @pytest.mark.parametrize("form", ["files", "folder"])
 def test_all_good_wheels_are_verified(wheels: list[Path], run: Run, form: str) -> None:
     finished = run("verify", *(wheels if form == "files" else [wheels[0].parent]))
-    assert f"damaged {wheels[1]}: a damaged archive (File is not a zip file)" in finished.stdout
+    assert f"damaged {wheels[1]}: is a damaged archive (File is not a zip file)" in finished.stdout
     assert [line.endswith(": good") for line in finished.stdout.splitlines() if " wheel, 6 files" in line] == [True] * 2
     assert finished.status == 1
 

@@ -419,7 +419,7 @@ def test_an_archive_whose_name_and_content_disagree_is_named(run: Run, tree: Pat
         "list": "is named for gfx906, but lists gfx90a",
         "inspect": "is named for gfx906, but lists gfx90a",
         "runs-on": "gfx906 on a stock runtime from ROCm 7.14 on: finds nothing",
-    }.get(command, "is named for gfx906, but contains code for gfx90a")
+    }.get(command, "is for gfx906 by its name, and contains code for gfx90a")
     assert (finished.status, said in finished.stdout + finished.stderr) == (status, True)
     assert list(tree.parent.iterdir()) == [tree]
 
@@ -556,6 +556,6 @@ def test_a_wheel_that_is_no_archive_is_damaged(
     monkeypatch.chdir(tmp_path)
     wheel = tmp_path / "demo-1.0-py3-none-any.whl"
     wheel.write_bytes(data)
-    found = "a truncated or damaged archive; expected a whole wheel, with its directory at the end"
+    found = "is a truncated or damaged archive; expected a complete wheel, with its central directory at the end"
     assert run("device", *(word.format(wheel) for word in command)) == (2, "", f"error: {wheel}: {found}\n")
     assert list(tmp_path.iterdir()) == [wheel]

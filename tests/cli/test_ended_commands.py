@@ -221,5 +221,5 @@ def test_too_little_memory_is_said_in_one_line(tmp_path: Path, kilobytes: int) -
 def test_too_few_open_files_are_named_as_such(tmp_path: Path) -> None:
     done = limited("-n 12", *arguments("build", tmp_path))
     assert done.returncode in {1, 2}
-    assert "(Too many open files). Allow more open files, such as by 'ulimit -n 1024'." in done.stderr
+    assert "(Too many open files). Allow more open files, for example with 'ulimit -n 1024'." in done.stderr
     assert hidden(tmp_path) == []

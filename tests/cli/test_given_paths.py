@@ -78,7 +78,7 @@ def test_a_folder_to_write_a_file_to_is_refused(
     assert finished.status == 2
     assert finished.stderr in {
         "error: out/: names a folder; expected a file. Change --output.\n",
-        "error: out: a folder; expected a file to write to. Change --output.\n",
+        "error: out: is a folder; expected a file to write to. Change --output.\n",
     }
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.co", "a.hipfb"]
 
@@ -93,7 +93,7 @@ def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_mat
 @pytest.mark.parametrize("command", ["prune", "compress", "retarget"])
 def test_the_help_says_that_a_file_in_the_place_of_the_output_is_replaced(run: Run, command: str) -> None:
     text = " ".join(run("device", command, "--help").stdout.split())
-    assert "Write the result to this file or folder. A file is replaced." in text
+    assert "Write the result to this file, which is replaced, or to this folder." in text
 
 
 def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_code(
@@ -103,8 +103,8 @@ def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_cod
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
     os.mkfifo(tmp_path / "pipe")
     for output, error in (
-        ("-", "--output: is -, and nothing is written to standard output. Name a file."),
-        ("pipe", "pipe: not a regular file; expected a file to write to. Change --output."),
+        ("-", "--output: is -, but the output can't go to standard output. Name a file."),
+        ("pipe", "pipe: is not a regular file; expected a file to write to. Change --output."),
     ):
         assert run("device", "prune", "a.hipfb", "--targets", "gfx906", "-o", output) == (2, "", f"error: {error}\n")
     error = "-: can't be read (No such file or directory). Standard input is not read; name a file."

@@ -219,8 +219,8 @@ def test_variant_wheels_that_contradict_one_another_are_in_no_index(run: Run, di
     assert (status, err) == (
         2,
         (
-            "error: demo-7.0.0-py3-none-any-gfx942.whl: its variant.json has other providers than that of "
-            "demo-7.0.0-py3-none-any-gfx1100.whl; expected the same in all wheels of a version\n"
+            "error: demo-7.0.0-py3-none-any-gfx942.whl: its variant.json has different providers from that of "
+            "demo-7.0.0-py3-none-any-gfx1100.whl; expected the same values in all wheels of a version\n"
         ),
     )
     assert not (dist.parent / "simple").exists()

@@ -378,7 +378,7 @@ def _promise_more_than_fits(data: bytearray, _: zipfile.ZipInfo) -> None:
     ("damage", "message"),
     [
         (_damage_stream, "!x/libtwo.so: can't be unpacked ("),
-        (_encrypt, "!x/libtwo.so: encrypted; expected a stored or deflated member, as installers read"),
+        (_encrypt, "!x/libtwo.so: encrypted; expected a stored or deflated member, which installers can read"),
         (_promise_less, "!x/libtwo.so: "),
         (_promise_more_than_fits, "!x/libtwo.so: "),
     ],
@@ -417,7 +417,7 @@ def test_member_that_finds_no_room_to_be_unpacked_is_named(
     monkeypatch.setattr("rocwheel.core.scratch.os.write", full)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     found = f"its {LIBRARY.stat().st_size} unpacked bytes can't be written to {tmp_path} (No space left on device)"
-    remedy = "Make room there, or set TMPDIR to another folder."
+    remedy = "Free some space there, or set TMPDIR to another folder."
     assert run(wheel) == (1, "", f"error: {wheel}!x/libtwo.so: {found}. {remedy}\n")
 
 
@@ -426,7 +426,7 @@ def test_member_above_the_limit_is_named_and_not_unpacked(tmp_path: Path) -> Non
     size = LIBRARY.stat().st_size
     [facts] = inspect_paths([wheel], limit=size - 1)
     assert str(facts.error) == (
-        f"{wheel}!x/libtwo.so: {size} bytes when unpacked; expected at most {size - 1}. "
+        f"{wheel}!x/libtwo.so: unpacks to {size} bytes; expected at most {size - 1}. "
         "Set a higher limit if you trust the file."
     )
     [facts] = inspect_paths([wheel], limit=size)
@@ -451,7 +451,7 @@ def test_limit_lets_a_larger_bundle_be_checked(run: Run, monkeypatch: pytest.Mon
 def test_truncated_wheel_is_reported_as_such(run: Run, tmp_path: Path) -> None:
     wheel = _deflated_wheel(tmp_path)
     wheel.write_bytes(wheel.read_bytes()[:500])
-    found = "a truncated or damaged archive; expected a whole wheel, with its directory at the end"
+    found = "is a truncated or damaged archive; expected a complete wheel, with its central directory at the end"
     assert run(wheel) == (2, "", f"error: {wheel}: {found}\n")
 
 

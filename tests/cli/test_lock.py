@@ -106,7 +106,7 @@ def test_a_python_that_is_none_is_told_by_its_option(run: Run, there: Path, vers
 def test_a_folder_for_temporary_files_that_is_not_there_is_told_by_its_variable(there: Path) -> None:
     words = ("rocm-sdk", "--index-url", (there / "simple").as_uri(), "-o", there / "pylock.toml")
     done = rocwheel("lock", *words, environ={"TMPDIR": "/nowhere"})
-    told = "error: TMPDIR: names /nowhere, where no file can be made. Correct or unset it.\n"
+    told = "error: TMPDIR: is /nowhere, where no file can be created. Correct or unset it.\n"
     assert (done.returncode, done.stderr) == (1, told)
 
 
@@ -335,7 +335,7 @@ def test_the_packages_of_every_gpu_are_locked_without_naming_any(sample_dist: Pa
 def test_a_folder_of_an_index_that_is_not_there_is_named(tmp_path: Path, option: str, index: str) -> None:
     """Uv would take the packages from elsewhere without a word."""
     done = rocwheel("lock", "rocm==9", option, index, "-o", tmp_path / "pylock.toml")
-    assert (done.returncode, done.stderr) == (2, f"error: {index}: is not a folder\n")
+    assert (done.returncode, done.stderr) == (2, f"error: {index}: is no folder\n")
 
 
 @pytest.mark.slow

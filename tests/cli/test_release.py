@@ -232,7 +232,7 @@ def test_versions_that_differ_end_it_before_anything_is_written(run: Run, tmp_pa
     finished = run("selector", "merge", one, two, "--dest-dir", tmp_path / "dist")
     assert (finished.status, finished.stderr) == (
         2,
-        f"error: {two}: is rocm 7.0.1; expected rocm 7.0.0, as {one} is. Merge the selectors of one version.\n",
+        f"error: {two}: is rocm 7.0.1; expected rocm 7.0.0, as in {one}. Merge selectors with the same version.\n",
     )
     assert not (tmp_path / "dist").exists()
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 SAID = (
-    "error: ROCWHEEL_CACHE_DIR: is not set, and this user has no home folder; expected a folder for the cache of "
-    "rocwheel. Set ROCWHEEL_CACHE_DIR to one."
+    "error: ROCWHEEL_CACHE_DIR: is not set, and this user has no home folder; expected a folder for the "
+    "rocwheel cache. Set ROCWHEEL_CACHE_DIR to a folder."
 )
 
 

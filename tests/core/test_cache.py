@@ -75,8 +75,8 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch: pytest.Mo
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
     message = (
-        "ROCWHEEL_CACHE_DIR: is not set, and this user has no home folder; expected a folder for the cache of "
-        "rocwheel. Set ROCWHEEL_CACHE_DIR to one."
+        "ROCWHEEL_CACHE_DIR: is not set, and this user has no home folder; expected a folder for the "
+        "rocwheel cache. Set ROCWHEEL_CACHE_DIR to a folder."
     )
     with pytest.raises(InputError, match=re.escape(message)):
         cache_folder()
@@ -106,7 +106,7 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 def test_a_size_that_no_disk_has_is_refused() -> None:
     with pytest.raises(
-        InputError, match=r"--limit: is '9+'\.\.\. \(400 characters\); expected a size that a disk can have"
+        InputError, match=r"--limit: is '9+'\.\.\. \(400 characters\); expected a size that fits on a disk"
     ):
         parse_size("9" * 400, source="--limit")
 
@@ -329,7 +329,7 @@ def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, ca
     raw[-1] ^= 4
     path.write_bytes(raw)
     assert store.get(key(1)) is None
-    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged, and is made anew"]
+    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged and is created again"]
     store.put(key(1), b"facts", b"data")
     assert store.get(key(1)) == entry_of(b"facts", b"data")
 
@@ -348,7 +348,7 @@ def test_what_is_no_file_is_told_and_kept_anew(tmp_path: Path, caplog: pytest.Lo
     assert store.get(key(1)) is None
     store.put(key(1), b"facts", b"data")
     assert store.get(key(1)) == entry_of(b"facts", b"data")
-    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged, and is made anew"]
+    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged and is created again"]
 
 
 def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_over(
@@ -363,7 +363,7 @@ def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_ov
         store.put(key(number), b"facts", b"data")
     assert (store.get(key(1)), store.get(key(2))) == (None, entry_of(b"facts", b"data"))
     assert [record.getMessage() for record in caplog.records] == [
-        f"{path}: is a folder in the place of a file, and is passed over"
+        f"{path}: is a folder in place of a file and is skipped"
     ]
     assert (path / "notes.txt").exists()
 
@@ -391,7 +391,7 @@ for number in range(3):
 def test_a_disk_that_takes_nothing_is_told_of_once(tmp_path: Path, options: str, trouble: str) -> None:
     done = run_on_disk(tmp_path, options, [sys.executable, "-c", PUT, tmp_path / "kept"])
     assert done.stdout.splitlines() == [
-        f"{tmp_path / 'kept'}: can't be written ({trouble}); going on without the cache",
+        f"{tmp_path / 'kept'}: can't be written ({trouble}); continuing without the cache",
         *["None"] * 3,
     ]
 
@@ -411,7 +411,7 @@ def test_a_disk_keeps_room_for_what_is_built(
     store.put(key(2), b"", b"")
     assert read_contents(tmp_path).entries == ()
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}: can't be written (less than 256 MiB of the disk would stay free); going on without the cache"
+        f"{tmp_path}: can't be written (less than 256 MiB of the disk would stay free); continuing without the cache"
     ]
 
 

@@ -65,7 +65,7 @@ def test_the_exit_status_distinguishes_bad_input_from_failed_work(error: Rocwhee
 @pytest.mark.parametrize(
     ("number", "kind", "remedy"),
     [
-        (errno.EMFILE, WorkError, "Allow more open files, such as by 'ulimit -n 1024'."),
+        (errno.EMFILE, WorkError, "Allow more open files, for example with 'ulimit -n 1024'."),
         (errno.EACCES, InputError, "Look."),
     ],
 )
@@ -80,8 +80,8 @@ def test_a_limit_of_the_process_is_no_fault_of_the_input(number: int, kind: type
         (errno.EISDIR, "Name a file, not a folder.", "Name another output, or remove the folder."),
         (
             errno.ENOTDIR,
-            "Correct its path, of which a part is a file and not a folder.",
-            "Name another output, or remove the file that stands where its path has a folder.",
+            "Correct its path: a parent folder is a file.",
+            "Name another output, or remove the file in place of its parent folder.",
         ),
         (errno.EACCES, "Look.", "Look."),
     ],

@@ -74,5 +74,5 @@ def test_every_read_is_of_the_file_that_was_listed(tmp_path: Path) -> None:
     with FileRange.whole(path).view() as data:
         assert bytes(data[:4]) == bytes(4)
         path.write_bytes(bytes(2 << 20))
-        with pytest.raises(ChangedFileError, match="was written to while it was being read"):
+        with pytest.raises(ChangedFileError, match="changed while it was being read"):
             load(data[1 << 20 :])

@@ -59,20 +59,20 @@ WINE_TABLE = Path("/usr/share/wine/nls/l_intl.nls")
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("gfx90a:xnack+.kpack", "has a colon, which names on Windows can't have"),
-        ("what?.txt", "has a question mark, which names on Windows can't have"),
-        ("a*b", "has an asterisk, which names on Windows can't have"),
-        ("a\\b", "has a backslash, which names on Windows can't have"),
-        ("a\tb", "has a control character, which names on Windows can't have"),
-        ("notes.", "ends with a dot, which Windows drops: the file gets another name"),
-        ("notes ", "ends with a blank, which Windows drops: the file gets another name"),
-        ("CON", "is that of the device CON on Windows"),
-        ("nul.txt", "is that of the device NUL on Windows"),
-        ("aux.tar.gz", "is that of the device AUX on Windows"),
-        ("Com1", "is that of the device COM1 on Windows"),
-        ("LPT².h", "is that of the device LPT² on Windows"),
-        ("n" * 256, "has 256 characters, and names on Windows at most 255"),
-        ("caf\udce9.txt", "is not UTF-8, and names on Windows are Unicode"),
+        ("gfx90a:xnack+.kpack", "has a colon, which Windows doesn't allow in names"),
+        ("what?.txt", "has a question mark, which Windows doesn't allow in names"),
+        ("a*b", "has an asterisk, which Windows doesn't allow in names"),
+        ("a\\b", "has a backslash, which Windows doesn't allow in names"),
+        ("a\tb", "has a control character, which Windows doesn't allow in names"),
+        ("notes.", "ends with a dot, which Windows removes from the name"),
+        ("notes ", "ends with a space, which Windows removes from the name"),
+        ("CON", "is the name of the device CON on Windows"),
+        ("nul.txt", "is the name of the device NUL on Windows"),
+        ("aux.tar.gz", "is the name of the device AUX on Windows"),
+        ("Com1", "is the name of the device COM1 on Windows"),
+        ("LPT².h", "is the name of the device LPT² on Windows"),
+        ("n" * 256, "has 256 characters, but Windows allows at most 255 in a name"),
+        ("caf\udce9.txt", "is not UTF-8, but names on Windows are Unicode"),
         ("", "is empty"),
     ],
 )
@@ -89,7 +89,7 @@ def test_other_names_have_none(name: str) -> None:
 
 
 def test_a_path_has_the_fault_of_its_first_bad_name() -> None:
-    assert windows_path_fault("bin/aux/a:b") == "'aux' is that of the device AUX on Windows"
+    assert windows_path_fault("bin/aux/a:b") == "'aux' is the name of the device AUX on Windows"
     assert windows_path_fault("../../bin/tool.exe") == ""
 
 

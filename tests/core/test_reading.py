@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 WAYS = {
-    "overwritten": "was written to while it was being read",
+    "overwritten": "changed while it was being read",
     "truncated": "changed from 1000 to 500 bytes while it was being read",
-    "replaced": "another file took its place while it was being read",
+    "replaced": "was replaced by another file while it was being read",
 }
-REMEDY = "Leave the inputs alone until the work is done, and run it again."
+REMEDY = "Run the command again, and don't change its inputs while it runs."
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def test_a_file_that_shrank_is_refused(tmp_path: Path) -> None:
     path.write_bytes(bytes(99))
     text = (
         f"{path}: changed from 100 to 99 bytes while it was being read. "
-        "Leave the inputs alone until the work is done, and run it again."
+        "Run the command again, and don't change its inputs while it runs."
     )
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"), source.view():
         pass
@@ -271,7 +271,7 @@ def test_a_range_is_fed_piece_by_piece(start: int, size: int, tmp_path: Path) ->
 def test_a_file_that_ends_while_it_is_fed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "shrunk"
     path.write_bytes(bytes(300 << 10))
-    text = f"{path}: ends at byte 307200 of 409600 that it was to have."
+    text = f"{path}: ends at byte 307200 instead of 409600."
     with pytest.raises(InputError, match=re.escape(text)):
         FileRange(str(path), 0, 400 << 10).feed(lambda _: None)
 

@@ -56,7 +56,7 @@ def test_whatever_is_written_can_be_read_by_its_path(tmp_path: Path) -> None:
 
 def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
-    message = f"TMPDIR: names {tmp_path}/none, where no file can be made. Correct or unset it."
+    message = f"TMPDIR: is {tmp_path}/none, where no file can be created. Correct or unset it."
     with (
         pytest.raises(WorkError, match=f"^{re.escape(message)}$"),
         open_temporary(),
@@ -68,7 +68,7 @@ def test_full_folder_is_named_with_what_did_not_fit(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert str(no_room("x.whl!a", "its 5 bytes", OSError(errno.ENOSPC, "No space left on device"))) == (
         f"x.whl!a: its 5 bytes can't be written to {tmp_path} (No space left on device). "
-        "Make room there, or set TMPDIR to another folder."
+        "Free some space there, or set TMPDIR to another folder."
     )
 
 
@@ -382,7 +382,7 @@ def test_ctrl_c_while_a_disk_makes_a_file_leaves_none(tmp_path: Path, monkeypatc
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["before.whl"]
 
 
-WAITING = "{}: is being written by another run; waiting for its end"
+WAITING = "{}: is being written by another run; waiting until it ends"
 
 HOLDING = """
 import fcntl, os, sys
@@ -404,7 +404,9 @@ def test_a_folder_that_another_process_holds_is_waited_for(tmp_path: Path, caplo
         holder.stdin.close()
         with locked_folder(tmp_path):
             pass
-    expected = f"{tmp_path}: is still being written by another run. Wait for its end, and run it again."
+    expected = (
+        f"{tmp_path}: is still being written by another run. Wait until that run ends, then run the command again."
+    )
     assert str(refused.value) == expected
     assert caplog.messages[0] == WAITING.format(tmp_path)
 
@@ -449,7 +451,7 @@ def test_a_file_system_without_locks_is_told_and_written(
     monkeypatch.setattr(fcntl, "flock", refuse)
     with caplog.at_level(logging.WARNING), locked_folder(tmp_path / "a"):
         (tmp_path / "a" / "file").touch()
-    text = "can't be locked (No locks available), so let no two runs write it at the same time"
+    text = "can't be locked (No locks available); don't let two runs write it at the same time"
     assert caplog.messages == [f"{tmp_path / 'a'}: {text}"]
 
 

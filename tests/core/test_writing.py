@@ -41,12 +41,12 @@ def test_a_plain_mode_says_only_whether_a_file_can_be_run(mode: int, expected: i
 def test_a_dash_is_not_taken_for_a_file() -> None:
     with pytest.raises(InputError) as caught:
         check_output(Path("-"))
-    assert str(caught.value) == "--output: is -, and nothing is written to standard output. Name a file."
+    assert str(caught.value) == "--output: is -, but the output can't go to standard output. Name a file."
 
 
 def test_a_folder_and_a_pipe_are_no_files_to_write_to(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, found in ((tmp_path, "a folder"), (tmp_path / "pipe", "not a regular file")):
+    for path, found in ((tmp_path, "is a folder"), (tmp_path / "pipe", "is not a regular file")):
         with pytest.raises(InputError) as caught:
             check_output(path)
         assert str(caught.value) == f"{path}: {found}; expected a file to write to. Change --output."
@@ -128,7 +128,7 @@ def test_writeback_of_a_large_file_begins_while_it_is_written(tmp_path: Path, mo
 def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / "file.whl"
-    remedy = "Name another output, or remove the file that stands where its path has a folder."
+    remedy = "Name another output, or remove the file in place of its parent folder."
     text = f"{path}: can't be written (File exists). {remedy}"
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         AtomicFile(path)
@@ -378,7 +378,7 @@ def test_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_folder_in_what_is_read_is_refused(tmp_path: Path) -> None:
-    message = f"{tmp_path}/in/out: a folder in {tmp_path}/in, which is copied; expected one outside of it"
+    message = f"{tmp_path}/in/out: is a folder in {tmp_path}/in, which is copied; expected a folder outside it"
     (tmp_path / "in").mkdir()
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"), new_folder(tmp_path / "in/out", tmp_path / "in"):
         pass

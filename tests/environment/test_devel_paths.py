@@ -99,9 +99,9 @@ WHOLE = tar(*PATHS)
 @pytest.mark.parametrize(
     ("name", "content", "found"),
     [
-        ("_devel.tar", b"", "is damaged or truncated (it has no end); expected a tar file"),
+        ("_devel.tar", b"", "is damaged or truncated (its end is missing); expected a tar file"),
         ("_devel.tar", WHOLE[:2000], "is damaged or truncated (a header is damaged: truncated header)"),
-        ("_devel.tar.xz", lzma.compress(WHOLE)[:-20], "is damaged or truncated (it ends before the end of its stream)"),
+        ("_devel.tar.xz", lzma.compress(WHOLE)[:-20], "is damaged or truncated (its stream is truncated)"),
         ("_devel.tar.zst", zstd.compress(WHOLE)[:-9], "is damaged or truncated ("),
         ("_devel.tar.zst", b"no zstd", "is damaged or truncated ("),
         ("_links.json", b"{", "is damaged (Input data was truncated); expected an object with 'links'"),

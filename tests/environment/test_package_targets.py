@@ -217,7 +217,7 @@ def test_a_package_with_code_for_another_machine_is_refused(tmp_path: Path) -> N
         read_deb_facts(path)
     assert (
         str(error.value)
-        == f"{path}: is a package for amd64, but holds code for arm64: usr/lib/liba.so. Download it again."
+        == f"{path}: is a package for amd64, but contains code for arm64: usr/lib/liba.so. Download it again."
     )
 
 

@@ -154,7 +154,7 @@ def test_artifacts_are_one_prefix_with_its_links() -> None:
 @pytest.mark.parametrize(
     ("names", "found"),
     [
-        (["a.py"], "has no .dist-info folder; expected a wheel, which has one"),
+        (["a.py"], "has no .dist-info folder; expected a wheel, which has exactly one"),
         (
             ["a.dist-info/WHEEL", "b.dist-info/WHEEL"],
             "has several .dist-info folders: a.dist-info, b.dist-info; expected",
@@ -512,14 +512,15 @@ def test_each_folder_is_a_step_of_its_size(tmp_path: Path) -> None:
 
 VARIANT = json.dumps(variant_document("gfx942", ["gfx942"])).encode()
 UNLABELED = (
-    "has demo-1.0.dist-info/variant.json, as variant wheels do, and no label in its file name; expected "
+    "has demo-1.0.dist-info/variant.json, as variant wheels do, but no label in its file name; expected "
     "NAME-VERSION-PYTHON-ABI-PLATFORM-LABEL.whl. Rename it back."
 )
 UNSAID = (
-    "is named as the variant 'gfx1100' and has no demo-1.0.dist-info/variant.json; expected a variant wheel as PEP 825 "
-    "(a draft) has it"
+    "has the variant label 'gfx1100' in its name, but no demo-1.0.dist-info/variant.json; expected "
+    "a variant wheel in the format of PEP 825 "
+    "(a draft)"
 )
-OTHER = "demo-1.0.dist-info/variant.json: is about 'gfx942'; expected 'gfx1100' alone, as in the file name"
+OTHER = "demo-1.0.dist-info/variant.json: is about 'gfx942'; expected only 'gfx1100', as in the file name"
 
 
 @pytest.mark.parametrize(

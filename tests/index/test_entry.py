@@ -156,14 +156,14 @@ def test_a_name_that_is_not_a_distribution_name_is_reported(tmp_path: Path, name
     expected = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
     assert (
         fail(tmp_path / name)
-        == f"{tmp_path / name}: not the name of a distribution; {expected}. Rename it, or remove it."
+        == f"{tmp_path / name}: is not the file name of a wheel or sdist; {expected}. Rename or remove the file."
     )
 
 
 def test_a_file_that_is_not_a_zip_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     path.write_bytes(b"not a zip archive")
-    assert fail(path) == f"{path}: a damaged archive (File is not a zip file). Build or download it again."
+    assert fail(path) == f"{path}: is a damaged archive (File is not a zip file). Build or download it again."
 
 
 def test_a_zip_archive_without_dist_info_is_refused(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
 def test_a_member_that_leads_outside_is_refused_as_by_audits(add_wheel: AddWheel, name: str, reason: str) -> None:
     path = add_wheel("demo")
     write_wheel(path, INFO, {**_contents(path), name: b"x"})
-    expected = f"{path}!{name}: {reason}; expected a place inside the environment. Build the wheel again."
+    expected = f"{path}!{name}: {reason}; expected a path inside the environment. Build the wheel again."
     assert fail(path) == expected
 
 
@@ -259,7 +259,7 @@ def test_all_members_with_one_fault_are_named_together(add_wheel: AddWheel) -> N
     write_wheel(path, INFO, {**_contents(path), **outside, "a/../b": b"", "/abs": b""})
     names = ", ".join(f"../{number}.so" for number in range(10))
     many = f"{path}: 13 members ({names} and 3 more): a path that leads out of the wheel"
-    end = "; expected a place inside the environment. Build the wheel again."
+    end = "; expected a path inside the environment. Build the wheel again."
     assert fail(path).splitlines() == [
         f"{path}: 2 problems",
         f"  {many}{end}",
@@ -345,12 +345,12 @@ def test_a_variant_wheel_is_read_with_what_it_says_of_itself(tmp_path: Path) -> 
         (
             None,
             (
-                "is named as the variant 'gfx942' and has no rocm_sdk_device-7.0.0.dist-info/variant.json; "
-                "expected a variant wheel as PEP 825 (a draft) has it"
+                "has the variant label 'gfx942' in its name, but no rocm_sdk_device-7.0.0.dist-info/variant.json; "
+                "expected a variant wheel in the format of PEP 825 (a draft)"
             ),
         ),
         (b"{", "rocm_sdk_device-7.0.0.dist-info/variant.json: malformed (Input data was truncated)"),
-        (variant_document("gfx1100", ["gfx1100"]), "is about 'gfx1100'; expected 'gfx942' alone, as in the file name"),
+        (variant_document("gfx1100", ["gfx1100"]), "is about 'gfx1100'; expected only 'gfx942', as in the file name"),
     ],
     ids=["none", "damaged", "another"],
 )
@@ -363,11 +363,11 @@ def test_a_wheel_that_is_not_the_variant_of_its_name_is_refused(
 def test_a_plain_name_over_a_variant_is_refused(tmp_path: Path) -> None:
     made = add_variant_wheel(tmp_path, "rocm-sdk-device", "gfx942", variant_document("gfx942", ["gfx942"]))
     path = made.rename(tmp_path / "rocm_sdk_device-7.0.0-py3-none-any.whl")
-    message = "has rocm_sdk_device-7.0.0.dist-info/variant.json, as variant wheels do, and no label in its file name"
+    message = "has rocm_sdk_device-7.0.0.dist-info/variant.json, as variant wheels do, but no label in its file name"
     with pytest.raises(InputError, match=re.escape(message)):
         read_entry(path)
 
 
 def test_a_path_is_not_the_name_of_a_distribution() -> None:
-    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: not the name of a distribution"):
+    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: is not the file name of a wheel or sdist"):
         parse_file_name("m-7/x-7.tar.gz")

@@ -135,14 +135,14 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
         write_index(dist_dir, output)
     assert str(caught.value) == (
         f"{dist_dir}: 5 problems\n"
-        f"  {dist_dir}/broken-1.0-py3-none-any.whl: a damaged archive (File is not a zip file). Build or download "
-        "it again.\n"
-        f"  {dist_dir}/dangling-1.0-py3-none-any.whl: can't be read (No such file or directory). Check its "
-        "permissions.\n"
-        f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; expected 'mismatch' "
-        "as in the file name\n"
-        f"  {dist_dir}/thing.whl: not the name of a distribution; expected "
-        "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename it, or remove it.\n"
+        f"  {dist_dir}/broken-1.0-py3-none-any.whl: is a damaged archive (File is not a zip file). "
+        "Build or download it again.\n"
+        f"  {dist_dir}/dangling-1.0-py3-none-any.whl: can't be read (No such file or directory). "
+        "Check its permissions.\n"
+        f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
+        "expected 'mismatch' as in the file name\n"
+        f"  {dist_dir}/thing.whl: is not the file name of a wheel or sdist; "
+        "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename or remove the file.\n"
         f"  {dist_dir}/twice-1.0-py3-none-any.whl: is the same distribution as Twice-1.0.0-py3-none-any.whl under "
         "another name. Remove one of the two."
     )
@@ -206,7 +206,7 @@ def test_a_file_that_is_written_to_after_a_worker_has_read_it_is_refused(add_whe
         read_elsewhere(dist_dir, Elsewhere(lambda: write_other_bytes(path)))
     (problem,) = caught.value.problems
     assert isinstance(problem, ChangedFileError)
-    assert str(problem).startswith(f"{path}: was written to while it was being read")
+    assert str(problem).startswith(f"{path}: changed while it was being read")
 
 
 def test_what_workers_read_of_a_file_that_is_still_fresh_is_not_settled(

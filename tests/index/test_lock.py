@@ -125,7 +125,7 @@ def test_texts_that_are_no_requirements_are_named_together() -> None:
 
 
 def test_brackets_of_a_requirement_are_an_error_that_names_it() -> None:
-    with pytest.raises(InputError, match=r"is not a requirement \(more than 32 brackets within one another\)"):
+    with pytest.raises(InputError, match=r"is not a requirement \(more than 32 nested brackets\)"):
         parse_requirements(["rocm; " + "(" * 5000])
 
 
@@ -294,8 +294,8 @@ def test_the_folder_above_an_index_leads_to_it(run: Run, host: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        ("pylock.toml/inner", "pylock.toml: a folder; expected a file to write to. Change --output."),
-        ("here", "here: not a folder; expected a folder to write to. Change --output."),
+        ("pylock.toml/inner", "pylock.toml: is a folder; expected a file to write to. Change --output."),
+        ("here", "here: is not a folder; expected a folder to write to. Change --output."),
     ],
     ids=["a folder for the file", "a file for its folder"],
 )

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 WAYS = {
-    "overwritten": "was written to while it was being read",
+    "overwritten": "changed while it was being read",
     "truncated": "changed from .* bytes while it was being read",
-    "replaced": "another file took its place while it was being read",
+    "replaced": "was replaced by another file while it was being read",
 }
 
 

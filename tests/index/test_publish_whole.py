@@ -346,7 +346,7 @@ class _Writing(Silent):
 
 def test_a_file_that_changes_after_it_was_read_is_never_sent(dist: Path, tmp_path: Path, store: Store) -> None:
     counted = CountedStore(store)
-    with pytest.raises(ChangedFileError, match=rf"{A}: was written to while it was being read"):
+    with pytest.raises(ChangedFileError, match=rf"{A}: changed while it was being read"):
         publish(dist, counted, PublishOptions(), _Writing(dist / A))
     assert not [file.name for file in store.list() if "alpha" in file.name]
     assert counted.requests["delete"] == 0  # nothing was there even for a moment
@@ -541,7 +541,7 @@ def test_variants_that_contradict_the_published_ones_are_refused(tmp_path: Path,
     (tmp_path / "other" / "demo-7.0.0-py3-none-any-a.whl").rename(
         tmp_path / "other" / "demo-7.0.0-1-py3-none-any-a.whl"
     )
-    with pytest.raises(InputError, match="has other properties for the label 'a' than the new variant wheel"):
+    with pytest.raises(InputError, match="has different properties for the label 'a' from the new variant wheel"):
         publish(tmp_path / "other", store)
 
 

@@ -138,7 +138,7 @@ def test_a_file_that_was_written_to_since_it_was_read_is_not_stored(store: Store
     source.write_bytes(b"read")
     stamp = FileStamp.at(source)
     source.write_bytes(b"else")
-    with pytest.raises(ChangedFileError, match="source: was written to while it was being read"):
+    with pytest.raises(ChangedFileError, match="source: changed while it was being read"):
         store.put("x", source, sha256=hashlib.sha256(b"read").hexdigest(), stamp=stamp)
     with pytest.raises(MissingFileError):
         store.head("x")
@@ -151,7 +151,7 @@ def test_a_large_file_that_was_written_to_since_it_was_read_is_not_stored(
     stamp = FileStamp.at(path)
     with path.open("r+b") as file:
         file.write(b"else")
-    with pytest.raises(ChangedFileError, match=r"large\.whl: was written to while it was being read"):
+    with pytest.raises(ChangedFileError, match=r"large\.whl: changed while it was being read"):
         store.put("x", path, sha256=digest, stamp=stamp)
     with pytest.raises(MissingFileError):
         store.head("x")

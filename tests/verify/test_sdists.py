@@ -44,7 +44,7 @@ def test_a_sdist_that_is_renamed_or_damaged_is_told(tmp_path: Path) -> None:
 def test_a_name_that_no_sdist_has_is_told(tmp_path: Path, name: str) -> None:
     path = make(tmp_path / name)
     [fault] = verify_sdist(path).faults
-    assert (fault.place, fault.found) == (str(path), "not the name of a distribution")
+    assert (fault.place, fault.found) == (str(path), "is not the file name of a wheel or sdist")
 
 
 def test_a_sdist_without_metadata_is_told(tmp_path: Path) -> None:

@@ -53,9 +53,19 @@ def test_headers_and_names_that_installers_refuse_are_faults(wheel: Path) -> Non
         archive.writestr(info, b"")
     member = f"{wheel}!demo/\x7f.py"
     assert verified(wheel).faults[:3] == (
-        Fault("damaged", member, "its own header has a ZIP64 field of 8 bytes", "none, since its sizes have room"),
-        Fault("damaged", member, "its directory entry has a ZIP64 field of 8 bytes", "none, since its sizes have room"),
-        Fault("damaged", member, "has a name with a control character", "a place inside the environment"),
+        Fault(
+            "damaged",
+            member,
+            "its own header has a ZIP64 field of 8 bytes",
+            "no ZIP64 field, since its sizes fit the header",
+        ),
+        Fault(
+            "damaged",
+            member,
+            "its directory entry has a ZIP64 field of 8 bytes",
+            "no ZIP64 field, since its sizes fit the header",
+        ),
+        Fault("damaged", member, "has a name with a control character", "a path inside the environment"),
     )
 
 

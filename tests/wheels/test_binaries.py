@@ -45,7 +45,10 @@ def test_members_of_a_wheel_are_unpacked_to_be_read(tmp_path: Path) -> None:
 def test_what_cannot_be_read_comes_as_the_error_that_says_so(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "cut.whl").write_bytes(b"PK\3\4")
-    cut = f"{tmp_path}/cut.whl: a truncated or damaged archive; expected a whole wheel, with its directory at the end"
+    cut = (
+        f"{tmp_path}/cut.whl: is a truncated or damaged archive; expected a complete wheel, "
+        "with its central directory at the end"
+    )
     pipe = f"{tmp_path}/pipe: is not a regular file; expected a binary, a folder or a wheel"
     absent = f"{tmp_path}/none: can't be read (No such file or directory). Check that it exists and may be read."
     texts = [names_in(tmp_path / name) for name in ("cut.whl", "pipe", "none")]
@@ -60,4 +63,4 @@ def test_errors_in_a_folder_come_with_the_results(tmp_path: Path) -> None:
         size if isinstance(size, int) else size.found
         for _, size in read_found(find_binaries(tmp_path), lambda data, _: len(data), limit=len(BUNDLE))
     ]
-    assert results == [f"{len(BUNDLE) * 9} bytes when unpacked", len(BUNDLE)]
+    assert results == [f"unpacks to {len(BUNDLE) * 9} bytes", len(BUNDLE)]

@@ -119,7 +119,10 @@ def with_path(path: str) -> bytes:
     [
         (
             b"",
-            "m: is empty; expected a rocwheel-build.json that rocwheel build has written. Copy it again, or build",
+            (
+                "m: is empty; expected a rocwheel-build.json written by 'rocwheel build'. "
+                "Copy it again, or repeat the build"
+            ),
         ),
         (
             b"{",
@@ -127,12 +130,15 @@ def with_path(path: str) -> bytes:
         ),
         (b"\xff\xfe", "m: is not JSON ("),
         (b"[" * 100_000, "m: is not JSON ("),
-        (b"[]", "m: has no schema; expected a rocwheel-build.json that rocwheel build has written"),
+        (b"[]", "m: has no schema; expected a rocwheel-build.json written by 'rocwheel build'"),
         (b'{"schema": 1}', "m: has the schema '1'; expected"),
         (b'{"schema": "rocwheel.plan/1"}', "m: has the schema 'rocwheel.plan/1'; expected"),
         (
             b'{"schema": "rocwheel.build-manifest/2"}',
-            "m: has the schema rocwheel.build-manifest/2, of another rocwheel; expected rocwheel.build-manifest/1",
+            (
+                "m: has the schema rocwheel.build-manifest/2, which is from another version of "
+                "rocwheel; expected rocwheel.build-manifest/1"
+            ),
         ),
         (
             b'{"schema": "rocwheel.build-manifest/1"}',
@@ -164,9 +170,9 @@ def with_path(path: str) -> bytes:
         (with_path("/etc/passwd"), "m: names the output '/etc/passwd', an absolute path; expected a path below its"),
         (with_path("dist/../../a"), "m: names the output 'dist/../../a', a path that leads out of the folder"),
         (with_path("dist\\a"), "m: names the output 'dist\\\\a', a name with a backslash"),
-        (with_path("dist//a"), "m: names the output 'dist//a', a path that is not in its plain form"),
-        (with_path(""), "m: names the output '', which is no file"),
-        (with_path("a\nb"), "m: names the output 'a\\nb', which has characters that can't be printed"),
+        (with_path("dist//a"), "m: names the output 'dist//a', a path that is not normalized"),
+        (with_path(""), "m: names the output '', which is not a file"),
+        (with_path("a\nb"), "m: names the output 'a\\nb', which contains control characters"),
     ],
     ids=lambda value: str(value[:40]) if isinstance(value, bytes) else None,
 )
@@ -182,7 +188,7 @@ def test_all_bad_paths_are_told_together() -> None:
     assert [str(problem) for problem in caught.value.problems] == [
         "m: names the output '/a', an absolute path; expected a path below its folder",
         "m: names the output '../b', a path that leads out of the folder; expected a path below its folder",
-        "m: names the output 'c' 2 times; expected each once",
+        "m: names the output 'c' 2 times; expected each output once",
     ]
 
 
@@ -300,7 +306,9 @@ def test_a_folder_that_is_not_there_yet_is_fine(tmp_path: Path) -> None:
 )
 def test_checksums_of_other_files_are_never_replaced(tmp_path: Path, line: str) -> None:
     (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  dist/a.whl\n{line}\n")
-    with pytest.raises(InputError, match="SHA256SUMS: holds checksums of other files than a build's; expected nothing"):
+    with pytest.raises(
+        InputError, match="SHA256SUMS: contains checksums of files that are not from a build; expected no file"
+    ):
         check_manifest_place(tmp_path)
 
 
@@ -317,8 +325,8 @@ def test_what_is_no_file_is_told_for_both(tmp_path: Path, kind: str) -> None:
         check_manifest_place(tmp_path)
     found = "a symlink" if kind == "link" else "not a file"
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{tmp_path / name}: is {found}; expected nothing, or what an earlier build wrote. "
-        "Move it, or change --dest-dir."
+        f"{tmp_path / name}: is {found}; expected no file, or the file of an earlier build. "
+        "Move it, or choose another --dest-dir."
         for name in ("rocwheel-build.json", "SHA256SUMS")
     ]
 

@@ -41,7 +41,7 @@ def test_known_fields_are_read_and_others_kept_apart() -> None:
 )
 def test_messages_within_messages_are_refused(part: str) -> None:
     text = "Name: a\n" + "".join(part.format(number) for number in range(3000))
-    with pytest.raises(CoreMetadataError, match=r"^messages are nested too deeply in it$"):
+    with pytest.raises(CoreMetadataError, match=r"^its messages are nested too deeply$"):
         parse_core_metadata(text.encode())
 
 

@@ -238,7 +238,7 @@ def _add_and_drain(packer: Packer, content: Content) -> None:
 def test_a_block_whose_history_is_not_the_end_of_the_one_before_is_refused() -> None:
     """Its bytes were written to between the two readings, too quickly for the times of the file to tell."""
     packer = Packer(LazyExecutor(), 6, whole_limit=0)
-    with pytest.raises(ChangedFileError, match="lib: was written to while it was being packed"):
+    with pytest.raises(ChangedFileError, match="lib: changed while it was being packed"):
         _add_and_drain(packer, _Restless(2 * BLOCK))
 
 

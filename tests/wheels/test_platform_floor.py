@@ -60,7 +60,7 @@ def test_no_floor_is_lower_than_auditwheels_on_other_machines(architecture: str)
     [
         (
             ElfKind.SHARED_OBJECT,
-            ((2, 35), "lib.so: a segment at 0xa00000 that asks for an alignment of 0x200000", True),
+            ((2, 35), "lib.so: a segment at 0xa00000 that requires an alignment of 0x200000", True),
         ),
         (ElfKind.EXECUTABLE, ((2, 17), "lib.so: GLIBC_2.17", False)),
     ],
@@ -115,11 +115,11 @@ def test_the_highest_floor_of_all_files_wins_and_says_why() -> None:
 def test_versions_that_tell_no_glibc_raise_no_floor(version: str) -> None:
     floor = platform_floor([("a.so", library(version))])
     assert floor is not None
-    assert (floor.glibc, floor.reason) == ((2, 5), "a.so: oldest tag of its machine")
+    assert (floor.glibc, floor.reason) == ((2, 5), "a.so: oldest tag for its architecture")
 
 
 def test_a_private_version_of_glibc_raises_no_floor_but_needs_glibc() -> None:
-    floor = PlatformFloor(62, (2, 5), "a.so: oldest tag of its machine", "a.so")
+    floor = PlatformFloor(62, (2, 5), "a.so: oldest tag for its architecture", "a.so")
     assert platform_floor([("a.so", library("GLIBC_PRIVATE"))]) == floor
 
 

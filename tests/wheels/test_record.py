@@ -74,7 +74,7 @@ def test_cells_that_a_row_lacks_are_empty() -> None:
 
 @pytest.mark.parametrize("text", [b"a\rb,,\n", b'"' + b"a" * 200_000 + b'",,\n'], ids=["a bare return", "a long cell"])
 def test_text_that_is_no_csv_is_refused_by_its_name(text: bytes) -> None:
-    with pytest.raises(InputError, match=r"^x\.whl!RECORD: can't be read \(.+\); expected lines of CSV\. Build"):
+    with pytest.raises(InputError, match=r"^x\.whl!RECORD: can't be read \(.+\); expected CSV\. Build"):
         parse_record(text, "x.whl!RECORD")
 
 

@@ -119,7 +119,7 @@ def test_every_tag_that_packaging_makes_is_known() -> None:
 
 
 GLIBC = PlatformFloor(62, (2, 17), "lib/a.so: GLIBC_2.17", "lib/a.so")
-NO_LIBC = PlatformFloor(62, (2, 5), "lib/a.so: oldest tag of its machine")
+NO_LIBC = PlatformFloor(62, (2, 5), "lib/a.so: oldest tag for its architecture")
 
 
 @pytest.mark.parametrize("tag", ["musllinux_1_2_x86_64", "manylinux_2_17_x86_64.musllinux_1_2_x86_64"])

@@ -38,10 +38,10 @@ def test_a_folder_deeper_down_is_not_the_wheels_own() -> None:
 @pytest.mark.parametrize(
     ("names", "found"),
     [
-        (["a.py"], "has no .dist-info folder; expected a wheel, which has one"),
+        (["a.py"], "has no .dist-info folder; expected a wheel, which has exactly one"),
         (
             ["a.dist-info/METADATA", "b.dist-info/WHEEL"],
-            "has several .dist-info folders: a.dist-info, b.dist-info; expected a wheel, which has one",
+            "has several .dist-info folders: a.dist-info, b.dist-info; expected a wheel, which has exactly one",
         ),
         (["a.dist-info/WHEEL"], "has no a.dist-info/METADATA; expected a wheel"),
     ],
@@ -102,7 +102,7 @@ def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
         read_directory(path)
     assert str(error.value) == (
         f"{path}: unpacks to 17825792 bytes from {path.stat().st_size}; expected at most 1 GiB, or 200 times its size. "
-        "If you trust it, pack it again with members that are stored."
+        "If you trust it, pack it again without compression."
     )
 
 
@@ -123,7 +123,8 @@ def test_a_method_that_installers_do_not_read_is_refused(tmp_path: Path) -> None
     with pytest.raises(InputError) as error:
         read_directory(write(tmp_path / "a.zip", method=zipfile.ZIP_LZMA, a=b"content"))
     assert str(error.value) == (
-        f"{tmp_path}/a.zip!a: packed by method 14; expected a stored or deflated member, as installers read"
+        f"{tmp_path}/a.zip!a: is compressed with method 14; expected a stored or "
+        "deflated member, which installers can read"
     )
 
 
@@ -158,7 +159,8 @@ def test_a_member_that_calls_itself_otherwise_is_refused(tmp_path: Path) -> None
 
     path = write(tmp_path / "a.zip", a=b"content")
     assert damage(path, rename) == (
-        f"{path}!a: calls itself b'b'; expected the name in the directory. Build or download it again."
+        f"{path}!a: has the name b'b' in its local header; expected the name in the central "
+        "directory. Build or download it again."
     )
 
 
@@ -169,9 +171,7 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         read_directory(path)
-    assert str(caught.value) == (
-        f"{path}!a: is there twice; expected one member of each name. Build or download it again."
-    )
+    assert str(caught.value) == (f"{path}!a: occurs twice; expected unique member names. Build or download it again.")
 
 
 def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_directory(path)
     assert str(caught.value) == (
-        f"{path}!b: shares bytes with a; expected bytes of its own. Build or download it again."
+        f"{path}!b: shares bytes with a; expected separate bytes for each member. Build or download it again."
     )
 
 
@@ -197,7 +197,7 @@ def test_a_member_that_reaches_into_the_directory_is_refused(tmp_path: Path) -> 
 
     path = write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content")
     assert damage(path, lengthen) == (
-        f"{path}: a damaged archive (a reaches into the directory). Build or download it again."
+        f"{path}: a damaged archive (a overlaps the central directory). Build or download it again."
     )
 
 

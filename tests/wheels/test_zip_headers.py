@@ -76,7 +76,7 @@ def test_a_member_whose_own_header_says_otherwise_is_refused(tmp_path: Path, pla
     data = bytearray(path.read_bytes())
     data[place] ^= 1
     path.write_bytes(data)
-    expected = f"{path}!a: has {found}; expected 0, 6d6ee72d and 800, 800 as in the directory. Build or "
+    expected = f"{path}!a: has {found}; expected 0, 6d6ee72d and 800, 800 as in the central directory. Build or "
     with pytest.raises(InputError, match=f"^{re.escape(expected)}"):
         read_directory(path)
 
@@ -156,27 +156,35 @@ HIDDEN_MEMBER = HIDDEN[: HIDDEN.index(_CENTRAL)]
         pytest.param(b"#!/bin/sh\n" + _archive("a"), "bytes 0 to 10 belong to no member", id="a script before it"),
         pytest.param(_archive("a") + _archive("b"), "bytes 0 to 112 belong to no member", id="two archives"),
         pytest.param(_archive("a", comment=_archive("b")), "belong to no member", id="an archive in the comment"),
-        pytest.param(_archive("a") + b"more", "4 bytes behind its end", id="bytes behind it"),
-        pytest.param(_with_count(1), "has 2 entries, and says that it has 1", id="fewer entries"),
-        pytest.param(_with_count(3), "has 2 entries, and says that it has 3", id="more entries"),
-        pytest.param(_with_extra(b"../b"), "!a: also calls itself b'../b'; expected one name", id="a Unicode path"),
+        pytest.param(_archive("a") + b"more", "has 4 bytes after its end", id="bytes behind it"),
+        pytest.param(_with_count(1), "has 2 entries, but its end record says 1", id="fewer entries"),
+        pytest.param(_with_count(3), "has 2 entries, but its end record says 3", id="more entries"),
+        pytest.param(_with_extra(b"../b"), "!a: also has the name b'../b'; expected one name", id="a Unicode path"),
         pytest.param(_renamed(b"ab.c", b"a\0.c"), "!a: its name has a NUL byte", id="a NUL byte"),
-        pytest.param(_renamed(b"ab.c", b"ab./"), "!ab./: a folder with content; expected an empty", id="a full folder"),
         pytest.param(
-            _folder(HIDDEN_MEMBER, 0), "!f/: a folder with 53 packed bytes; expected an empty one", id="a stored folder"
+            _renamed(b"ab.c", b"ab./"), "!ab./: is a folder with content; expected an empty folder", id="a full folder"
         ),
-        pytest.param(_folder(b"\3\0" + HIDDEN_MEMBER, 8), "!f/: a folder with 55 packed bytes", id="a deflated folder"),
-        pytest.param(_folder(b"\3\0" + bytes(10), 8, 8), "!f/: a folder with 12 packed bytes", id="a streamed folder"),
-        pytest.param(_folder(b"\3\0", 0), "!f/: a folder with 2 packed bytes", id="a stored folder of two bytes"),
-        pytest.param(_folder(b"\3\0\0", 8), "!f/: a folder with 3 packed bytes", id="a byte in a deflated folder"),
+        pytest.param(
+            _folder(HIDDEN_MEMBER, 0),
+            "!f/: is a folder with 53 packed bytes; expected an empty folder",
+            id="a stored folder",
+        ),
+        pytest.param(
+            _folder(b"\3\0" + HIDDEN_MEMBER, 8), "!f/: is a folder with 55 packed bytes", id="a deflated folder"
+        ),
+        pytest.param(
+            _folder(b"\3\0" + bytes(10), 8, 8), "!f/: is a folder with 12 packed bytes", id="a streamed folder"
+        ),
+        pytest.param(_folder(b"\3\0", 0), "!f/: is a folder with 2 packed bytes", id="a stored folder of two bytes"),
+        pytest.param(_folder(b"\3\0\0", 8), "!f/: is a folder with 3 packed bytes", id="a byte in a deflated folder"),
         pytest.param(
             raw_zip(RawMember(b"a", b"content", extra=b"\x55\x54\0\0" + _path_field(b"b"))),
-            "!a: also calls itself b'b'; expected one name",
+            "!a: also has the name b'b'; expected one name",
             id="a Unicode path in its own header alone",
         ),
         pytest.param(
             raw_zip(RawMember(b"a", b"content", directory_extra=_path_field(b"b"))),
-            "!a: also calls itself b'b'; expected one name",
+            "!a: also has the name b'b'; expected one name",
             id="a Unicode path in the directory alone",
         ),
     ],
@@ -293,19 +301,19 @@ def test_records_that_agree_are_read(tmp_path: Path, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("offset", "layout", "value", "found"),
     [
-        pytest.param(4, "H", 1, "last says 1 where the one for large archives says 0; expected 0 or 65535", id="disk"),
-        pytest.param(6, "H", 1, "last says 1 where the one for large archives says 0; expected 0 or", id="first disk"),
-        pytest.param(8, "H", 1, "last says 1 where the one for large archives says 2; expected 2 or", id="number here"),
-        pytest.param(10, "H", 1, "last says 1 where the one for large archives says 2; expected 2 or 6", id="number"),
-        pytest.param(12, "I", 47, "last says 47 where the one for large archives says 94; expected 94", id="length"),
-        pytest.param(16, "I", 38, "last says 38 where the one for large archives says 76; expected 76", id="offset"),
+        pytest.param(4, "H", 1, "last one has 1, but the ZIP64 record has 0; expected 0 or 65535", id="disk"),
+        pytest.param(6, "H", 1, "last one has 1, but the ZIP64 record has 0; expected 0 or", id="first disk"),
+        pytest.param(8, "H", 1, "last one has 1, but the ZIP64 record has 2; expected 2 or", id="number here"),
+        pytest.param(10, "H", 1, "last one has 1, but the ZIP64 record has 2; expected 2 or 6", id="number"),
+        pytest.param(12, "I", 47, "last one has 47, but the ZIP64 record has 94; expected 94", id="length"),
+        pytest.param(16, "I", 38, "last one has 38, but the ZIP64 record has 76; expected 76", id="offset"),
     ],
 )
 def test_a_last_record_that_contradicts_the_one_for_large_archives_is_refused(
     tmp_path: Path, offset: int, layout: str, value: int, found: str
 ) -> None:
     refusal = _refusal(tmp_path / "a.zip", _changed(LARGE, _ENDING_END, offset, layout, value))
-    assert refusal.startswith(f"its records disagree: the {found}")
+    assert refusal.startswith(f"its end records disagree: the {found}")
 
 
 @pytest.mark.parametrize(
@@ -313,44 +321,44 @@ def test_a_last_record_that_contradicts_the_one_for_large_archives_is_refused(
     [
         pytest.param(
             _changed(PLAIN, _ENDING_END, 4, "2H", 1, 1),
-            "says that it is one of several files; expected all in",
+            "says that it is one of several files; expected a single",
             id="disks",
         ),
         pytest.param(_changed(PLAIN, _ENDING_END, 8, "H", 1), "says that it is one of several files", id="number here"),
-        pytest.param(_changed(PLAIN, _ENDING_END, 8, "2H", 1, 1), "2 entries, and says that it has 1", id="number"),
+        pytest.param(_changed(PLAIN, _ENDING_END, 8, "2H", 1, 1), "2 entries, but its end record says 1", id="number"),
         pytest.param(
             _shifted(PLAIN),
-            "its directory is at byte 76, and its end says at byte 84; expected the same place",
+            "its central directory is at byte 76, but its end record says byte 84; expected the same offset",
             id="offset",
         ),
         pytest.param(
             _changed(_changed(LARGE, _RECORD, 24, "2Q", 1, 1), _ENDING_END, 8, "2H", 1, 1),
-            "its directory has 2 entries, and says that it has 1; expected the same number",
+            "its central directory has 2 entries, but its end record says 1; expected the same number",
             id="number of large archives",
         ),
         pytest.param(
             _changed(_shifted(LARGE), _RECORD, 48, "Q", 84),
-            "its directory is at byte 76, and its end says at byte 84",
+            "its central directory is at byte 76, but its end record says byte 84",
             id="offset of large archives",
         ),
         pytest.param(
             _changed(LARGE, _RECORD, 4, "Q", 64),
-            "its record for large archives is 64 bytes long; expected 44",
+            "its ZIP64 end record is 64 bytes long; expected 44",
             id="longer record",
         ),
         pytest.param(
             _changed(LARGE, _LOCATOR, 8, "Q", 38),
-            "its end names a record for large archives at byte 38; expected one right before it",
+            "its locator has a ZIP64 end record at byte 38; expected a ZIP64 end record right before the locator",
             id="record elsewhere",
         ),
         pytest.param(
             _with_last_comment(struct.pack("<4sIQI", _LOCATOR, 0, 38, 1)),
-            "its end names a record for large archives at byte 38; expected one right before it",
+            "its locator has a ZIP64 end record at byte 38; expected a ZIP64 end record right before the locator",
             id="record that is no part of its end",
         ),
         pytest.param(
             _changed(PLAIN, _ENDING_CENTRAL, 32, "H", 22),
-            "its directory, at byte 76, is not of the 94 bytes that its end says; expected a whole archive",
+            "its central directory at byte 76 doesn't have the 94 bytes in its end record; expected a complete archive",
             id="a comment beyond the directory",
         ),
     ],
@@ -362,5 +370,5 @@ def test_an_end_that_is_not_true_of_the_directory_is_refused(tmp_path: Path, dat
 def test_an_end_within_the_comment_of_another_is_refused(tmp_path: Path) -> None:
     other = struct.pack("<4s4H2IH", _ENDING_END, 0, 0, 1, 1, 47, 76, 22)
     assert _refusal(tmp_path / "a.zip", _with_last_comment(other)) == (
-        "two records end it, each of a directory; expected one. Build or download it again."
+        "it has two end records; expected one end record. Build or download it again."
     )

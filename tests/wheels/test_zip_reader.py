@@ -79,7 +79,7 @@ def test_a_damaged_stored_member_is_found_by_its_checksum(tmp_path: Path) -> Non
     with pytest.raises(InputError) as error:
         list(iter_member(member))
     assert str(error.value) == (
-        f"{tmp_path}/a.zip!a: 7 bytes with checksum 58b23b1d; expected 7 with {member.crc32:08x}. "
+        f"{tmp_path}/a.zip!a: has 7 bytes with checksum 58b23b1d; expected 7 bytes with checksum {member.crc32:08x}. "
         "Build or download it again."
     )
 

@@ -81,15 +81,15 @@ ZIP64_OF_8 = b"\1\0\x08\0" + bytes(8)
     [
         (
             raw_zip(RawMember(b"a", b"content", extra=ZIP64_OF_8)),
-            "!a: its own header has a ZIP64 field of 8 bytes; expected none, since its sizes have room",
+            "!a: its own header has a ZIP64 field of 8 bytes; expected no ZIP64 field, since its sizes fit the header",
         ),
         (
             raw_zip(RawMember(b"a", flags=0x20, directory_flags=0), RawMember(b"b", flags=0x20, directory_flags=0)),
-            ": 2 members (a, b): its own header says that it is a patch; expected no bit 5 in the flags",
+            ": 2 members (a, b): its own header says that it is a patch; expected bit 5 of the flags to be clear",
         ),
         (
             raw_zip(RawMember(b"a", extra=b"\x55\x54\x09\0\1\0")),
-            "!a: its own header has an extra field 0x5455 of 2 bytes; expected the 9 that it promises",
+            "!a: its own header has an extra field 0x5455 of 2 bytes; expected the 9 that it declares",
         ),
     ],
     ids=["a ZIP64 field", "a flag of two members", "an extra field that is cut off"],
@@ -179,9 +179,9 @@ def test_installers_refuse_what_is_written_of_them(tmp_path: Path) -> None:
         ("demo/../../evil.so", "a path that leads out of the wheel"),
         ("/etc/evil.so", "an absolute path"),
         ("C:/evil.dll", "an absolute path"),
-        ("demo\\evil.dll", "a name with a backslash, which some systems take for a folder's end"),
-        ("demo/./a.so", "a path that is not in its plain form"),
-        ("demo//a.so", "a path that is not in its plain form"),
+        ("demo\\evil.dll", "a name with a backslash, which separates folders on some systems"),
+        ("demo/./a.so", "a path that is not normalized"),
+        ("demo//a.so", "a path that is not normalized"),
         ("demo/..a/b..so", ""),
     ],
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Where files come from: catalog, archives, importers."""
+"""Finds the files of an SDK: artifacts, archives, and importers."""

@@ -1,4 +1,4 @@
-"""Artifact archives: a tar whose first member is the manifest, decompressed once and written reproducibly."""
+"""Reads and writes artifact archives: tar files that begin with the manifest, decompressed once and reproducible."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _DECODER_ERRORS = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
 
 
 def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance) -> IO[bytes]:
-    """Decompress a ``.tar.xz`` or ``.tar.zst`` into a nameless temporary file and return that, open.
+    """Decompress a ``.tar.xz`` or ``.tar.zst`` into an unnamed temporary file, and return the open file.
 
-    The file lies in the folder that ``TMPDIR`` names and vanishes when closed, even by the death of the process.
-    ``advance`` is called with the number of compressed bytes as they are read. Raises `InputError` when the archive
-    can't be read, is corrupt or truncated, or holds far more than libraries do, `WorkError` when the temporary folder
+    The file is in the folder that ``TMPDIR`` names. It disappears when it is closed, also if the process dies.
+    ``advance`` is called with the number of compressed bytes as they are read. Raises `InputError` if the archive can't
+    be read, is corrupt or truncated, or is much larger than libraries are. Raises `WorkError` if the temporary folder
     is about to be full or can't be written.
     """
     with ExitStack() as stack:
@@ -71,7 +71,7 @@ def _fill(spool: IO[bytes], archive: Path, advance: Callable[[int], None]) -> No
 
 
 def peek(archive: Path, size: int) -> bytes:
-    """Return the first ``size`` decompressed bytes of an archive, or fewer, or none, if it has no more."""
+    """Return the first ``size`` decompressed bytes of an archive, or fewer if it has no more."""
     try:
         with open_regular(archive) as raw, _decoder(archive, raw) as stream:
             return stream.read(size)
@@ -90,14 +90,14 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
                 reported = raw.tell()
             advance(raw.tell() - reported)
     except ExpansionError as e:
-        remedy = "If you trust it, unpack it by hand and give the folder."
+        remedy = "If you trust it, unpack it yourself and use the folder instead."
         raise InputError(archive, str(e), expected=BOUND, remedy=remedy) from e
     except EOFError as e:
         raise InputError(
-            archive, "is truncated: its compression has no end", remedy="Fetch it or make it again."
+            archive, "is truncated: its compressed data has no end", remedy="Download or create it again."
         ) from e
     except (lzma.LZMAError, zstd.ZstdError) as e:
-        raise InputError(archive, f"can't be decompressed ({e})", remedy="Fetch it or make it again.") from e
+        raise InputError(archive, f"can't be decompressed ({e})", remedy="Download or create it again.") from e
     except OSError as e:
         raise read_error(archive, e) from e
 
@@ -109,13 +109,14 @@ def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:
 
 
 def read_artifact_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
-    """List the members of ``archive``, whose decompressed form is the open file ``tar``, in path order.
+    """List the members of ``archive`` in path order; ``tar`` is its decompressed form as an open file.
 
-    Their file ranges are valid while ``tar`` is open. Raises `InputError` or `ProblemsError` when the tar is malformed
-    or ends early, when the manifest is not its first member, and for every member that is sparse, a device or fifo, a
-    hardlink to what has not come before, or unsafe (see `checked`); `WorkError` when ``tar`` can't be read.
+    The file ranges of the members are valid while ``tar`` is open. Raises `InputError` or `ProblemsError` if the tar is
+    malformed or truncated, or if the manifest is not its first member. Also rejects each member that is sparse, a
+    device or FIFO, a hard link to a later or missing member, or unsafe (see `checked`). Raises `WorkError` if ``tar``
+    can't be read.
     """
-    # Which reads on where the file system gives less than it is asked for.
+    # This continues reading if the file system returns fewer bytes than requested.
     buffered = io.BufferedReader(cast("io.RawIOBase", tar))
     try:
         infos = _read_headers(archive, buffered)
@@ -151,7 +152,7 @@ def _read_headers(archive: Path, tar: IO[bytes]) -> list[tarfile.TarInfo]:
             infos = [info for info in reader.forward() if _normalized(info.name) != "."]
             _check_end(archive, tar, reader.offset)
     except SparseMemberError as e:
-        expected = "files stored in full (tar without --sparse)"
+        expected = "complete files (tar without --sparse)"
         raise InputError(place(archive, e.name), "is a sparse member", expected=expected) from e
     except TAR_ERRORS as e:
         raise _malformed(archive, str(e)) from e
@@ -162,14 +163,14 @@ def _check_end(archive: Path, tar: IO[bytes], end: int) -> None:
     tar.seek(end)
     while data := tar.read(_READ_CHUNK):
         if data.count(0) != len(data):
-            raise _malformed(archive, f"no header or end at byte {end}")
+            raise _malformed(archive, f"no header or end of archive at byte {end}")
 
 
 def _read_stages(archive: Path, tar: IO[bytes], infos: list[tarfile.TarInfo]) -> tuple[str, ...]:
     if not infos or _normalized(infos[0].name) != MANIFEST_NAME or not infos[0].isreg():
-        kind = "" if not infos or infos[0].isreg() else ", which is no regular file"
+        kind = "" if not infos or infos[0].isreg() else ", which is not a regular file"
         first = f"begins with {infos[0].name!r}{kind}" if infos else "has no members"
-        remedy = "Make it with 'rocwheel artifacts archive'."
+        remedy = "Create it with 'rocwheel artifacts archive'."
         raise InputError(archive, first, expected=f"{MANIFEST_NAME} as the first member", remedy=remedy)
     source = place(archive, MANIFEST_NAME)
     if infos[0].size > MAX_MANIFEST_SIZE:
@@ -188,11 +189,11 @@ def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member], sour
     if info.islnk():
         target = found.get(named := _normalized(info.linkname))
         if target is None or target.kind is not FileKind.FILE:
-            problem, expected = f"is a hardlink to {named!r}", "the name of a file that comes before it"
+            problem, expected = f"is a hardlink to {named!r}", "the name of an earlier file"
             raise InputError(source, problem, expected=expected)
         return Member(path, FileKind.FILE, mode, source=target.source)
     if not info.isreg():
-        raise InputError(source, "is a device, fifo or unknown kind", expected="files, links and folders only")
+        raise InputError(source, "is a device, FIFO, or of unknown type", expected="only files, links, and folders")
     return Member(path, FileKind.FILE, mode, source=FileRange(tar_path, info.offset_data, info.size))
 
 
@@ -201,7 +202,7 @@ def _normalized(name: str) -> str:
 
 
 def _malformed(archive: Path, why: str) -> InputError:
-    return InputError(archive, f"holds no well-formed tar ({why})", remedy="Fetch it or make it again.")
+    return InputError(archive, f"does not contain a valid tar ({why})", remedy="Download or create it again.")
 
 
 _CHUNK = 16 << 20
@@ -209,7 +210,7 @@ _TYPES = {FileKind.FILE: tarfile.REGTYPE, FileKind.SYMLINK: tarfile.SYMTYPE, Fil
 
 _XZ_PRESET = 6
 _ZSTD_OPTIONS: dict[int, int] = {
-    # Device code repeats itself from target to target, far apart. 2^27 is the largest window that every decoder takes.
+    # Device code repeats across targets, far apart. 2^27 is the largest window that every decoder supports.
     zstd.CompressionParameter.compression_level: 3,
     zstd.CompressionParameter.enable_long_distance_matching: 1,
     zstd.CompressionParameter.window_log: 27,
@@ -218,7 +219,7 @@ _ZSTD_OPTIONS: dict[int, int] = {
 
 
 class ArchiveFormat(enum.Enum):
-    """How an archive is compressed; the value follows ``.tar.`` in its name."""
+    """The compression of an archive. The value is the suffix after ``.tar.``."""
 
     XZ = "xz"
     ZST = "zst"
@@ -235,9 +236,9 @@ def write_archive(
 ) -> Path:
     """Write ``artifact`` as an archive into ``folder`` and return its path.
 
-    ``advance`` is called with the number of bytes packed. Members are sorted and belong to root; all are dated
-    ``date``. Raises `WorkError` when the archive can't be written and `InputError` when a member can't be read; then
-    nothing is left behind.
+    ``advance`` is called with the number of bytes packed. Members are sorted, owned by root, and dated ``date``. Raises
+    `WorkError` if the archive can't be written, and `InputError` if a member can't be read. In both cases, removes the
+    unfinished archive.
     """
     path = folder / f"{artifact.name}.tar.{archive_format.value}"
     with atomic_file(path) as file:
@@ -250,7 +251,7 @@ def write_archive(
 
 
 class _TarWriter:
-    """Turns members into headers and contents, and these into compressed bytes of a file."""
+    """Writes members as headers and contents, compressed into a file."""
 
     def __init__(self, file: AtomicFile, compressor: _Compressor, date: int) -> None:
         self._file = file
@@ -265,7 +266,7 @@ class _TarWriter:
         self._pad(tarfile.BLOCKSIZE)
 
     def add(self, member: Member, advance: Callable[[int], None]) -> None:
-        """Add a member with its contents."""
+        """Add a member with its content."""
         size = member.source.size if member.source else 0
         self._put(self._header(member.path, member.kind, member.plain_mode, size, member.link or ""))
         for start in range(0, size, _CHUNK):
@@ -276,7 +277,7 @@ class _TarWriter:
         self._pad(tarfile.BLOCKSIZE)
 
     def finish(self) -> None:
-        """Add the end of the archive: two blocks of zeros, and more to fill the last record."""
+        """Add the end of the archive: two blocks of zeros, and padding of the last record."""
         self._put(bytes(2 * tarfile.BLOCKSIZE))
         self._pad(tarfile.RECORDSIZE)
         self._file.write(self._compressor.flush())

@@ -1,4 +1,4 @@
-"""What an artifact is: its name, the safe paths inside it, its manifest and its members."""
+"""Defines artifacts: their names, the safe paths inside them, their manifests, and their members."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ARCHIVE_SUFFIXES = (".tar.xz", ".tar.zst")
-"""How the file name of an artifact archive ends."""
+"""The file name suffixes of artifact archives."""
 
 
 _FIELD = r"[A-Za-z0-9][A-Za-z0-9.+:~-]*"
@@ -33,28 +33,28 @@ _LOOSE_NAME = re.compile(r"[^_]+_[^_]+_[^_]+")
 
 
 class ArtifactName(msgspec.Struct, frozen=True, order=True):
-    """The name of one artifact. The constructor does not validate; use `parse` for names from outside."""
+    """The name of an artifact. The constructor doesn't validate; use `parse` for untrusted names."""
 
     name: str
-    """What is in it, such as ``blas``."""
+    """The content, such as ``blas``."""
     component: str
-    """Which part of it: ``lib``, ``run``, ``dbg``, ``dev``, ``doc`` or ``test``."""
+    """The component: ``lib``, ``run``, ``dbg``, ``dev``, ``doc``, or ``test``."""
     target: str
-    """``generic``, a GPU target such as ``gfx90a:xnack+``, or a target family such as ``gfx94X-dcgpu``; as found."""
+    """``generic``, a GPU target such as ``gfx90a:xnack+``, or a target family such as ``gfx94X-dcgpu``; as spelled."""
 
     @classmethod
     def parse(cls, text: str, source: object = None) -> ArtifactName:
         """Split ``text`` at its two underscores.
 
-        Raises `InputError` for ``source`` (``text`` by default) when there are not exactly two, or when a field is
-        empty or holds a character that no artifact of TheRock has.
+        Raises `InputError` about ``source`` (``text`` by default) unless there are exactly two underscores and each
+        field is a non-empty text of characters that TheRock's artifacts use.
         """
         match = _NAME.fullmatch(text)
         if match is None:
             raise InputError(
                 text if source is None else str(source),
                 "is not an artifact name",
-                expected="{name}_{component}_{target} of letters, digits and '.+:~-', such as blas_lib_gfx942",
+                expected="{name}_{component}_{target} with letters, digits, and '.+:~-', such as blas_lib_gfx942",
             )
         return cls(*match.groups())
 
@@ -68,30 +68,30 @@ class ArtifactName(msgspec.Struct, frozen=True, order=True):
 
 
 def looks_like_artifact(text: str) -> bool:
-    """Return whether TheRock would read ``text`` as an artifact's name: three fields separated by two underscores."""
+    """Return whether TheRock would parse ``text`` as an artifact name: three fields separated by two underscores."""
     return _LOOSE_NAME.fullmatch(text) is not None
 
 
 def path_fault(path: str) -> str | None:
-    """Return what is wrong with a relative path from outside, or None when it stays in the folder it is joined to."""
+    """Return what is wrong with an untrusted relative path, or `None` if it stays inside the folder it is joined to."""
     segments = path.split("/")
     if not path:
         return "is empty"
     if path.startswith("/"):
         return "is absolute"
     if ".." in segments:
-        return "climbs with '..'"
+        return "contains '..'"
     if "" in segments or "." in segments:
-        return "is not in its shortest form"
+        return "is not normalized"
     if "\0" in path:
-        return "holds a NUL character"
+        return "contains a NUL character"
     return None if is_utf8(path) else "is not valid UTF-8 text"
 
 
 def link_fault(path: str, link: str) -> str | None:
-    """Return what is wrong with the text of the symlink at ``path``, or None when it stays below the root."""
+    """Return what is wrong with the target of the symlink at ``path``, or `None` if it stays below the root."""
     if not link:
-        return "points nowhere"
+        return "has an empty target"
     if not is_utf8(link):
         return "points to a name that is not valid UTF-8 text"
     if link.startswith("/"):
@@ -103,25 +103,25 @@ def link_fault(path: str, link: str) -> str | None:
 
 
 def ancestors(path: str) -> list[str]:
-    """Return the folders above ``path``, the outermost first: ``a`` and ``a/b`` for ``a/b/c``."""
+    """Return the parent folders of ``path``, outermost first: ``a`` and ``a/b`` for ``a/b/c``."""
     segments = path.split("/")
     return ["/".join(segments[:depth]) for depth in range(1, len(segments))]
 
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
-"""Not those of `str.splitlines`, some of which names of folders may have in them."""
+"""Unlike `str.splitlines`, this doesn't split at characters that may occur in folder names."""
 
 MANIFEST_NAME = "artifact_manifest.txt"
 
 MAX_MANIFEST_SIZE = 1 << 20
-"""Bytes; a manifest has a few lines."""
+"""The size limit in bytes; a manifest has a few lines."""
 
 
 def parse_stages(data: bytes, source: str) -> tuple[str, ...]:
-    """Return the stage folders that a manifest lists, in its order, each once.
+    """Return the stage folders that a manifest lists, in order and without duplicates.
 
-    Blank lines, a leading ``./`` and a trailing ``/`` mean nothing. A manifest without a line is that of an empty
-    artifact. Raises `ProblemsError` for every line that is not a path inside the artifact.
+    Ignores blank lines, a leading ``./``, and a trailing ``/``. An empty manifest belongs to an empty artifact. Raises
+    `ProblemsError` with each line that is not a path inside the artifact.
     """
     try:
         lines = _LINE_ENDS.split(data.decode())
@@ -132,7 +132,7 @@ def parse_stages(data: bytes, source: str) -> tuple[str, ...]:
     problems = [
         InputError(source, f"the stage folder {stage!r} {fault}", expected="a relative path inside the artifact")
         for stage in stages
-        # Written, a line of blanks would mean nothing.
+        # A blank line in the written manifest would be ignored.
         if (fault := path_fault(stage) or ("" if stage.strip() else "is blank"))
     ]
     if problems:
@@ -146,20 +146,20 @@ def _stage(line: str) -> str:
 
 
 def format_stages(stages: tuple[str, ...]) -> bytes:
-    """Return the manifest that lists ``stages``, as TheRock writes it."""
+    """Return a manifest that lists ``stages``, in TheRock's format."""
     return ("\n".join(stages) + "\n").encode()
 
 
 logger = logging.getLogger(__name__)
 
 ANY_EXECUTE = 0o111
-"""The bits of a mode that let anybody run a file."""
+"""The mode bits that let anyone run a file."""
 PERMISSIONS = 0o777
-"""The mode bits that an artifact keeps; set-user-id, set-group-id and sticky bits are dropped."""
+"""The mode bits that an artifact keeps. It drops the set-user-ID, set-group-ID, and sticky bits."""
 
 
 class FileKind(enum.Enum):
-    """What a member of an artifact is."""
+    """The type of an artifact member."""
 
     FILE = "file"
     SYMLINK = "symlink"
@@ -167,63 +167,63 @@ class FileKind(enum.Enum):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """One file, symlink or directory, where it stands in its artifact."""
+    """A file, symlink, or directory at its path in an artifact."""
 
     path: str
-    """Relative to the artifact, with ``/``; begins with a stage folder."""
+    """The ``/``-separated path relative to the artifact; begins with a stage folder."""
     kind: FileKind
     mode: int
-    """Permission bits only; those of a symlink mean nothing and are 0o777."""
+    """Only the permission bits. Those of a symlink have no meaning and are 0o777."""
     source: FileRange | None = None
-    """The bytes of a file; none for symlinks and directories."""
+    """The bytes of a file; `None` for symlinks and directories."""
     link: str | None = None
-    """The raw text of a symlink; none for others."""
+    """The raw target of a symlink; `None` for other members."""
 
     @property
     def plain_mode(self) -> int:
-        """The mode in an artifact that is made of this one: whoever built it, and with which umask, must not show."""
+        """The mode in a derived artifact. It must not depend on the user or umask of the build."""
         if self.kind is FileKind.SYMLINK:
             return PERMISSIONS
         return 0o755 if self.kind is FileKind.DIRECTORY else plain_mode(self.mode)
 
 
 class Artifact(msgspec.Struct, frozen=True):
-    """An artifact as it was found, in a folder or in an archive."""
+    """An artifact as found in a folder or in an archive."""
 
     name: ArtifactName
     location: str
-    """The folder or archive it was read from."""
+    """The folder or archive that it was read from."""
     stages: tuple[str, ...]
-    """Its stage folders, as its manifest lists them."""
+    """Its stage folders, in the order of its manifest."""
     members: tuple[Member, ...]
 
     @property
     def size(self) -> int:
-        """Bytes of all its files."""
+        """The total size of its files in bytes."""
         return sum(member.source.size for member in self.members if member.source)
 
     def stage_of(self, path: str) -> str | None:
-        """Return the stage folder that a member's path is in, if any; the innermost of nested ones."""
+        """Return the stage folder that contains a member's path, or `None`; with nested folders, the innermost one."""
         inside = [stage for stage in self.stages if path.startswith(f"{stage}/")]
         return max(inside, key=len, default=None)
 
 
 def place(location: object, path: str) -> str:
-    """Return what to call a member of the artifact at ``location`` in a message; unprintable text is escaped."""
+    """Return the name of an artifact member for messages, with unprintable characters escaped."""
     return f"{location}/{path if path.isprintable() else ascii(path)}"
 
 
 def checked(artifact: Artifact, problems: list[RocwheelError]) -> Artifact:
-    """Return the artifact without what is outside of its stage folders.
+    """Return the artifact without members outside its stage folders.
 
-    Raises `ProblemsError` with ``problems``, those that reading it brought, and with each member that is unusable: its
-    path is unsafe or occurs twice, it is below a file or symlink, it is a symlink that leaves its stage folder, or it
-    is a file deeper than the manifest but in no stage folder (it would be lost). A stage folder without members is
-    usual: TheRock lists every folder that could have held some.
+    Raises `ProblemsError` with ``problems``, which reading it found, and with each unusable member. A member is
+    unusable if its path is unsafe or a duplicate, if it is below a file or symlink, or if it is a symlink that leaves
+    its stage folder. A file in a subfolder that is not a stage folder is also an error, because it would be lost. A
+    stage folder may be empty: TheRock lists every folder that could have members.
     """
     counts = Counter(member.path for member in artifact.members if member.kind is not FileKind.DIRECTORY)
     folders = {member.path for member in artifact.members if member.kind is FileKind.DIRECTORY}
-    # Each once: two members of one name have the same faults.
+    # Each once: two members with the same name have the same faults.
     faults = dict.fromkeys(
         (member.path, fault) for member in artifact.members for fault in _faults(member, artifact, counts, folders)
     )
@@ -246,7 +246,7 @@ def _faults(member: Member, artifact: Artifact, counts: Counter[str], folders: s
         yield f"its path {fault}"
         return
     if counts[member.path] > 1 or (counts[member.path] and member.path in folders):
-        yield "is there more than once"
+        yield "occurs more than once"
     for folder in ancestors(member.path):
         if counts[folder]:
             yield f"is below {folder!r}, which is not a folder"

@@ -1,4 +1,4 @@
-"""What a folder of artifacts holds, merged into one install prefix, and where the symlinks of the prefix lead."""
+"""The files of a folder of artifacts, merged into one install prefix, with its symlinks resolved."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One file, symlink or directory of one artifact."""
+    """A file, symlink, or directory in one artifact."""
 
     path: str
-    """Where it stands in the merged prefix: relative, with ``/``."""
+    """The ``/``-separated path in the merged prefix."""
     kind: FileKind
     artifact: ArtifactName
     mode: int
-    """Permission bits only."""
+    """Only the permission bits."""
     source: FileRange | None = None
-    """The bytes of a file; none for symlinks and directories."""
+    """The bytes of a file; `None` for symlinks and directories."""
     link: str | None = None
-    """The raw text of a symlink; none for others."""
+    """The raw target of a symlink; `None` for other entries."""
     stage: str = ""
-    """The stage folder of the artifact that it stands in; empty where that is not known."""
+    """The stage folder that contains it in the artifact; empty if unknown."""
 
 
 class Catalog(msgspec.Struct, frozen=True):
     """The artifacts of a folder and their entries."""
 
     root: str
-    """The folder, or the folders, for messages."""
+    """The folder or folders, for messages."""
     artifacts: tuple[ArtifactName, ...]
-    """Sorted; those without entries included."""
+    """Sorted, including artifacts without entries."""
     entries: tuple[Entry, ...]
-    """Sorted by path, then artifact. A path that several artifacts hold appears once for each."""
+    """Sorted by path, then artifact. A path in several artifacts appears once for each."""
     manifest: SdkManifest | None
-    """Of the first artifact that has one."""
+    """The manifest of the first artifact that has one."""
     locations: dict[str, str] = {}
-    """The folder or archive that each artifact was read from, by its name."""
+    """The folder or archive of each artifact, by the artifact's name."""
 
 
 @contextmanager
@@ -63,12 +63,12 @@ def open_catalog(
     unread: list[RocwheelError] | None = None,
     check: Callable[[Mapping[Path, tuple[Entry, ...]]], None] = lambda _: None,
 ) -> Iterator[Catalog]:
-    """Read the artifacts of ``directory`` as one catalog, with those of ``more`` folders as `unite_artifacts` does it.
+    """Read the artifacts in ``directory`` and in ``more`` folders as one catalog, united by `unite_artifacts`.
 
-    ``unread`` and errors are as for `open_artifacts`; ``check`` raises what is wrong with several folders together,
-    by the entries of each, before they are united.
+    ``unread`` and the errors are as in `open_artifacts`. ``check`` receives the entries of each folder before they are
+    united, and raises errors about several folders together.
 
-    Its file ranges are valid inside the block, in every thread and in every process of the same user on the machine.
+    The file ranges are valid inside the block, in every thread and in every process of the same user on this machine.
     """
     directories = tuple(dict.fromkeys((directory, *more)))
     root = " and ".join(map(str, directories))
@@ -84,7 +84,7 @@ def open_catalog(
 
 
 def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:
-    """Merge artifacts into a catalog. Raises `InputError` when the SDK manifest among them is malformed."""
+    """Merge artifacts into a catalog. Raises `InputError` if their SDK manifest is malformed."""
     entries = _sorted(artifacts)
     names = tuple(artifact.name for artifact in artifacts)
     locations = {str(artifact.name): artifact.location for artifact in artifacts}
@@ -92,7 +92,7 @@ def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:
 
 
 def _sorted(artifacts: Iterable[Artifact]) -> tuple[Entry, ...]:
-    """Return the entries of artifacts, by path, then artifact."""
+    """Return the entries of artifacts, sorted by path, then artifact."""
     entries = (entry for artifact in artifacts for entry in _entries(artifact))
     return tuple(sorted(entries, key=lambda entry: (entry.path, entry.artifact)))
 
@@ -120,7 +120,7 @@ def _find_manifest(entries: Sequence[Entry]) -> SdkManifest | None:
 
 
 class LinkOutcome(enum.Enum):
-    """How following links ends."""
+    """How following symlinks ends."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -130,7 +130,7 @@ class LinkOutcome(enum.Enum):
 
     @property
     def is_found(self) -> bool:
-        """Whether the links lead to something in the prefix."""
+        """Whether the symlinks lead to something in the prefix."""
         return self in (LinkOutcome.FILE, LinkOutcome.DIRECTORY)
 
 
@@ -143,21 +143,23 @@ _OUTCOMES = {
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
-    """Where a path leads once every symlink on the way is followed."""
+    """Where a path leads after all symlinks are followed."""
 
     outcome: LinkOutcome
     path: str
-    """The final file or directory; else the path that is missing, loops, or whose link leaves the prefix. The prefix
-    itself is the empty path."""
+    """The final file or directory, or the path that is missing, loops, or leaves the prefix.
+
+    An empty path is the prefix itself.
+    """
     entry: Entry | None = None
     """The entry of a file."""
 
 
 class PrefixIndex:
-    """The entries of a prefix by path; a path above an entry is a directory whether or not it has an entry itself."""
+    """The entries of a prefix by path. The parent of an entry is a directory even without its own entry."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """Index the entries; of several for one path, the first that is not a directory counts, as on a file system."""
+        """Index the entries. If several have one path, the first non-directory counts, as on a file system."""
         self.entries: dict[str, Entry] = {}
         self.directories: set[str] = {""}
         for entry in entries:
@@ -167,27 +169,30 @@ class PrefixIndex:
             self.directories.update(ancestors(entry.path))
 
     def kind(self, path: str) -> FileKind | None:
-        """Return what stands at ``path``, links not followed, or None when nothing does."""
+        """Return the type of the entry at ``path`` without following links, or `None` if nothing is there."""
         entry = self.entries.get(path)
         if entry is not None:
             return entry.kind
         return FileKind.DIRECTORY if path in self.directories else None
 
     def is_directory(self, path: str) -> bool:
-        """Return whether a directory stands at ``path``, links not followed."""
+        """Return whether ``path`` is a directory, without following links."""
         return self.kind(path) is FileKind.DIRECTORY
 
     def link_text(self, path: str) -> str | WalkEnd | None:
-        """Return the text of the symlink at ``path``, if there is one; an absolute one leaves the prefix."""
+        """Return the target of the symlink at ``path``, or `None` if it isn't one.
+
+        An absolute target leaves the prefix.
+        """
         entry = self.entries.get(path)
         text = entry.link if entry is not None else None
         return WalkEnd.OUTSIDE if text is not None and text.startswith("/") else text
 
 
 def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
-    """Follow ``path`` through every symlink on its way, the last one included, as the kernel would inside the prefix.
+    """Follow every symlink in ``path``, including the last component, as the kernel would inside the prefix.
 
-    An absolute link, or one that climbs above the prefix, ends `LinkOutcome.OUTSIDE`.
+    An absolute link, or one that climbs above the prefix, ends as `LinkOutcome.OUTSIDE`.
     """
     walk = Symlinks(index.link_text, index.is_directory).follow(path)
     if walk.end is not WalkEnd.REACHED:
@@ -199,12 +204,14 @@ def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
 
 
 def describe_end(target: LinkTarget) -> str:
-    """Return where a link leads, as the words that follow "a symlink"."""
+    """Return where a link leads, as words that follow "a symlink"."""
     path = target.path or "."
     return {
         LinkOutcome.FILE: f"to {path}, but no package contains it",
-        LinkOutcome.DIRECTORY: f"to the folder {path}, which wheels can't hold: at most the devel package contains it",
+        LinkOutcome.DIRECTORY: (
+            f"to the folder {path}, which wheels can't contain; only the devel package may contain it"
+        ),
         LinkOutcome.DANGLING: f"to {path}, but no artifact contains it",
-        LinkOutcome.LOOP: f"that leads in a circle at {path}",
+        LinkOutcome.LOOP: f"that loops at {path}",
         LinkOutcome.OUTSIDE: f"that leads out of the prefix at {path}",
     }[target.outcome]

@@ -1,4 +1,4 @@
-"""Reads Debian binary packages, deb(5): their control fields, relations and files."""
+"""Reads Debian binary packages, deb(5): their control fields, relations, and files."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _DATA_ERRORS = (*TAR_ERRORS, lzma.LZMAError, zlib.error, zstd.ZstdError, OSError
 _FORMAT = "debian-binary"
 _FORMAT_LINE = re.compile(rb"2\.[0-9]+\n")
 _LONGEST_FORMAT = 16
-"""Bytes of the member that says the format."""
-_MEMBERS = f"the members {_FORMAT}, control.tar and data.tar"
+"""The maximum size in bytes of the member with the format version."""
+_MEMBERS = f"the members {_FORMAT}, control.tar, and data.tar"
 
 
 class DebError(InputError):
@@ -80,15 +80,15 @@ def data_errors(path: Path, part: str) -> Iterator[None]:
     try:
         yield
     except SparseMemberError as e:
-        raise DebError(path, str(e), expected="files stored in full") from e
+        raise DebError(path, str(e), expected="complete files") from e
     except ExpansionError as e:
         raise DebError(path, f"{part} {e}", expected=BOUND, remedy=CAUTION) from e
     except _DATA_ERRORS as e:
-        raise DebError(path, f"{part} is corrupt or cut off ({e})", remedy="Download the package again.") from e
+        raise DebError(path, f"{part} is corrupt or truncated ({e})", remedy="Download the package again.") from e
 
 
 class _Window(io.RawIOBase):
-    """The bytes of one ar member as a file that can only be read forward."""
+    """The bytes of an ar member as a forward-only file."""
 
     def __init__(self, file: IO[bytes], part: DebPart, progress: Progress) -> None:
         super().__init__()
@@ -108,22 +108,22 @@ class _Window(io.RawIOBase):
 
 
 def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
-    """Yield the members of the ar archive ``file``; raise `DebError` when it is not one, or damaged."""
+    """Yield the members of the ar archive ``file``. Raises `DebError` if it is damaged or not an ar archive."""
     if file.read(len(AR_MAGIC)) != AR_MAGIC:
-        raise DebError(path, "not an ar archive", expected="a Debian package (.deb)")
+        raise DebError(path, "is not an ar archive", expected="a Debian package (.deb)")
     end = file.seek(0, io.SEEK_END)
     offset = len(AR_MAGIC)
     while offset < end:
         file.seek(offset)
         header = parse_ar_header(file.read(AR_HEADER_SIZE))
         if header is None:
-            raise DebError(path, f"broken ar header at byte {offset}", remedy="Download the package again.")
+            raise DebError(path, f"has a damaged ar header at byte {offset}", remedy="Download the package again.")
         name = header.name.decode("ascii", "replace").strip().rstrip("/")
         part = DebPart(name, offset + AR_HEADER_SIZE, header.size)
         if part.offset + part.size > end:
             raise DebError(
                 path,
-                f"cut off in {part.name} ({count(end - part.offset, 'byte')} left)",
+                f"is truncated in {part.name} ({count(end - part.offset, 'byte')} left)",
                 expected=count(part.size, "byte"),
                 remedy="Download the package again.",
             )
@@ -132,19 +132,19 @@ def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
 
 
 def require_format(path: Path, file: IO[bytes], parts: Sequence[DebPart]) -> None:
-    """Raise `DebError` unless the first part says format 2: a minor number may be any, as deb(5) says."""
+    """Raise `DebError` unless the first part states format 2. Any minor version is fine (deb(5))."""
     first = parts[0] if parts else None
     if first is None or first.name != _FORMAT:
-        raise DebError(path, f"begins with {first.name}" if first else "holds nothing", expected=_MEMBERS)
+        raise DebError(path, f"begins with {first.name}" if first else "is empty", expected=_MEMBERS)
     file.seek(first.offset)
     version = file.read(min(first.size, _LONGEST_FORMAT))
     if not _FORMAT_LINE.match(version):
-        found = f"is of format {quoted(version.decode('ascii', 'replace'))}"
-        raise DebError(path, found, expected="a line such as 2.0, as deb(5) has it")
+        found = f"has format {quoted(version.decode('ascii', 'replace'))}"
+        raise DebError(path, found, expected="a version such as 2.0 (see deb(5))")
 
 
 def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
-    """Return the member ``stem`` of a package, whatever its compression; raise `DebError` when there is none."""
+    """Return the member ``stem`` of a package with any compression. Raises `DebError` if there is none."""
     for name, part in parts.items():
         if name.startswith(stem):
             if name.removeprefix(stem) in _OPENERS:
@@ -154,11 +154,11 @@ def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
                 f"{name} has an unknown compression",
                 expected=", ".join(stem + suffix for suffix in _OPENERS),
             )
-    raise DebError(path, f"holds no {stem}", expected=_MEMBERS)
+    raise DebError(path, f"contains no {stem}", expected=_MEMBERS)
 
 
 HEAD_SIZE: Final = 20
-"""The number of first bytes that say which machine an ELF file is for."""
+"""The number of bytes at the start of an ELF file that identify its machine."""
 
 _ARCHITECTURES: Final = {
     3: "i386",
@@ -171,15 +171,15 @@ _ARCHITECTURES: Final = {
     243: "riscv64",
     258: "loong64",
 }
-"""The architectures of processors; GPUs and virtual machines have numbers of their own."""
+"""The architectures of processors. GPUs and virtual machines have their own numbers."""
 _BESIDE: Final = {"amd64": "i386", "arm64": "armhf", "armel": "armhf", "x32": "amd64"}
-"""What packages for an architecture hold besides: code that the same processors run."""
+"""Code for other architectures that packages may contain, because the same processors run it."""
 
 
 def foreign_architecture(head: bytes, declared: str) -> str:
-    """Return the architecture of an ELF file that begins with ``head``, if packages for ``declared`` don't hold such.
+    """Return the architecture of an ELF file that begins with ``head`` if it is wrong for a ``declared`` package.
 
-    It is empty for other files, for code that is not for a processor, and where ``declared`` is not known.
+    Returns an empty string for other files, for code that is not for a processor, and if ``declared`` is unknown.
     """
     if len(head) < HEAD_SIZE or not is_elf(head) or declared not in {*_ARCHITECTURES.values(), *_BESIDE}:
         return ""
@@ -188,20 +188,20 @@ def foreign_architecture(head: bytes, declared: str) -> str:
 
 
 class ForeignCode:
-    """The files of a package whose code is for another architecture than the package declares."""
+    """The files of a package with code for an architecture other than the declared one."""
 
     def __init__(self, package: Path, declared: str) -> None:
         self._package, self._declared = package, declared
         self._files: defaultdict[str, list[str]] = defaultdict(list)
 
     def note(self, path: str, head: bytes) -> None:
-        """Look at the first bytes of a file."""
+        """Check the first bytes of a file."""
         if architecture := foreign_architecture(head, self._declared):
             self._files[architecture].append(path)
 
     def problems(self, remedy: str) -> list[InputError]:
         """Return an error for each such architecture."""
-        lead = f"is a package for {self._declared}, but holds code for"
+        lead = f"is a package for {self._declared}, but contains code for"
         return [
             InputError(self._package, f"{lead} {architecture}: {first_of(paths)}", remedy=remedy)
             for architecture, paths in sorted(self._files.items())
@@ -213,32 +213,32 @@ _RELATION = re.compile(
 )
 """A package, behind a colon maybe an architecture as dpkg takes its name, and maybe an operator and a version."""
 _ACCEPTED = {"<<": (-1,), "<=": (-1, 0), "<": (-1, 0), "=": (0,), ">=": (0, 1), ">": (0, 1), ">>": (1,)}
-"""Per operator, which results of a comparison fit it; ``<`` and ``>`` are old names of ``<=`` and ``>=``."""
+"""The comparison results that satisfy each operator; ``<`` and ``>`` are old names of ``<=`` and ``>=``."""
 
 _Run = tuple[tuple[int, ...], tuple[int, str]]
-"""Ranks of characters, and a number as its length and its digits: numbers may be longer than Python converts."""
+"""Ranks of characters, and a number as its length and digits, because it may be too long for Python to convert."""
 _NOTHING: _Run = ((0,), (0, ""))
 
 
 class Relation(msgspec.Struct, frozen=True):
-    """A package of a relation field, such as ``libc6 (>= 2.38)``."""
+    """A package in a relation field, such as ``libc6 (>= 2.38)``."""
 
     package: str
     operator: str = ""
-    """Empty when any version will do."""
+    """Empty if any version is acceptable."""
     version: str = ""
 
     def __str__(self) -> str:
         return f"{self.package} ({self.operator} {self.version})" if self.operator else self.package
 
     def accepts(self, version: str) -> bool:
-        """Return whether a version of the package fits."""
+        """Return whether a version of the package satisfies the relation."""
         return not self.operator or compare_versions(version, self.version) in _ACCEPTED[self.operator]
 
     def is_met_by(self, package: str, version: str, provides: Iterable[Alternatives]) -> bool:
-        """Return whether a package is the one that is asked for, or provides it.
+        """Return whether a package is the requested one or provides it.
 
-        What it provides without a version meets no relation that asks for one.
+        A package that is provided without a version doesn't satisfy a relation with a version.
         """
         if package == self.package and self.accepts(version):
             return True
@@ -247,7 +247,7 @@ class Relation(msgspec.Struct, frozen=True):
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """An entry of a relation field: packages of which any one will do."""
+    """An entry of a relation field: alternative packages, any of which is sufficient."""
 
     relations: tuple[Relation, ...]
 
@@ -255,17 +255,17 @@ class Alternatives(msgspec.Struct, frozen=True):
         return " | ".join(map(str, self.relations))
 
     def is_met_by(self, package: str, version: str, provides: Iterable[Alternatives]) -> bool:
-        """Return whether a package is one that will do, or provides one."""
+        """Return whether a package is one of the alternatives or provides one."""
         return any(relation.is_met_by(package, version, provides) for relation in self.relations)
 
     @property
     def names(self) -> str:
-        """The packages, whatever their versions."""
+        """The package names without versions."""
         return " | ".join(relation.package for relation in self.relations)
 
 
 def parse_choices(field: str) -> tuple[Alternatives, ...]:
-    """Read a relation field: ``a (>= 1), b | c:any``. What is not a relation is left out."""
+    """Parse a relation field: ``a (>= 1), b | c:any``. Skips anything that is not a relation."""
     choices = (Alternatives(tuple(_relations(entry.split("|")))) for entry in field.split(","))
     return tuple(choice for choice in choices if choice.relations)
 
@@ -277,9 +277,9 @@ def _relations(texts: Iterable[str]) -> Iterable[Relation]:
 
 
 def compare_versions(one: str, other: str) -> int:
-    """Return -1, 0 or 1 as one version is lower than, equal to or higher than another, by the rules of dpkg.
+    """Return -1, 0, or 1 if one version is lower than, equal to, or higher than the other, by dpkg's rules.
 
-    The epoch counts first, as a number, then what is before the last hyphen, then what is behind it.
+    The epoch is compared first, as a number, then the part before the last hyphen, then the part after it.
     """
     for mine, its in zip(_version_parts(one), _version_parts(other), strict=True):
         if result := _compare_part(mine, its):
@@ -294,19 +294,22 @@ def _version_parts(version: str) -> tuple[str, str, str]:
 
 
 def _compare_part(one: str, other: str) -> int:
-    """Compare runs of digits as numbers and what is between them by the order of its characters, alternately."""
+    """Compare alternately runs of digits as numbers, and the text between them by the rank of each character."""
     pairs = zip_longest(_runs(one), _runs(other), fillvalue=_NOTHING)
     return next(((mine > its) - (mine < its) for mine, its in pairs if mine != its), 0)
 
 
 def _runs(part: str) -> list[_Run]:
-    """Split ``1.2~a`` into pairs of what is not digits, as ranks, and the number that follows it."""
+    """Split ``1.2~a`` into pairs of non-digits, as ranks, and the number that follows."""
     found = re.findall(r"([^0-9]*)0*([0-9]*)", part)
     return [((*map(_rank, text), 0), (len(digits), digits)) for text, digits in found]
 
 
 def _rank(character: str) -> int:
-    """Return the rank of a character: a tilde before the end of the text, which is 0, letters before all others."""
+    """Return the rank of a character.
+
+    A tilde sorts before the end of the text (0), and letters before other characters.
+    """
     if character == "~":
         return -1
     return ord(character) if character.isascii() and character.isalpha() else ord(character) + 256
@@ -314,7 +317,7 @@ def _rank(character: str) -> int:
 
 _MAX_CONTROL = 1 << 20
 _REBUILD = re.compile(r"\+b[0-9]+$")
-"""What Debian appends to the version of packages that it builds again from the same source."""
+"""The suffix that Debian appends to the version of a package that it rebuilds from the same source."""
 
 _KINDS = {
     tarfile.REGTYPE: FileKind.FILE,
@@ -326,7 +329,7 @@ _KINDS = {
 
 
 class DebControl(msgspec.Struct, frozen=True):
-    """What a package says about itself in its control file, deb-control(5), and in its shlibs file, deb-shlibs(5)."""
+    """A package's control file, deb-control(5), and shlibs file, deb-shlibs(5)."""
 
     package: str
     version: str
@@ -334,29 +337,29 @@ class DebControl(msgspec.Struct, frozen=True):
     source: str = ""
     """The source package that it was built from."""
     source_version: str = ""
-    """Without the suffix of a rebuild, so that it is the same for all packages of one build of a source."""
+    """Without the rebuild suffix, so that it is the same for all packages from one source build."""
     maintainers: tuple[str, ...] = ()
-    """The maintainer, and the original one where a distribution derived from Debian names both."""
+    """The maintainer, and the original maintainer if a Debian derivative names both."""
     origin: str = ""
-    """The distribution that it says it is from; Debian's own packages don't say it."""
+    """The distribution that it claims to be from. Debian's own packages don't have this field."""
     depends: tuple[Alternatives, ...] = ()
     """``Depends`` and ``Pre-Depends``."""
     provides: tuple[Alternatives, ...] = ()
     recommends: tuple[Alternatives, ...] = ()
     """``Recommends`` and ``Suggests``."""
     sonames: tuple[str, ...] = ()
-    """The shared libraries that the package offers to others."""
+    """The shared libraries that the package provides."""
     gpu_targets: str = ""
-    """What `GPU_FIELD` says."""
+    """The value of `GPU_FIELD`."""
 
     @property
     def name(self) -> str:
-        """The package."""
+        """The package name."""
         return self.package
 
     @property
     def upstream_version(self) -> str:
-        """The version without epoch, Debian revision and repack suffix: ``5.2.3`` for ``1:5.2.3+dfsg-8``."""
+        """The version without epoch, Debian revision, and repack suffix: ``5.2.3`` for ``1:5.2.3+dfsg-8``."""
         without_epoch = self.version.partition(":")[2] or self.version
         return without_epoch.rpartition("-")[0].partition("+")[0] or without_epoch.partition("+")[0]
 
@@ -367,10 +370,13 @@ class DebContent:
     def __init__(self, path: Path, part: str, file: IO[bytes]) -> None:
         self._path, self._part, self._file = path, part, file
         self.head = b""
-        """The first bytes, as far as they were read: what tells the machine of a binary."""
+        """The first bytes that were read, which identify the machine of a binary."""
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to ``size`` bytes, none at the end; raises `DebError` when the data is corrupt or cut off."""
+        """Return up to ``size`` bytes, or no bytes at the end.
+
+        Raises `DebError` if the data is corrupt or truncated.
+        """
         with data_errors(self._path, self._part):
             piece = self._file.read(size)
         self.head += piece[: HEAD_SIZE - len(self.head)]
@@ -378,23 +384,23 @@ class DebContent:
 
 
 class DebMember(msgspec.Struct, frozen=True):
-    """One file, link or directory of a package; the bytes of a file can be read until the next member is asked for."""
+    """A file, link, or directory in a package. A file can be read until the next member is requested."""
 
     path: str
-    """Relative to the root of the file system, without ``./``."""
+    """The path relative to the root of the file system, without ``./``."""
     kind: FileKind
     mode: int
-    """Permission bits only."""
+    """Only the permission bits."""
     size: int
     link: str | None = None
-    """The raw text of a symlink."""
+    """The raw target of a symlink."""
     same_as: str | None = None
-    """The path of the earlier member that this one is a hard link to; it has no bytes of its own then."""
+    """The path of the earlier member that this one is a hard link to. A hard link has no bytes of its own."""
     content: DebContent | None = None
 
 
 class Deb:
-    """An open package: its control fields, and its files as one forward pass."""
+    """An open package: its control fields, and its files in one forward pass."""
 
     def __init__(self, path: Path, file: IO[bytes], progress: Progress) -> None:
         self.path = path
@@ -407,10 +413,10 @@ class Deb:
         self.control = self._read_control(find_tar(path, parts, "control.tar"))
 
     def members(self) -> Iterator[DebMember]:
-        """Read the members of ``data.tar`` in their order.
+        """Read the members of ``data.tar`` in order.
 
-        Raises `DebError` for data that is cut off or corrupt, and for members that no package should hold: absolute
-        paths, paths with ``..``, device nodes.
+        Raises `DebError` for truncated or corrupt data, and for members that a package should not contain: absolute
+        paths, paths with ``..``, and device nodes.
         """
         with open_tar(self.path, self._file, self._data, self._progress) as tar:
             for info in tar_members(tar):
@@ -420,7 +426,7 @@ class Deb:
     def _member(self, tar: tarfile.TarFile, info: tarfile.TarInfo, path: str) -> DebMember:
         kind = _KINDS.get(info.type)
         if kind is None:
-            raise DebError(self.path, f"{info.name} is a device node or pipe", expected="files, links and folders")
+            raise DebError(self.path, f"{info.name} is a device node or pipe", expected="files, links, and folders")
         if info.islnk():
             target = _checked_path(self.path, info.linkname)
             return DebMember(path, kind, info.mode & PERMISSIONS, 0, same_as=target)
@@ -443,7 +449,7 @@ class Deb:
                         raise DebError(self.path, f"its {name} file has {count(info.size, 'byte')}", expected=expected)
                     texts[name] = file.read().decode("utf-8", "replace")
         if "control" not in texts:
-            raise DebError(self.path, "holds no control file", expected="control in control.tar")
+            raise DebError(self.path, "contains no control file", expected="control in control.tar")
         return parse_control(self.path, texts["control"], texts.get("shlibs", ""))
 
 
@@ -451,7 +457,7 @@ class Deb:
 def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
     """Open a package; ``progress`` advances by the bytes read from the file.
 
-    Raises `DebError` when the file can't be read, is not an ar archive, is cut off, or lacks a member.
+    Raises `DebError` if the file can't be read, is truncated, lacks a member, or is not an ar archive.
     """
     with ExitStack() as stack:
         try:
@@ -462,7 +468,7 @@ def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
 
 
 def parse_control(path: Path, text: str, shlibs: str = "") -> DebControl:
-    """Read the control file of a package, and its shlibs file; raises `DebError` for one that lacks a needed field."""
+    """Parse the control and shlibs files of a package. Raises `DebError` if a required field is missing."""
     fields = HeaderParser().parsestr(text)
     missing = [name for name in ("Package", "Version", "Architecture") if not fields.get(name)]
     if missing:
@@ -490,11 +496,11 @@ def _read_choices(fields: Message, *names: str) -> tuple[Alternatives, ...]:
 
 
 def _sonames(shlibs: str) -> set[str]:
-    """Return the SONAMEs of lines ``[type:] library version dependencies``: ``libz.so.1`` or ``libdb-5.3.so``."""
+    """Return the SONAMEs from lines ``[type:] library version dependencies``: ``libz.so.1`` or ``libdb-5.3.so``."""
     names: set[str] = set()
     for line in shlibs.split("\n"):
         fields = line.partition("#")[0].split()
-        if fields and fields[0].endswith(":"):  # Such as udeb:, which says the same for Debian's installer.
+        if fields and fields[0].endswith(":"):  # such as udeb:, with the same information for Debian's installer
             fields = fields[1:]
         if len(fields) > 1:
             names |= {f"{fields[0]}.so.{fields[1]}", f"{fields[0]}-{fields[1]}.so"}
@@ -502,7 +508,7 @@ def _sonames(shlibs: str) -> set[str]:
 
 
 def _checked_path(path: Path, name: str) -> str:
-    """Return a member's path in plain form, empty for the root itself."""
+    """Return a member's normalized path, empty for the root itself."""
     plain = name.removeprefix(".").removeprefix("/") if name.startswith("./") or name == "." else name
     plain = plain.removesuffix("/")
     if plain and (fault := path_fault(plain)):

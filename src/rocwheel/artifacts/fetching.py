@@ -1,4 +1,4 @@
-"""Fetches artifact archives from a store: which of them, with which checksums, and the transfer itself."""
+"""Fetches artifact archives from a store: chooses them, finds their checksums, and downloads them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
-"""What follows the name of a file in the name of that with its checksum."""
+"""The suffixes of a checksum file for a single file."""
 CHECKSUM_FILES = ("SHA256SUMS", "sha256sums.txt", "sha256sum.txt")
-"""Names of files with the checksums of all files of a folder."""
+"""The names of checksum files for all files of a folder."""
 MAX_CHECKSUMS_SIZE = 16 << 20
-"""Bytes; a line for each of a hundred thousand files."""
+"""The size limit in bytes: enough for a hundred thousand files."""
 
 _LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9A-Fa-f]{64})(?:[ \t]+\*?(?P<name>.+))?")
 _ESCAPE = re.compile(r"\\(.)")
@@ -42,11 +42,11 @@ _BSD_LINE = re.compile(r"SHA256 ?\((?P<name>.+)\) ?= ?(?P<digest>[0-9A-Fa-f]{64}
 
 
 def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
-    """Return the SHA-256 of files, in lower-case hexadecimal, by their names.
+    """Return the SHA-256 of files by name, in lowercase hexadecimal.
 
-    ``only`` is the file that a digest without a name is of. Names keep their folders: `match_checksums` says which file
-    one is. Empty lines and those that begin with ``#`` mean nothing. Raises `InputError` for any other line, and for
-    two digests of one name.
+    ``only`` is the file of a digest without a name. Names keep their folders; `match_checksums` resolves them. Ignores
+    empty lines and lines that begin with ``#``. Raises `InputError` for any other line, and for two digests of one
+    name.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
@@ -58,7 +58,7 @@ def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
             expected = "a SHA-256 in hexadecimal and the name of a file"
             raise InputError(source, f"line {number} is {quoted(text)}", expected=expected)
         if found.setdefault(name, digest) != digest:
-            raise InputError(source, f"line {number} has another checksum of {quoted(name)} than a line before")
+            raise InputError(source, f"line {number} has a different checksum for {quoted(name)} from an earlier line")
     return found
 
 
@@ -73,10 +73,10 @@ def _parse_line(text: str, only: str) -> tuple[str, str] | None:
 
 
 def match_checksums(listed: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
-    """Return the digests of those files of a folder, by their ``names`` in it, that a list has.
+    """Return the listed digests of a folder's files by their ``names`` in the folder.
 
-    The full name counts first. Lists are often made elsewhere: so a name with further folders in front counts as well,
-    and one without its folders where no other file has the same last part; but never two with different digests.
+    The full name is preferred. Lists are often made elsewhere, so a name with additional parent folders also matches,
+    and a name without its folders if no other file has the same last part. Files with conflicting digests never match.
 
     >>> match_checksums({"out/gfx906/x": "1", "gfx942/x": "2"}, ["gfx906/x", "gfx942/x"])
     {'gfx906/x': '1', 'gfx942/x': '2'}
@@ -100,9 +100,9 @@ def _is_meant(listed: str, name: str, *, is_lone: bool) -> bool:
 
 
 PACKAGED_COMPONENTS = ("lib", "run", "dev", "dbg", "doc")
-"""What packages are made of; tests of the SDK are in none."""
+"""The components that go into packages; tests of the SDK do not."""
 _NAMED = 12
-"""What a message names of all targets or components of a store."""
+"""The maximum number of targets or components of a store in one message."""
 
 
 class StoredArchive(msgspec.Struct, frozen=True):
@@ -113,20 +113,20 @@ class StoredArchive(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What to take of the archives of a store; an empty tuple means all of that kind."""
+    """Which archives of a store to fetch. An empty tuple means no restriction."""
 
     targets: tuple[str, ...] = ()
-    """GPU targets, in the words of messages."""
+    """GPU targets, as spelled in messages."""
     components: tuple[str, ...] = PACKAGED_COMPONENTS
     names: tuple[str, ...] = ()
-    """Names of artifacts, such as ``blas``."""
+    """Artifact names, such as ``blas``."""
 
 
 def find_stored_archives(files: Iterable[StoredFile], place: str) -> tuple[StoredArchive, ...]:
-    """Return the artifact archives that lie in a store itself, not in folders below, in the order of their names.
+    """Return the artifact archives at the top level of a store, sorted by name.
 
-    Of an artifact in several formats, that is taken which unpacks fastest. Raises `InputError` for a ``place`` that
-    has none.
+    If an artifact has several formats, returns the one that unpacks fastest. Raises `InputError` about ``place`` if
+    there are no archives.
     """
     found: dict[ArtifactName, StoredArchive] = {}
     for stored in files:
@@ -136,23 +136,23 @@ def find_stored_archives(files: Iterable[StoredFile], place: str) -> tuple[Store
                 found[name] = StoredArchive(name, stored)
     if not found:
         expected = f"archives named {{name}}_{{component}}_{{target}}{' or '.join(ARCHIVE_SUFFIXES)}"
-        raise InputError(place, "holds no artifact archives", expected=expected, remedy="Is it the right folder?")
+        raise InputError(place, "contains no artifact archives", expected=expected, remedy="Check the URL or path.")
     return tuple(found[name] for name in sorted(found))
 
 
 def choose_archives(
     archives: Sequence[StoredArchive], wanted: Wanted, serving: Mapping[str, Callable[[str], bool]], place: str
 ) -> tuple[StoredArchive, ...]:
-    """Return those archives that are wanted.
+    """Return the wanted archives.
 
-    ``serving`` has for each wanted target whether what is labeled with another one serves it. Raises `InputError`
-    for each name, component and target that no archive at ``place`` has.
+    ``serving`` maps each wanted target to a function that returns whether an artifact's target serves it. Raises
+    `InputError` for each name, component, and target that no archive at ``place`` has.
     """
     raise_all(place, list(_absences(archives, wanted, serving, place)))
     chosen = [archive for archive in archives if _is_wanted(archive.name, wanted, serving)]
     if not chosen:
-        remedy = "Ask for other components or targets; `rocwheel artifacts fetch URL --dry-run` lists what there is."
-        raise InputError(place, "no archive has all that is asked for", remedy=remedy)
+        remedy = "Choose other components or targets. 'rocwheel artifacts fetch URL --dry-run' lists them."
+        raise InputError(place, "no archive matches all options", remedy=remedy)
     return tuple(chosen)
 
 
@@ -183,35 +183,34 @@ def _absences(
     if wanted.components != PACKAGED_COMPONENTS:
         for component in wanted.components:
             if component not in components:
-                yield _absence(place, f"has no artifact of the component {component!r}", components)
+                yield _absence(place, f"has no artifact with the component {component!r}", components)
     for target in wanted.targets if targets else ():
         if not any(serving[target](label) for label in targets):
             yield _absence(place, f"has no artifact that serves {target}", targets)
 
 
 def _absence(place: str, found: str, known: Iterable[str]) -> InputError:
-    return InputError(place, found, remedy=f"There are {first_of(sorted(known), _NAMED)}.")
+    return InputError(place, found, remedy=f"Available: {first_of(sorted(known), _NAMED)}.")
 
 
 class FetchedArchive(msgspec.Struct, frozen=True):
-    """An archive that is in the folder now."""
+    """An archive that is now in the folder."""
 
     name: str
-    """Of its file."""
+    """The file name."""
     bytes: int
     sha256: str
     verified: str
-    """What it was compared with: ``sha256``, ``size`` where the store has no checksum of it, or ``nothing``."""
+    """How it was verified: ``sha256``, ``size`` if the store has no checksum, or ``nothing``."""
     is_new: bool
-    """Whether it was not there before."""
+    """Whether it was newly fetched."""
 
 
 def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
-    """Return the SHA-256 of those files that are ``wanted`` of which the store has one, by name.
+    """Return the SHA-256 of the ``wanted`` files by name, if the store has it.
 
-    It is looked for beside each, ``NAME.sha256sum``, in lists, ``SHA256SUMS``, of the whole store and of the folder of
-    a file, and in what the store notes of a file. Raises `InputError` for files of checksums that can't be read or
-    contradict each other.
+    Looks for ``NAME.sha256sum`` next to each file, for ``SHA256SUMS`` in the store and in the file's folder, and for
+    the store's own metadata. Raises `InputError` if checksum files can't be read or contradict each other.
     """
     present = {file.name for file in files}
     wanted = tuple(wanted)
@@ -226,33 +225,33 @@ def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[S
     for part in map_collecting(store.url, Future.result, futures):
         for name, digest in part.items():
             if name in names and found.setdefault(name, digest) != digest:
-                remedy = "Ask who publishes it."
+                remedy = "Report this to the publisher."
                 raise InputError(store.place(name), "has several checksums in the store", remedy=remedy)
     return found
 
 
 _WORKERS = 8
-"""Small files that are asked for at a time."""
+"""The number of small files that are requested in parallel."""
 
 
 def _lists(names: Iterable[str]) -> list[str]:
-    """Return the names that lists of checksums may have, in the store itself and in the folders of files."""
+    """Return the possible names of checksum lists in the store itself and in the folders of files."""
     folders = {"", *map(posixpath.dirname, names)}
     return [posixpath.join(folder, name) for folder in sorted(folders) for name in CHECKSUM_FILES]
 
 
 def _read_list(store: Store, name: str, present: Collection[str]) -> dict[str, str]:
-    """Return the checksums of the files in the folder of a list, and below it, by their names in the store."""
+    """Return the checksums of the files in and below the folder of a list, by their names in the store."""
     start = name[: len(name) - len(posixpath.basename(name))]
     inside = [other.removeprefix(start) for other in present if other.startswith(start)]
     return {start + other: digest for other, digest in match_checksums(_read_file(store, name), inside).items()}
 
 
 def _read_beside(store: Store, name: str, only: str) -> dict[str, str]:
-    """Return the checksum of the one file that a file of checksums stands beside."""
+    """Return the checksum of a single file from its own checksum file."""
     found = match_checksums(_read_file(store, name, only), (only,))
     if not found:
-        raise InputError(store.place(name), f"has no checksum of {only}", remedy="Ask who publishes it.")
+        raise InputError(store.place(name), f"has no checksum for {only}", remedy="Report this to the publisher.")
     return found
 
 
@@ -261,13 +260,13 @@ def _read_file(store: Store, name: str, only: str = "") -> dict[str, str]:
     for block in store.stream(name):
         data += block
         if len(data) > MAX_CHECKSUMS_SIZE:
-            expected = f"at most {MAX_CHECKSUMS_SIZE} bytes, as a list of checksums"
+            expected = f"a list of checksums with at most {MAX_CHECKSUMS_SIZE} bytes"
             raise InputError(store.place(name), "is too long", expected=expected)
     return parse_checksums(bytes(data), store.place(name), only)
 
 
 def with_sizes(store: Store, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
-    """Return the files with what the store says of each by itself, where its list has not told the size."""
+    """Return the files with sizes, and query the store for each file whose size is not in the listing."""
     with open_workers(_WORKERS) as executor:
         return tuple(executor.map(lambda file: file if file.size >= 0 else store.head(file.name), files))
 
@@ -281,13 +280,12 @@ def fetch_files(
     jobs: int = 4,
     progress: Progress = SILENT,
 ) -> tuple[FetchedArchive, ...]:
-    """Bring files into ``dest_dir``, ``jobs`` at a time, and return what is there now, in their order.
+    """Fetch files into ``dest_dir``, ``jobs`` at a time, and return the results in order.
 
-    A file appears when it is whole and verified. One that is there already stays if it has the checksum, or, where the
-    store has none, the size and the date of the one there; else it is fetched anew. Of a transfer that was ended, the
-    rest is fetched. The failures of all files are raised together (`ProblemsError` for several), when all others are
-    there: `StoreError` for what the store doesn't give, `InputError` for bytes that are not those promised, and
-    `WorkError` when writing fails.
+    A file appears only when it is complete and verified. An existing file stays if it matches the checksum or, without
+    a checksum, the size and date in the store. An interrupted download is resumed. Failures are raised together after
+    all other files are complete (`ProblemsError` for several): `StoreError` if the store fails, `InputError` if the
+    bytes don't match, and `WorkError` if writing fails.
     """
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)
@@ -328,7 +326,7 @@ def _fetch(
 
 
 def _present(path: Path, stored: StoredFile, sha256: str) -> str:
-    """Return the SHA-256 of what is there already, if that is the archive; empty otherwise."""
+    """Return the SHA-256 of the existing file if it is that archive, or an empty string."""
     try:
         status = path.stat()
         if stored.size not in {-1, status.st_size}:

@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 _ALL = "all"
-"""The architecture of packages for every machine."""
+"""The architecture of packages that run on every machine."""
 
 
 def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterator[InputError]:
-    """Yield an error for each package that is not for the machine that most of them are for.
+    """Yield an error for each package whose architecture differs from that of most packages.
 
-    A package is its file and its architecture, whose values are those of deb-control(5).
+    A package is given as its file and its architecture, with the values of deb-control(5).
     """
     given = list(packages)
     named = [architecture for _, architecture in given if architecture != _ALL]
     usual = max(sorted({*named}), key=named.count, default=_ALL)
     for path, architecture in given:
         if architecture not in (usual, _ALL):
-            expected = f"{usual}, as most of the packages"
+            expected = f"{usual}, like most of the packages"
             yield InputError(path, f"is a package for {architecture}", expected=expected)
 
 
@@ -60,9 +60,9 @@ class _Related(Protocol):
 
 
 def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
-    """Return the names of packages that others may complete: something of ROCm's that they name is not given.
+    """Return the names of packages that other packages may complete, because a ROCm package that they name is missing.
 
-    That is what they need or recommend. A package that is given alone may be completed by any.
+    This includes required and recommended packages. Any package may complete a package that is given by itself.
     """
     if len({package.name for package in packages}) == 1:
         return frozenset(package.name for package in packages)
@@ -76,24 +76,24 @@ def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
 
 
 def _stem(package: str) -> str:
-    """Return the name of a package without the version that it may end with."""
+    """Return a package name without the version at its end."""
     return package.removesuffix("t64").rstrip("0123456789.")
 
 
 class GivenPackage(msgspec.Struct, frozen=True):
-    """A package file and what it says about itself."""
+    """A package file and its control fields."""
 
     path: Path
     control: DebControl
 
     @property
     def name(self) -> str:
-        """The name of the package."""
+        """The package name."""
         return self.control.package
 
 
 class GivenPackages:
-    """The packages of one import, told apart by a table."""
+    """The packages of one import, grouped by a table."""
 
     def __init__(self, packages: Iterable[GivenPackage], rules: ImportRules) -> None:
         self._rules = rules
@@ -101,11 +101,11 @@ class GivenPackages:
         self._known = {name for name in self._by_name if rules.rule_of_package(name)}
         sources = {self._by_name[name].control.source for name in self._known if not self._is_system(name)}
         self.rocm: list[GivenPackage] = []
-        """Packages of ROCm and of its compiler, named by the table or not."""
+        """The packages of ROCm and its compiler, including those not in the table."""
         self.system: list[GivenPackage] = []
-        """Packages of the operating system that the table names."""
+        """The packages of the operating system that the table names."""
         self.others: list[GivenPackage] = []
-        """All others: what of them is imported depends on the libraries that ROCm needs."""
+        """All other packages. They are imported only if ROCm needs their libraries."""
         for name, given in sorted(self._by_name.items()):
             if name in self._known:
                 (self.system if self._is_system(name) else self.rocm).append(given)
@@ -114,11 +114,11 @@ class GivenPackages:
 
     @property
     def unknown(self) -> list[str]:
-        """The names of ROCm's packages that the table does not name."""
+        """The names of ROCm packages that are not in the table."""
         return [given.name for given in self.rocm if given.name not in self._known]
 
     def problems(self) -> Iterator[InputError]:
-        """Yield an error for each package that is for another machine, of another release or needs one that is."""
+        """Yield an error for each package for another machine, from another release, or with such a dependency."""
         yield from architecture_problems((given.path, given.control.architecture) for given in self._by_name.values())
         yield from self._mixed()
         for given in self.rocm:
@@ -127,7 +127,7 @@ class GivenPackages:
                     yield problem
 
     def required(self, imported: Iterable[GivenPackage]) -> tuple[MachineNeed, ...]:
-        """Return what the imported packages depend on, as far as it is not imported itself."""
+        """Return the dependencies of the imported packages that are not imported."""
         taken = {given.name: given for given in imported}
         needed: defaultdict[str, list[str]] = defaultdict(list)
         for name, given in sorted(taken.items()):
@@ -146,14 +146,14 @@ class GivenPackages:
         return rule is not None and rule.system
 
     def _is_rocm(self, given: GivenPackage, sources: set[str]) -> bool:
-        """Return whether a package that no entry names is ROCm's, by its maintainer, its source or its dependencies."""
+        """Return whether a package that the table doesn't name is ROCm's, by maintainer, source, or dependencies."""
         if any(fnmatchcase(one, like) for one in given.control.maintainers for like in self._rules.table.maintainers):
             return True
         needs = {relation.package for choice in given.control.depends for relation in choice.relations}
         return given.control.source in sources or any(not self._is_system(name) for name in needs & self._known)
 
     def _mixed(self) -> Iterator[InputError]:
-        """Compare ROCm's packages of one source: they are made together."""
+        """Compare the ROCm packages from one source, which must come from the same build."""
         first: dict[str, GivenPackage] = {}
         for given in self.rocm:
             control = given.control
@@ -161,15 +161,15 @@ class GivenPackages:
             if other.control.source_version != control.source_version:
                 yield InputError(
                     given.path,
-                    f"is of {control.source} {control.source_version}",
-                    expected=f"{other.control.source_version}, as {other.path}",
-                    remedy="Give packages of one release.",
+                    f"was built from {control.source} {control.source_version}",
+                    expected=f"{other.control.source_version}, like {other.path}",
+                    remedy="Use packages of one release.",
                 )
 
     def _conflict(self, given: GivenPackage, choice: Alternatives) -> InputError | None:
-        """Return the error when a package is there that this one needs, but in another version.
+        """Return an error if a package that this one needs is present in another version, or `None`.
 
-        The version may be in its name, which has that of the library's interface: ``libamdhip64-5``, ``libamdhip64-6``.
+        The version may be in the package name as the library's ABI version: ``libamdhip64-5``, ``libamdhip64-6``.
         """
         if any(self._satisfying(choice, self._by_name.values())):
             return None
@@ -179,8 +179,8 @@ class GivenPackages:
         if not others:
             return None
         its = others[0].control
-        found = f"needs {choice}, and {others[0].path} is {its.version if present else its.package}"
-        return InputError(given.path, found, remedy="Give packages of one release.")
+        found = f"needs {choice}, but {others[0].path} is {its.version if present else its.package}"
+        return InputError(given.path, found, remedy="Use packages of one release.")
 
     @staticmethod
     def _satisfying(choice: Alternatives, packages: Iterable[GivenPackage]) -> Iterator[GivenPackage]:
@@ -198,12 +198,12 @@ def import_debs(
     bundle_system: bool = False,
     progress: Progress = SILENT,
 ) -> ImportReport:
-    """Turn packages into artifacts in the folder ``dest``, which must be new or empty.
+    """Convert packages to artifacts in the folder ``dest``, which must be new or empty.
 
-    Packages of system libraries are taken only with ``bundle_system``: those that the table names, and of all others
-    those with a library that the imported files need. Raises `InputError` for packages that can't be read,
-    `ProblemsError` for packages that don't belong together, for packages whose imported files are for another machine
-    than they declare, for files that the table has no place for and for conflicts between files.
+    Packages of system libraries are imported only with ``bundle_system``: those that the table names, and any other
+    package with a library that the imported files need. Raises `InputError` for unreadable packages. Raises
+    `ProblemsError` for inconsistent packages, for files for another machine than their package declares, for files that
+    match no rule of the table, and for conflicts between files.
     """
     given = _read_all(sorted({*paths}))
     with importing(table, dest, *paths) as importer:
@@ -224,12 +224,12 @@ def import_debs(
 
 def _remedy_for(folder: Path) -> str:
     if any(folder.glob("*.deb")):
-        return f"Name its packages: {folder}/*.deb."
-    return "Name the .deb files; for an install prefix, use artifacts import."
+        return f"Specify the packages in it: {folder}/*.deb."
+    return "Specify .deb files. For an install prefix, use 'rocwheel artifacts import'."
 
 
 def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:
-    """Read the control fields of all packages first, so that mistakes are reported before the long work."""
+    """Read the control fields of all packages first, so that errors are reported before the slow part."""
     read: dict[str, GivenPackage] = {}
     problems: list[RocwheelError] = []
     for path in paths:
@@ -244,14 +244,14 @@ def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:
             continue
         if (other := read.setdefault(given.name, given)) is not given:
             this, that = _versions(given.control, other.control)
-            found = f"is {this} of the package {given.name}, which was given already, in {that} as {other.path}"
-            problems.append(InputError(path, found, remedy="Give one of them."))
+            found = f"is {this} of the package {given.name}, but {other.path} is {that} of the same package"
+            problems.append(InputError(path, found, remedy="Specify only one of them."))
     raise_all("the packages", problems)
     return list(read.values())
 
 
 def _versions(*controls: DebControl) -> list[str]:
-    """Return what tells packages of one name apart: their versions and, where these differ, their architectures."""
+    """Return what distinguishes packages with the same name: their versions, and different architectures."""
     machines = {one.architecture for one in controls}
     return [
         f"version {one.version}" + (f" for {one.architecture}" if machines - {one.architecture} else "")
@@ -267,7 +267,7 @@ def _import(importer: Importer, packages: Iterable[GivenPackage], progress: Prog
 
 
 class _System:
-    """The packages that are not ROCm's: which of them have libraries that it needs."""
+    """The packages that don't belong to ROCm, and which of them have libraries that it needs."""
 
     def __init__(self, importer: Importer, packages: GivenPackages, *, bundle_system: bool) -> None:
         self._importer = importer
@@ -276,7 +276,7 @@ class _System:
         self._others = {given.name: given for given in packages.others}
 
     def take(self, progress: Progress) -> list[GivenPackage]:
-        """Import them, or list them as left out; what needs none of them is listed, too."""
+        """Import them or list them as left out. Also lists those that are not needed."""
         taken = self._add(self._named, progress)
         while more := self._needed():
             for given in more:
@@ -328,5 +328,5 @@ def _add_members(importer: Importer, deb: Deb) -> None:
         )
         if member.content:
             foreign.note(member.path, member.content.head)
-    for problem in foreign.problems("Get it again, or leave these files out by [[skip]]."):
+    for problem in foreign.problems("Download it again, or exclude these files with [[skip]]."):
         importer.refuse(problem)

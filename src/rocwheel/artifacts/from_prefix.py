@@ -1,4 +1,4 @@
-"""Imports an install prefix such as ``/opt/rocm`` as artifacts."""
+"""Imports an install prefix, such as ``/opt/rocm``, as artifacts."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 
 _LIBRARY = re.compile(r"lib(?:64)?/(lib[^/]+)\.so\.[0-9.]*?\.([1-9][0-9]{4,5})")
-"""AMD ends the name of each library with the release: ``libamdhip64.so.6.4.60400`` is of ROCm 6.4.0."""
+"""AMD's library names end with the release: ``libamdhip64.so.6.4.60400`` is from ROCm 6.4.0."""
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+ROCM_VERSION_(MAJOR|MINOR|PATCH)[ \t]+([0-9]+)", re.MULTILINE)
 _MOST = 20
-"""No release has had a major, minor or patch number this high; other numbers in names, such as dates, have."""
+"""No release has had a higher major, minor, or patch number, but other numbers in names are higher, such as dates."""
 
 
 class Sign(NamedTuple):
-    """A file that tells which release it is of."""
+    """A file that shows which release it is from."""
 
     path: str
     release: str
-    """As in ``6.4.0``, without a build number."""
+    """The release, such as ``6.4.0``, without a build number."""
     library: str = ""
-    """The name without version, for a library."""
+    """The library name without version, for a library."""
 
 
 def stated_signs(root: Path, patterns: Iterable[str]) -> list[Sign]:
-    """Return what the files that match ``patterns`` say, in the order of the patterns; each has a version in it.
+    """Return the releases that files matching ``patterns`` state, in the order of the patterns.
 
-    Such files are ``.info/version``, ``rocm_version.h`` and ``therock_manifest.json``. Raises `InputError` for one that
-    can't be read, or that has something else where the version should be.
+    Such files are ``.info/version``, ``rocm_version.h``, and ``therock_manifest.json``. Raises `InputError` if a file
+    can't be read or has no valid version.
     """
     paths = dict.fromkeys(path for pattern in patterns for path in sorted(root.glob(pattern)))
     stated = [(str(path.relative_to(root)), _stated(path)) for path in paths]
@@ -59,17 +59,17 @@ def stated_signs(root: Path, patterns: Iterable[str]) -> list[Sign]:
 
 
 def library_signs(paths: Iterable[str]) -> list[Sign]:
-    """Return what the names of libraries say; those that say nothing are left out."""
+    """Return the releases in library names; skips other names."""
     found = ((path, _LIBRARY.fullmatch(path)) for path in paths)
     signs = (Sign(path, _decoded(int(match[2])), match[1]) for path, match in found if match)
     return [sign for sign in signs if sign.release]
 
 
 def check_one_release(prefix: Path, stated: Sequence[Sign], libraries: Sequence[Sign]) -> None:
-    """Raise `InputError` for a prefix with files of more than one release.
+    """Raise `InputError` for a prefix with files from several releases.
 
-    A number behind the second dot may differ, as packagers rebuild some libraries for it alone, but not between two
-    files of one library.
+    Patch numbers may differ, because packagers sometimes rebuild only some libraries for a patch release. But they may
+    not differ between two files of the same library.
     """
     signs = [*stated, *libraries]
     releases: defaultdict[str, list[Sign]] = defaultdict(list)
@@ -79,12 +79,12 @@ def check_one_release(prefix: Path, stated: Sequence[Sign], libraries: Sequence[
         return
     ordered = sorted(releases, key=lambda release: [int(part) for part in re.findall(r"\d+", release)])
     found = "; ".join(f"{release}: {first_of([sign.path for sign in releases[release]], 2)}" for release in ordered)
-    remedy = "Remove what is left of the others, or install one release into a folder of its own."
-    raise InputError(prefix, f"mixes releases of ROCm ({found})", expected="files of one release", remedy=remedy)
+    remedy = "Remove the leftovers of the other releases, or install one release into its own folder."
+    raise InputError(prefix, f"mixes releases of ROCm ({found})", expected="files from one release", remedy=remedy)
 
 
 def _has_doubles(libraries: Iterable[Sign]) -> bool:
-    """Return whether some library is there twice, of different releases."""
+    """Return whether a library is present from two releases."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for sign in libraries:
         found[sign.library].add(sign.release)
@@ -108,14 +108,16 @@ def _stated(path: Path) -> str:
 
 
 def _checked(path: Path, release: str) -> str:
-    """Return the release; raise `InputError` for one that is no version, none for a file that says nothing."""
+    """Return the release, or `None` if the file states nothing. Raises `InputError` if it isn't a version."""
     if not release:
         return release
     try:
         Version(release)
     except ValueError as e:
-        remedy = "Correct the file, or remove it and give the version to `rocwheel build --version`."
-        raise InputError(path, f"says {quoted(release)}", expected="a version such as 6.4.0", remedy=remedy) from e
+        remedy = "Correct the file, or remove it and set the version with 'rocwheel build --version'."
+        raise InputError(
+            path, f"states the version {quoted(release)}", expected="a version such as 6.4.0", remedy=remedy
+        ) from e
     return release
 
 
@@ -138,7 +140,7 @@ def _series(release: str) -> tuple[int, ...] | str:
 
 class _Prefix(NamedTuple):
     given: Path
-    """As the user named it, for messages."""
+    """The path as the user specified it, for messages."""
     root: Path
     entries: Sequence[os.DirEntry[str]]
     """All files and links below it."""
@@ -148,7 +150,7 @@ class _Prefix(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """Everything that lies in the prefix itself; links out of it, such as those of ``/opt/rocm/bin``, do not."""
+        """All paths inside the prefix itself, without links out of it, such as those of ``/opt/rocm/bin``."""
         return [
             self.path_of(one)
             for one in self.entries
@@ -169,16 +171,18 @@ def import_prefixes(
     progress: Progress = SILENT,
     targets_of: Callable[[str], Collection[str]] = lambda _: (),
 ) -> ImportReport:
-    """Turn prefixes, laid over one another, into artifacts in the folder ``dest``, which must be new or empty.
+    """Merge prefixes and convert them to artifacts in the folder ``dest``, which must be new or empty.
 
-    Several are for what AMD installs beside ROCm, such as ``/opt/rocm/core-10.1`` and ``/opt/rocm/extras-10``.
-    Files that no rule matches go into the table's catch-all artifact; with ``strict`` they are errors. In a prefix of
-    Windows, kernel files beside DLLs that are for one GPU, by ``targets_of`` their paths, go to artifacts for that.
-    Raises `InputError` when a prefix can't be read, has nothing of ROCm, holds whole prefixes or mixes releases;
-    `ProblemsError` for symlinks that leave it, and for files of one path with different content.
+    Several prefixes are for what AMD installs next to ROCm, such as ``/opt/rocm/core-10.1`` and
+    ``/opt/rocm/extras-10``. Files that match no rule go into the table's catch-all artifact; with ``strict``, they are
+    errors. In a Windows prefix, kernel files next to DLLs that are for a single GPU, by ``targets_of``, go to artifacts
+    for that GPU.
+
+    Raises `InputError` if a prefix can't be read, has no ROCm files, contains complete prefixes, or mixes releases.
+    Raises `ProblemsError` for symlinks that leave it, and for files with the same path and different content.
     """
     sources = ", ".join(str(prefix) for prefix in prefixes)
-    with step(progress, f"looking through {sources}"):
+    with step(progress, f"scanning {sources}"):
         opened = map_collecting("the prefixes", lambda prefix: _open_prefix(prefix, dest, table), prefixes)
     version = _common_version(opened, table)
     entries = [(prefix.root, entry) for prefix in opened for entry in prefix.entries]
@@ -198,24 +202,24 @@ def import_prefixes(
 
 
 def _windows_kernels(paths: Collection[str], targets_of: Callable[[str], Collection[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the kernel files in the folder of the DLLs that are for one target, with its processor."""
+    """Yield the kernel files for one target in the folders of DLLs, with their processors."""
     if not any(posixpath.dirname(path).lower() == "bin" and path.lower().endswith(".dll") for path in paths):
         return
     for path in paths:
         if path.lower().startswith("bin/") and "/library/" in path:
-            # Names on NTFS have no colon.
+            # NTFS allows no colon in names.
             processors = {target.partition(":")[0] for target in targets_of(path)}
             if len(processors) == 1:
                 yield path, processors.pop()
 
 
 def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:
-    """Return what is in a prefix; raise `InputError`, `ProblemsError` for several, before anything is copied."""
+    """Return the contents of a prefix. Raises `InputError` or `ProblemsError` before anything is copied."""
     root = _real(given)
     if not root.is_dir():
         raise InputError(given, "is not a folder", expected="an install prefix such as /opt/rocm")
     if _real(dest).is_relative_to(root):
-        raise InputError(dest, f"is inside the prefix {given}", remedy="Choose a folder outside.")
+        raise InputError(dest, f"is inside the prefix {given}", remedy="Choose a folder outside the prefix.")
     unread: list[OSError] = []
     prefix = _Prefix(given, root, tuple(_walk(root, unread)))
     raise_all(str(given), [*_unread_problems(prefix, unread)])
@@ -225,12 +229,15 @@ def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:
 
 
 def _real(path: Path | str) -> Path:
-    """Return where a path leads; unlike `Path.resolve`, also for links that lead in a circle."""
+    """Return the resolved path. Unlike `Path.resolve`, also works for links that loop."""
     return Path(os.path.realpath(path))
 
 
 def _walk(folder: Path | str, unread: list[OSError]) -> Iterator[os.DirEntry[str]]:
-    """List files and links below a folder in a fixed order, without following links; note what can't be listed."""
+    """List files and links below a folder in a fixed order, without following links.
+
+    Adds folders that can't be listed to ``unread``.
+    """
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -247,12 +254,12 @@ def _walk(folder: Path | str, unread: list[OSError]) -> Iterator[os.DirEntry[str
 def _special_files(prefix: _Prefix) -> Iterator[InputError]:
     for entry in prefix.entries:
         if not entry.is_symlink() and not entry.is_file():
-            expected = "files, links and folders"
-            yield InputError(entry.path, "is a device node, socket or pipe", expected=expected)
+            expected = "files, links, and folders"
+            yield InputError(entry.path, "is a device node, socket, or pipe", expected=expected)
 
 
 def _unread_problems(prefix: _Prefix, folders: Iterable[OSError]) -> Iterator[InputError]:
-    """Yield an error for each reason for which folders, or files, can't be read: a wrong mode is seldom that of one."""
+    """Yield an error per reason why paths can't be read, because a wrong mode rarely affects only one path."""
     by_reason: defaultdict[int | None, list[OSError]] = defaultdict(list)
     for error in (*folders, *_closed_files(prefix)):
         by_reason[error.errno].append(error)
@@ -263,7 +270,7 @@ def _unread_problems(prefix: _Prefix, folders: Iterable[OSError]) -> Iterator[In
         else:
             listed = first_of(paths)
             found = f"{len(paths)} files and folders in it can't be read ({errors[0].strerror}): {listed}"
-            yield InputError(prefix.given, found, remedy="Import it as a user who may read them.")
+            yield InputError(prefix.given, found, remedy="Run the import as a user who can read them.")
 
 
 def _closed_files(prefix: _Prefix) -> Iterator[OSError]:
@@ -288,9 +295,9 @@ def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
 
 
 def _read_link(root: Path, path: str) -> tuple[str, bool]:
-    """Return a link's text, counted from the prefix when absolute, and whether it is absolute and leads elsewhere.
+    """Return a link's target, relative to the prefix if absolute, and whether it is absolute and leads elsewhere.
 
-    The prefix may have several names, such as ``/opt/rocm`` for ``/opt/rocm-6.2.0``, and so may its folders, such as
+    The prefix may have several names, such as ``/opt/rocm`` for ``/opt/rocm-6.2.0``. So may its folders, such as
     ``/opt/rocm/lib`` for ``/opt/rocm/core-7.14/lib``.
     """
     raw = Path(path).readlink()
@@ -304,17 +311,17 @@ def _read_link(root: Path, path: str) -> tuple[str, bool]:
 
 
 def _common_version(prefixes: Iterable[_Prefix], table: ImportTable) -> str:
-    """Return the version that the prefixes state, or that all their libraries name; empty when it is not known.
+    """Return the version that the prefixes or all their libraries state, or an empty string if it is unknown.
 
-    What is installed beside ROCm may say nothing, but none may say another version.
+    Files installed next to ROCm may state no version, but not another version.
     """
     versions: dict[str, Path] = {}
     for prefix in prefixes:
         version = _sdk_version(prefix, table)
         first = next(iter(versions), version)
         if version and version != first:
-            found = f"is of ROCm {version}, and {versions[first]} of {first}"
-            raise InputError(prefix.given, found, remedy="Import each release for itself.")
+            found = f"is from ROCm {version}, but {versions[first]} is from {first}"
+            raise InputError(prefix.given, found, remedy="Import each release separately.")
         if version:
             versions[version] = prefix.given
     return next(iter(versions), "")
@@ -328,22 +335,22 @@ def _sdk_version(prefix: _Prefix, table: ImportTable) -> str:
 
 
 def _check_is_one(prefix: _Prefix, table: ImportTable) -> None:
-    """Raise `InputError` for a folder of prefixes, such as ``/opt/rocm`` since ROCm 7.10, links beside them."""
+    """Raise `InputError` for a folder that contains prefixes, such as ``/opt/rocm`` since ROCm 7.10."""
     found = stated_signs(prefix.root, [f"*/{pattern}" for pattern in table.version_from])
     names = sorted({sign.path.partition("/")[0] for sign in found})
     own = sorted(name for name in names if not (prefix.root / name).is_symlink())
     if own:
         is_one = len(own) == 1
-        message = f"is not a prefix, but a folder with {'one' if is_one else 'several'} in it: {', '.join(own)}"
+        message = f"is not a prefix, but contains {'one' if is_one else 'several'}: {', '.join(own)}"
         folders = " or ".join(str(prefix.given / name) for name in own)
         raise InputError(prefix.given, message, remedy=f"Give {folders}.")
 
 
 def _check_is_rocm(prefix: Path, paths: Sequence[str], rules: ImportRules) -> None:
-    """Raise `InputError`, before anything is copied, for a folder without a file that ROCm alone has."""
+    """Raise `InputError` before anything is copied if a folder has no file that only ROCm has."""
     if any(map(rules.tells, paths)):
         return
     below = sorted({path.partition("/")[0] for path in paths if rules.tells(path.partition("/")[2])})
-    found = f"holds no file that tells it is ROCm, among {count(len(paths), 'file')}"
-    inside = f"Give the folder itself: {first_of([str(prefix / name) for name in below])}."
+    found = f"has no file that is specific to ROCm ({count(len(paths), 'file')} checked)"
+    inside = f"Specify the prefix itself: {first_of([str(prefix / name) for name in below])}."
     raise InputError(prefix, found, remedy=inside if below else "Check the path, or the --table option.")

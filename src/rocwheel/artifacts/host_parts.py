@@ -1,15 +1,15 @@
-"""Whether two ELF files are the same for the host: build IDs, device code and words that only moved aside.
+"""Compares the host parts of two ELF files, ignoring build IDs, device code, and words that only moved.
 
-What grows moves what lies behind it. Sections move as a whole; of one that has another size, only its ends and the
-places that wrappers point to are known.
+If something grows, everything after it moves. Sections move as a whole. For a section with another size, only its ends
+and the places that wrappers point to are known.
 
-A word is taken for an address only where a linker or compiler puts one: in the fields of tables, where the loader
-relocates a pointer, and in instructions and read-only tables, which count from their own place. In programs that are
-loaded where they were linked, addresses stand everywhere.
+A word counts as an address only where a linker or compiler puts one. That is in table fields, where the loader
+relocates a pointer, and in instructions and read-only tables, which use offsets from their own position. A program that
+is loaded where it was linked has addresses everywhere.
 
-A linker puts device code between other sections. So its size decides where later sections are, and which addresses are
-in the code. Files of one layout are compared byte by byte; others section by section, as far as they are loaded, where
-words may differ that are addresses of something that has moved.
+A linker puts device code between other sections. So the size of the device code determines the addresses of later
+sections, which also appear in the code. Files with the same layout are compared byte by byte. Other files are compared
+section by section, as far as they are loaded; words may differ if they are addresses of something that moved.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class _Region(NamedTuple):
-    """Sections behind one another that have moved by the same number of bytes."""
+    """Consecutive sections that moved by the same number of bytes."""
 
     start: int
     stop: int
@@ -59,7 +59,7 @@ class _Region(NamedTuple):
 
 
 class Moves:
-    """The moves of the ``pairs`` of sections, and of single ``points``: pairs of addresses, old and new."""
+    """The moves of the ``pairs`` of sections and of single ``points``, which are pairs of old and new addresses."""
 
     def __init__(self, pairs: Sequence[tuple[ElfSection, ElfSection]], points: Iterable[tuple[int, int]]) -> None:
         loaded = [(a, b) for a, b in pairs if _has_address(a)]
@@ -68,10 +68,10 @@ class Moves:
         self._points = {*points, *ends, *((a.address, b.address) for a, b in loaded)}
 
     def has(self, old: int, new: int, *, margin: int = 0, is_code: bool = False) -> bool:
-        """Return whether what is at ``old`` in the one is at ``new`` in the other; with ``is_code``, instructions are.
+        """Return whether what is at ``old`` in one file is at ``new`` in the other.
 
-        An address is taken for one of a section where it is at most ``margin`` bytes away from it, as addresses in
-        instructions and in tables are often not those of the thing itself.
+        An address belongs to a section if it is at most ``margin`` bytes away, because addresses in instructions and
+        tables are often slightly off. With ``is_code``, only instructions count.
         """
         if not is_code and (old, new) in self._points:
             return True
@@ -84,7 +84,7 @@ class Moves:
 
 
 def _has_address(section: ElfSection) -> bool:
-    """Return whether a section takes addresses of its own: zeros of threads have those of what follows."""
+    """Return whether a section has its own addresses. Zeros of threads share those of what follows."""
     return bool(section.flags & SHF_ALLOC) and not (section.flags & SHF_TLS and section.type == SHT_NOBITS)
 
 
@@ -100,17 +100,17 @@ _BLOCK = 64
 
 
 class RelocatedWord(Protocol):
-    """Finds the word that may differ at a place."""
+    """Finds the word at a position that may differ."""
 
     def __call__(self, at: int, start: int) -> int | None:
-        """Return what follows the word that begins at ``start`` or later and has the byte ``at``; None without one.
+        """Return the end of the word that begins at ``start`` or later and contains the byte ``at``, or `None`.
 
-        All are offsets in the section.
+        All values are offsets in the section.
         """
 
 
 def is_same_but_moved(one: Data, other: Data, behind_word: RelocatedWord) -> bool:
-    """Return whether all that differs between two sections of one size is words that ``behind_word`` accepts."""
+    """Return whether two sections of one size differ only in words that ``behind_word`` accepts."""
     if len(one) != len(other):
         return False
     base = end = 0
@@ -126,7 +126,7 @@ def is_same_but_moved(one: Data, other: Data, behind_word: RelocatedWord) -> boo
 
 
 def _next_difference(one: bytes, other: bytes, start: int) -> int:
-    """Return where both differ next; their size if nowhere."""
+    """Return the offset of the next difference, or the size if there is none."""
     size = len(one)
     for block in range(start, size, _BLOCK):
         mine, theirs = one[block : block + _BLOCK], other[block : block + _BLOCK]
@@ -138,54 +138,56 @@ def _next_difference(one: bytes, other: bytes, start: int) -> int:
 
 _SHORT, _LONG = 4, 8
 _FIELDS: Final = {SHT_DYNSYM: (24, (8,)), SHT_RELA: (24, (0, 16)), SHT_DYNAMIC: (16, (8,))}
-"""The size of a row of a table, and where in a row addresses are."""
+"""The size of a table row, and the offsets of addresses in it."""
 _SYMBOL_AT = 12
-"""Where a relocation has the number of its symbol; with one, its addend is no address."""
+"""The offset of the symbol number in a relocation. If there is one, the addend is not an address."""
 _ADDEND_AT = 16
 _POINTER_TAGS = frozenset(
     {3, 4, 5, 6, 7, 12, 13, 17, 23, 25, 26, 32, 36}
     | {0x6FFFFEF5, 0x6FFFFEF6, 0x6FFFFEF7, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE}
 )
-"""Entries of the dynamic table that are addresses: those of https://gabi.xinuos.com/elf/08-dynamic.html, and GNU's."""
+"""The entries of the dynamic table that are addresses: see https://gabi.xinuos.com/elf/08-dynamic.html, and GNU's."""
 _TABLES_OF_LINKER = frozenset({".got", ".got.plt"})
 """The first entry is the address of the dynamic table, which has no relocation."""
 _UNWINDING = ".eh_frame"
 _UNWINDING_INDEX = ".eh_frame_hdr"
-"""Counts from its own start, but for the address of the other, at 4, which counts from there."""
+"""Its values count from its own start, except for the address of the other section at 4, which counts from there."""
 _EXCEPTIONS = ".gcc_except_table"
 _NEAR = 64
-"""How far from a section an instruction's address may be: it counts from the end of the instruction, or has an index
-taken off."""
+"""How far from a section an instruction's address may be.
+
+The address counts from the end of the instruction, or has an index subtracted.
+"""
 _TABLE_SIZE = 4096
-"""Offsets in a table of jumps count from its start, so that an entry's target seems as far away as the entry is."""
+"""Offsets in a jump table count from its start, so the target of an entry appears shifted by the entry's offset."""
 
 
 class HowLoaded(msgspec.Struct, frozen=True):
-    """Where a library has addresses that have to be put right when it is loaded."""
+    """Where a library has addresses that must be adjusted when it is loaded."""
 
     is_fixed: bool
     """Whether it is loaded where it was linked."""
 
     relocated: frozenset[int]
-    """The addresses of its pointers that the loader relocates."""
+    """The addresses of the pointers that the loader relocates."""
 
 
 def how_loaded(source: ElfBytes, header: Header, sections: Sequence[ElfSection]) -> HowLoaded:
-    """Return how the library is loaded; raise `ElfError` for damaged relocations."""
+    """Return how the library is loaded. Raises `ElfError` for damaged relocations."""
     return HowLoaded(header.type == ET_EXEC, frozenset(iter_relocated(source, sections)))
 
 
 def are_same_but_moved(
     one: Data, other: Data, pair: tuple[ElfSection, ElfSection], moves: Moves, loaded: HowLoaded
 ) -> bool:
-    """Return whether a section, in the files ``one`` and ``other``, differs in nothing but addresses of ``moves``."""
+    """Return whether a section, in ``one`` and ``other``, differs only in addresses with ``moves``."""
     mine, theirs = (data[s.offset : s.offset + s.size] for data, s in zip((one, other), pair, strict=True))
     words = _Words(mine, theirs, pair, moves, loaded)
     return is_same_but_moved(mine, theirs, words.behind)
 
 
 class _Words:
-    """The words of a section that may differ; offsets are in the section."""
+    """The words of a section that may differ; positions are offsets in the section."""
 
     def __init__(
         self, one: Data, other: Data, pair: tuple[ElfSection, ElfSection], moves: Moves, loaded: HowLoaded
@@ -195,14 +197,14 @@ class _Words:
         self._section, self._moves, self._loaded = pair[0], moves, loaded
 
     def behind(self, at: int, start: int) -> int | None:
-        """Return what follows the word with the byte ``at``, as `is_same_but_moved` asks for it."""
+        """Return the end of the word with the byte ``at``, as `is_same_but_moved` needs it."""
         for word, size in self._candidates(at):
             if word >= start and word + size <= len(self._one) and self._is_moved(word, size):
                 return word + size
         return None
 
     def _candidates(self, at: int) -> Iterator[tuple[int, int]]:
-        """Yield the words with the byte ``at`` that may be addresses, and their sizes."""
+        """Yield the words with the byte ``at`` that may be addresses, with their sizes."""
         section = self._section
         if section.type in _FIELDS:
             yield from self._fields(at)
@@ -233,7 +235,7 @@ class _Words:
         return (is_free and word % _LONG == 0) or self._old + word in self._loaded.relocated
 
     def _is_moved(self, word: int, size: int) -> bool:
-        """Return whether what a word is the address of, in one of the ways of its section, has moved."""
+        """Return whether the target of a word has moved, in one of the ways in which its section stores addresses."""
         old, new = (self._read(data, word, size) for data in (self._one, self._other))
         section, moves = self._section, self._moves
         if size == _LONG or self._loaded.is_fixed:
@@ -261,16 +263,16 @@ def _signed(word: int) -> int:
 _CODE = ".hip_fatbin"
 _BUILD_ID = ".note.gnu.build-id"
 _RELATIVE = ".relr.dyn"
-"""Addresses as bits, whose size depends on where they lie; what is at these addresses is compared itself."""
+"""Addresses as bits, whose number depends on the layout. The values at these addresses are compared themselves."""
 _DEBUG_LINK = ".gnu_debuglink"
 """A checksum of another file."""
 _ANY_SIZE = frozenset({_CODE, _RELATIVE, MARKER_SECTION})
-"""Markers are compared by what they say: who joins a library finds its targets in them, too."""
+"""Markers are compared by meaning, because commands that join a library also find its targets in them."""
 _ANY_BYTES = _ANY_SIZE | {_BUILD_ID, _DEBUG_LINK}
 
 
 class HostDifference(enum.Enum):
-    """How far two files of one path are from each other."""
+    """How much two files with the same path differ."""
 
     NONE = "none"
     BUILD_ID = "build id"
@@ -281,9 +283,9 @@ class HostDifference(enum.Enum):
 
 
 def compare_host_parts(one: Data, other: Data, *, name: str) -> HostDifference:
-    """Return what two files of one path differ in, the worst of it.
+    """Return the most significant difference between two files with the same path.
 
-    Raises `ElfError` and `DeviceCodeError`, led by ``name``, for damaged files.
+    Raises `ElfError` or `DeviceCodeError` about ``name`` for damaged files.
     """
     if have_same_bytes(one, other):
         return HostDifference.NONE
@@ -300,7 +302,7 @@ def compare_host_parts(one: Data, other: Data, *, name: str) -> HostDifference:
 def _compare_sections(
     one: Data, other: Data, pairs: Sequence[tuple[ElfSection, ElfSection]], name: str
 ) -> HostDifference:
-    """Compare files whose sections lie elsewhere."""
+    """Compare files whose sections have different positions."""
     fat, other_fat = read_fat_binary(one, name=name), read_fat_binary(other, name=name)
     if fat is None or other_fat is None or len(fat.wrappers) != len(other_fat.wrappers):
         return HostDifference.HOST
@@ -313,7 +315,7 @@ def _compare_sections(
 
 
 def _units(data: Data, name: str) -> list[tuple[int, str, tuple[str, ...]]]:
-    """Return what the wrappers of a split library have a runtime look up; nothing for others."""
+    """Return what the wrappers of a split library make a runtime look up; empty for other files."""
     split = read_split_library(data, name=name)
     units = split.units if split else ()
     return [(unit.index, unit.marker.kernel_name, unit.marker.search_paths) for unit in units]
@@ -325,7 +327,7 @@ def _sections(data: Data, name: str) -> tuple[ElfSection, ...]:
 
 
 def _shape(sections: Sequence[ElfSection]) -> list[tuple[object, ...]]:
-    """Return what of each section doesn't depend on the size of device code."""
+    """Return the properties of each section that don't depend on the size of device code."""
     return [
         (section.name, section.type, section.flags, section.link, section.size if _has_size(section) else 0)
         for section in sections
@@ -333,7 +335,10 @@ def _shape(sections: Sequence[ElfSection]) -> list[tuple[object, ...]]:
 
 
 def _has_size(section: ElfSection) -> bool:
-    """Return whether the size of a section is that of the program: tables for debuggers name temporary files, too."""
+    """Return whether the size of a section depends only on the program.
+
+    Debug tables contain names of temporary files.
+    """
     return bool(section.flags & SHF_ALLOC) and section.name not in _ANY_SIZE
 
 
@@ -342,7 +347,7 @@ def _layout(sections: Sequence[ElfSection]) -> list[tuple[int, ...]]:
 
 
 def _compare_bytes(one: Data, other: Data, sections: Sequence[ElfSection]) -> HostDifference:
-    """Compare files of one layout: everything, with what may hold any bytes left out where it lies."""
+    """Compare files with the same layout: all bytes except those in places that may hold anything."""
     if len(one) != len(other):
         return HostDifference.HOST
     found = HostDifference.BUILD_ID
@@ -360,7 +365,7 @@ def _compare_bytes(one: Data, other: Data, sections: Sequence[ElfSection]) -> Ho
 
 
 def _pointers(one: FatBinary, other: FatBinary) -> list[tuple[int, int]]:
-    """Return where wrappers point to: bundles lie behind those of the units before them, and markers likewise."""
+    """Return where wrappers point to: bundles and markers follow those of earlier units."""
     return [(a.pointer.target, b.pointer.target) for a, b in zip(one.wrappers, other.wrappers, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""The table of an import (TOML): which file goes where, to which artifact and component, and with which edit."""
+"""The table of an import (TOML): which artifact and component each file goes to, at what path, and with what edits."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 class FolderMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Moves what is in one folder of the source to a folder of the prefix."""
+    """Moves the contents of a source folder to a folder of the prefix."""
 
     source: str = msgspec.field(name="from")
-    """A folder, each segment a shell pattern; empty for the root."""
+    """A folder; each segment is a shell pattern. Empty for the root."""
     destination: str = msgspec.field(name="to")
     """A folder of the prefix; empty for its root."""
 
     def move(self, path: str) -> str | None:
-        """Return where the path ends up, or None when it is not in the folder."""
+        """Return the new path, or `None` if the path is not in the folder."""
         patterns = self.source.split("/") if self.source else []
         segments = path.split("/")
         depth = len(patterns)
@@ -45,7 +45,7 @@ class FolderMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ComponentRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which files are of one component."""
+    """The files of one component."""
 
     name: str
     files: tuple[str, ...]
@@ -53,11 +53,11 @@ class ComponentRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which packages or files belong to one artifact; without either it matches what no other rule matches."""
+    """The packages or files of an artifact. A rule without either matches what no other rule matches."""
 
     name: str
     packages: tuple[str, ...] = ()
-    """Shell patterns of package names, for sources that come in packages."""
+    """Shell patterns of package names, for sources that consist of packages."""
     files: tuple[str, ...] = ()
     """Patterns of destinations, for sources that don't."""
     place: tuple[FolderMove, ...] = ()
@@ -65,9 +65,9 @@ class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     component: tuple[ComponentRule, ...] = ()
     """Tried before the components of the table."""
     system: bool = False
-    """Whether these are libraries of the operating system, imported only when asked for."""
+    """Whether these are libraries of the operating system, which are imported only on request."""
     only: tuple[str, ...] = ()
-    """Patterns of destinations, when what else the packages hold is left out."""
+    """Patterns of destinations, if other files in the packages are left out."""
 
 
 class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,65 +80,68 @@ class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A change of text that makes files work from their new place."""
+    """A text edit that makes files work in their new location."""
 
     files: tuple[str, ...]
     """Patterns of destinations."""
     find: str
-    """A regular expression; ``^`` and ``$`` match at lines."""
+    """A regular expression; ``^`` and ``$`` match at line boundaries."""
     replace: str
     reason: str
     sources: tuple[str, ...] = ("**",)
     """Patterns of source paths that the file must also match."""
     when: str = ""
-    """A regular expression: a file that says so needs the edit, and it is an error when the edit does not fit it.
+    """A regular expression. A file that matches it needs the edit; it is an error if the edit doesn't match.
 
-    Without it the edit is made where it fits.
+    Without it, the edit is made wherever it matches.
     """
 
 
 class AddedLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A symlink that is added when what it points to was imported."""
+    """A symlink that is added if its target was imported."""
 
     path: str
     to: str
-    """Relative to the folder of ``path``; each segment a shell pattern, of whose matches the last by name is taken."""
+    """The target relative to the folder of ``path``.
+
+    Each segment is a shell pattern; the last match by name is used.
+    """
     artifact: str
 
 
 class AddedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A small text file that is added when what it is for was imported."""
+    """A small text file that is added if the file that it is for was imported."""
 
     path: str
     text: str
     beside: str
-    """The destination that must be there."""
+    """The destination that must exist."""
     artifact: str
     reason: str
 
 
 class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All rules of an importer, each list in order: the first that fits wins."""
+    """All rules of an importer. In each list, the first match wins."""
 
     artifact: tuple[ArtifactRule, ...]
     place: tuple[FolderMove, ...]
     component: tuple[ComponentRule, ...]
     base_libraries: tuple[str, ...]
-    """SONAMEs that every machine has: glibc's, libstdc++'s and libgcc's."""
+    """The SONAMEs that every machine has: those of glibc, libstdc++, and libgcc."""
     base_packages: tuple[str, ...] = ()
-    """Shell patterns of the packages that have these libraries."""
+    """Shell patterns of the packages with these libraries."""
     maintainers: tuple[str, ...] = ()
-    """Shell patterns: packages of these maintainers are ROCm's, though no entry names them."""
+    """Shell patterns. Packages of these maintainers belong to ROCm even if no entry names them."""
     contents: str = ""
-    """A table that comes with rocwheel: its artifacts take, by files, what is in packages that no entry names."""
+    """A built-in table, whose rules for files apply to packages that no entry names."""
     catch_all: str = ""
-    """The artifact of files that no rule matches; without it such files are errors."""
+    """The artifact for files that match no rule. Without it, such files are errors."""
     catch_libraries: str = ""
-    """The artifact of shared libraries that no rule matches, when it is another one."""
+    """The artifact for shared libraries that match no rule, if it is a different one."""
     version_from: tuple[str, ...] = ()
-    """Shell patterns of the packages, or patterns of the files, whose version is the SDK's; the first found wins."""
+    """Shell patterns of packages, or patterns of files, whose version is the SDK's version. The first match wins."""
     common: tuple[str, ...] = ()
-    """Patterns of files that other software has at the same paths: they alone don't make a prefix one of ROCm."""
+    """Patterns of files that other software also installs. A prefix with only such files is not a ROCm prefix."""
     skip: tuple[Skip, ...] = ()
     edit: tuple[EditRule, ...] = ()
     link: tuple[AddedLink, ...] = ()
@@ -146,14 +149,14 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _BAD_EXPRESSION = (re.error, IndexError, OverflowError, RecursionError)
-"""What ``re`` raises: the latter ones for a group of an unknown name, for huge repetitions and for deep nesting."""
+"""The exceptions of ``re``, including those for unknown groups, huge repetitions, and deep nesting."""
 
 
 def load_import_table(source: Path | str) -> ImportTable:
-    """Read a table from a file, or the table of that name that comes with rocwheel.
+    """Read a table from a file, or the built-in table with that name.
 
-    Raises `InputError` when it can't be read, is malformed, or holds an invalid regular expression; `ProblemsError`
-    for names that artifacts can't have, and for places outside the prefix.
+    Raises `InputError` if it can't be read, is malformed, or contains an invalid regular expression, and
+    `ProblemsError` for invalid artifact names and for paths outside the prefix.
     """
     try:
         data = (resources.files(__package__) / source).read_bytes() if isinstance(source, str) else read_regular(source)
@@ -163,7 +166,7 @@ def load_import_table(source: Path | str) -> ImportTable:
         table = decode_toml(data, ImportTable)
         _check_expressions(table)
     except (msgspec.DecodeError, *_BAD_EXPRESSION) as e:
-        raise InputError(source, f"not an import table: {e}", expected="TOML as docs/debian.md describes it") from e
+        raise InputError(source, f"is not an import table: {e}", expected="TOML as described in docs/debian.md") from e
     if problems := [*_name_problems(table), *_place_problems(table)]:
         raise ProblemsError(str(source), problems)
     return table
@@ -208,20 +211,20 @@ class TextEdit:
     def __init__(self, rule: EditRule) -> None:
         self.rule = rule
         self.changes = 0
-        """How often it has been made so far."""
+        """The number of replacements so far."""
         self.missed: list[str] = []
-        """Files in which ``when`` is found, but not ``find``."""
+        """The files that match ``when`` but not ``find``."""
         self._files = PathPatterns(rule.files)
         self._sources = PathPatterns(rule.sources)
         self._find = re.compile(rule.find, re.MULTILINE)
         self._when = re.compile(rule.when, re.MULTILINE) if rule.when else None
 
     def applies_to(self, destination: str, source: str) -> bool:
-        """Return whether the edit is meant for this file."""
+        """Return whether the edit is for this file."""
         return self._files.matches(destination) and self._sources.matches(source)
 
     def make(self, text: str, source: str) -> str:
-        """Return the edited text, and count what was changed."""
+        """Return the edited text, and count the replacements."""
         edited, changes = self._find.subn(self.rule.replace, text)
         self.changes += changes
         if not changes and self._when and self._when.search(text):
@@ -230,19 +233,19 @@ class TextEdit:
 
     @property
     def problem(self) -> InputError | None:
-        """The error when a file says that it needs the edit, which does not fit it."""
+        """The error if a file needs the edit but the edit doesn't match it, or `None`."""
         if not self.missed:
             return None
         return InputError(
             f"the edit {self.rule.find!r}",
-            f"does not fit {', '.join(self.missed)}, which says {self.rule.when!r}",
-            expected=f"that it fits, because: {self.rule.reason}",
-            remedy="Look at the file and adapt the table (--table).",
+            f"does not match {', '.join(self.missed)}, which contains {self.rule.when!r}",
+            expected=f"a match, because: {self.rule.reason}",
+            remedy="Check the file and adapt the table (--table).",
         )
 
 
 def edited_bytes(data: bytes, edits: Iterable[TextEdit], source: str) -> bytes:
-    """Return a file after these edits, in their order; bytes that are not UTF-8 stay as they are."""
+    """Return a file after these edits in order. Bytes that are not UTF-8 stay unchanged."""
     text = data.decode("utf-8", "surrogateescape")
     for edit in edits:
         text = edit.make(text, source)
@@ -250,20 +253,20 @@ def edited_bytes(data: bytes, edits: Iterable[TextEdit], source: str) -> bytes:
 
 
 _KPACK = re.compile(r"\.kpack/([^/]+)\.kpack")
-"""Device code that was parted from its libraries; the file is called like its artifact (TheRock's build system)."""
+"""Device code that was split from its libraries. TheRock's build system names the file after its artifact."""
 _WITH_CODE = ("lib", "run", "test")
-"""The components that have programs and libraries."""
+"""The components with programs and libraries."""
 
 
 class Origin(msgspec.Struct, frozen=True):
     """Where something came from, for messages and rules."""
 
     path: str
-    """Relative to the root of the source."""
+    """The path relative to the root of the source."""
     source: str
     """The package file or the prefix."""
     package: str = ""
-    """The name of the package, for sources that come in packages."""
+    """The package name, for sources that consist of packages."""
 
     def __str__(self) -> str:
         return f"{self.path} of {self.source}"
@@ -275,9 +278,9 @@ class Destination(msgspec.Struct, frozen=True):
     artifact: str
     component: str
     path: str
-    """Relative to the prefix."""
+    """The path relative to the prefix."""
     target: str = GENERIC
-    """The GPU target that it is for."""
+    """The GPU target that the file is for."""
 
     @property
     def artifact_name(self) -> str:
@@ -286,14 +289,17 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 def for_target(destination: Destination, target: str) -> Destination:
-    """Return where a file goes that is for one target; what is for none or for users of sources stays where it is."""
+    """Return the destination of a file for one target.
+
+    Generic files and files for developers keep their destination.
+    """
     if target == GENERIC or destination.target != GENERIC or destination.component not in _WITH_CODE:
         return destination
     return msgspec.structs.replace(destination, target=target)
 
 
 class _Components:
-    """Component rules, tried in order. Files that no rule matches belong to ``run``, as in TheRock."""
+    """Component rules, tried in order. Files that match no rule belong to ``run``, as in TheRock."""
 
     def __init__(self, rules: Iterable[ComponentRule]) -> None:
         self._rules = [(rule.name, PathPatterns(rule.files)) for rule in rules]
@@ -314,7 +320,7 @@ class _Artifact:
         return self._files is not None and self._files.matches(destination)
 
     def wants(self, path: str) -> bool:
-        """Return whether a path is among what the artifact takes of its packages."""
+        """Return whether the artifact includes this path of its packages."""
         if not self.rule.only:
             return True
         destination = _move(self._places, path)
@@ -329,7 +335,7 @@ class _Artifact:
 
 
 class ImportRules:
-    """A table, ready to be applied."""
+    """A table prepared for lookups."""
 
     def __init__(self, table: ImportTable) -> None:
         self.table = table
@@ -343,33 +349,33 @@ class ImportRules:
         self._taken_for_system: set[str] = set()
 
     def rule_of_package(self, package: str) -> ArtifactRule | None:
-        """Return the artifact rule that matches a package."""
+        """Return the artifact rule that matches a package, or `None`."""
         artifact = self._of_package(package)
         return artifact.rule if artifact else None
 
     def is_of_rocm(self, package: str) -> bool:
-        """Return whether a package is one of ROCm's, not of the operating system's."""
+        """Return whether a package belongs to ROCm and not to the operating system."""
         rule = self.rule_of_package(package)
         return rule is not None and not rule.system
 
     def take_for_system(self, package: str) -> None:
-        """Apply the rule of the operating system's libraries to a package that no rule matches."""
+        """Apply the rule for operating system libraries to a package that matches no rule."""
         self._taken_for_system.add(package)
 
     def skip_reason(self, path: str, package: str) -> str | None:
-        """Return why a source path is left out, or None when it is not."""
+        """Return why a source path is left out, or `None` if it isn't."""
         for skip, files in self._skips:
             if _is_one_of(package, skip.packages) and files.matches(path):
                 return skip.reason
         artifact = self._of_package(package)
         if artifact and not artifact.wants(path):
-            return f"not among what {artifact.rule.name} takes of its packages"
+            return f"not among the files of its packages that {artifact.rule.name} includes"
         return None
 
     def place(self, path: str, package: str) -> Destination | None:
-        """Return where a source path goes.
+        """Return where a source path goes, or `None` if no rule matches.
 
-        In a package, its package's rule says so; where no rule matches the package, what the path is, as in a prefix.
+        In a package, the rule of the package decides. Without such a rule, the path decides, as in a prefix.
         """
         if artifact := self._of_package(package):
             return artifact.place(path)
@@ -386,12 +392,12 @@ class ImportRules:
         return next((one for one in self._artifacts if package and _is_one_of(package, one.rule.packages)), None)
 
     def tells(self, path: str) -> bool:
-        """Return whether a file at this source path is one that ROCm has and other software has not."""
+        """Return whether a file at this source path exists only in ROCm and not in other software."""
         is_common = self._common is not None and self._common.matches(path)
         return not is_common and self.place(path, "") is not None
 
     def place_archive(self, path: str, archive: OwnedArchive) -> Destination | None:
-        """Return where an archive goes that the marker of a library leads to: to the library's artifact."""
+        """Return where an archive goes that a library's marker points to: to the library's artifact."""
         library = self.place(archive.library, "") or self.place_rest(archive.library)
         destination = _move(self.table.place, path)
         if library is None or destination is None:
@@ -399,7 +405,7 @@ class ImportRules:
         return msgspec.structs.replace(library, path=destination, target=archive.target)
 
     def place_rest(self, path: str) -> Destination | None:
-        """Return where a source path goes that no rule matches: into the catch-all artifact, if the table has one."""
+        """Return where a source path goes that matches no rule: to the catch-all artifact, or `None` without one."""
         if not self.table.catch_all:
             return None
         destination = self.added(self.table.catch_all, _move(self.table.place, path) or path)
@@ -416,7 +422,7 @@ class ImportRules:
 
 
 def _place_kpack(path: str) -> Destination | None:
-    """Return where an archive of device code goes that is called like an artifact of one GPU."""
+    """Return where a device code archive goes that is named after the artifact of a single GPU."""
     match = _KPACK.fullmatch(path)
     if not match:
         return None
@@ -440,17 +446,17 @@ _SUFFIX = ".kpack"
 
 
 class OwnedArchive(NamedTuple):
-    """The library that an archive belongs to, by its path below the prefix, and the target of the code in it."""
+    """The library that an archive belongs to, by its path below the prefix, and the target of the archive's code."""
 
     library: str
     target: str
-    """`GENERIC` for an archive for several."""
+    """`GENERIC` for an archive for several targets."""
 
 
 def find_owned_archives(files: Mapping[str, Path]) -> dict[str, OwnedArchive]:
-    """Return the archives among ``files`` that markers of libraries among them lead to; paths are below the prefix.
+    """Return the archives among ``files`` that library markers point to; paths are relative to the prefix.
 
-    Of several libraries, the first by its path counts. Damaged files are passed over.
+    If several libraries share an archive, the first by path counts. Damaged files are skipped.
     """
     archives = [path for path in sorted(files) if path.endswith(_SUFFIX)]
     places = list(_iter_places(files)) if archives else []
@@ -460,7 +466,7 @@ def find_owned_archives(files: Mapping[str, Path]) -> dict[str, OwnedArchive]:
 
 
 def _iter_places(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """Yield each library that was split, with each place below the prefix that its markers name."""
+    """Yield each split library, with each path below the prefix in its markers."""
     for path, file in sorted(files.items()):
         with suppress(InputError), FileRange.whole(file).view() as data:
             library = find_split_library(data, name=path)
@@ -471,7 +477,7 @@ def _iter_places(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 
 
 def _target(file: Path) -> str:
-    """Return the target of an archive; empty for a file that is none."""
+    """Return the target of an archive, or an empty string if the file is not an archive."""
     with suppress(InputError), FileRange.whole(file).view() as data:
         if is_kpack(data):
             processors = read_archive(data, name=str(file)).processors

@@ -1,4 +1,4 @@
-"""Writes imported files and symlinks into artifact folders, each with its manifest."""
+"""Writes imported files and symlinks into artifact folders, each with a manifest."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _ELSEWHERE = "/"
-"""Stands for any path outside of the sources, whose paths are relative."""
+"""Stands for any path outside the sources, whose paths are relative."""
 
 
 class SymlinkError(InputError):
-    """A symlink that leaves its source or never ends."""
+    """A symlink that leaves its source or loops."""
 
 
 class _Link(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class _Link(msgspec.Struct, frozen=True):
 
 
 class LinkTree:
-    """What is where in the sources, and where it goes."""
+    """The paths of the sources and their destinations."""
 
     def __init__(self) -> None:
         self._links: dict[str, _Link] = {}
@@ -50,18 +50,18 @@ class LinkTree:
         self._left_out: set[str] = set()
 
     def add_file(self, source: str, destination: Destination) -> None:
-        """Record where a file went."""
+        """Record the destination of a file."""
         self._placed[source] = destination
 
     def add_link(self, origin: Origin, destination: Destination, raw: str, *, is_outside: bool = False) -> None:
         """Record a symlink. An absolute one starts at the root of the source, or dangles if it ``is_outside``.
 
-        Raises `SymlinkError` when another prefix has a link to something else at that place.
+        Raises `SymlinkError` if another prefix has a link with another target at that path.
         """
         known = self._links.get(origin.path)
         if known and not origin.package and (known.raw, known.is_outside) != (raw, is_outside):
-            found = f"is a symlink to {raw!r}, but one to {known.raw!r} in {known.origin.source}"
-            raise SymlinkError(str(origin), found, remedy="Leave one of them out.")
+            found = f"is a symlink to {raw!r}, but {known.origin.source} has a symlink to {known.raw!r}"
+            raise SymlinkError(str(origin), found, remedy="Exclude one of them.")
         self._links[origin.path] = _Link(origin, destination, raw, is_outside)
 
     def leave_out(self, source: str) -> None:
@@ -69,15 +69,15 @@ class LinkTree:
         self._left_out.add(source)
 
     def placed(self, source: str) -> Destination | None:
-        """Return where a file went, if it was imported."""
+        """Return where a file went, or `None` if it was not imported."""
         return self._placed.get(source)
 
     def resolve(self, problems: list[RocwheelError]) -> tuple[list[tuple[Destination, Origin, str]], list[str]]:
-        """Return the links at their new places, with their texts there, and the source paths of those that dangle.
+        """Return the links at their destinations with their new targets, and the source paths of dangling links.
 
-        The target of a link that dangles is not among the sources. A link whose target goes to the link's own place
-        vanishes: two names became one. A link to something that is left out vanishes too. Links that leave the source
-        or run in circles are added to ``problems``.
+        The target of a dangling link is not among the sources. A link whose target moves to the link's own path
+        disappears, because the two names became one. A link to something that is left out also disappears. Adds links
+        that leave the source or loop to ``problems``.
         """
         folders = {folder for path in (*self._placed, *self._links) for folder in ancestors(path)}
         moved, dangling = [], []
@@ -106,7 +106,7 @@ class LinkTree:
         return None
 
     def _new_folder(self, folder: str) -> str | None:
-        """Return where a folder went, judged by the first file in it that kept its place there."""
+        """Return where a folder went, by its first file that kept its path relative to the folder, or `None`."""
         for source, destination in self._placed.items():
             rest = source.removeprefix(folder)
             if rest != source and rest.startswith("/") and destination.path.endswith(rest):
@@ -114,7 +114,7 @@ class LinkTree:
         return None
 
     def _follow_to_end(self, source: str) -> str:
-        """Return what a link points to, one step away. Further steps are walked only to check that they end."""
+        """Return the direct target of a link. Follows further links only to check that they end."""
         first = self._step(source)
         target = first
         for _ in range(MAX_LINKS):
@@ -124,7 +124,7 @@ class LinkTree:
         raise self._endless(source)
 
     def _step(self, source: str) -> str:
-        """Return the source path that a link's text names, with the links among its folders resolved."""
+        """Return the source path of a link's target, with links among its folders resolved."""
         if self._links[source].is_outside:
             return _ELSEWHERE
         start = posixpath.dirname(source)
@@ -143,7 +143,7 @@ class LinkTree:
 
     def _endless(self, source: str) -> SymlinkError:
         origin = str(self._links[source].origin)
-        return SymlinkError(origin, "is a symlink that runs in circles", remedy="Repair the source.")
+        return SymlinkError(origin, "is a symlink that loops", remedy="Repair the source.")
 
     def _leaving(self, source: str) -> SymlinkError:
         link = self._links[source]
@@ -153,24 +153,24 @@ class LinkTree:
 
 _CHUNK = 1 << 20
 _LARGEST_TEXT = 16 << 20
-"""Bytes; the files that tables edit have some hundred thousand at most."""
+"""The size limit in bytes. The files that tables edit have at most some hundred thousand."""
 _OVERLAY = "base/aux-overlay/stage"
-"""TheRock's stage folder for what the build of the SDK itself adds."""
+"""TheRock's stage folder for files that the build of the SDK itself adds."""
 
 
 class Readable(Protocol):
-    """Bytes that are read forward."""
+    """Bytes that can be read forward."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, none at the end."""
+        """Return up to ``size`` bytes, or no bytes at the end."""
 
 
 class ImportConflictError(InputError):
-    """Two sources want one place in the prefix."""
+    """Two sources have different content for one path of the prefix."""
 
 
 class ImportTree:
-    """The artifact folders below ``root``, and what is at each place of the prefix that they make up."""
+    """The artifact folders below ``root``, and the contents of each path in their prefix."""
 
     def __init__(self, root: Path, rules: ImportRules) -> None:
         self.root = root
@@ -183,10 +183,10 @@ class ImportTree:
         self._rules = rules
 
     def add_file(self, destination: Destination, origin: Origin, content: Readable, mode: int) -> None:
-        """Write a file, with the edits that the table makes to it.
+        """Write a file with the table's edits.
 
-        Raises `ImportConflictError` when something else is at that place already; the same bytes are accepted. Raises
-        `InputError` for a file with edits that is too large for text.
+        Raises `ImportConflictError` if other content is already at that path; the same bytes are accepted. Raises
+        `InputError` if a file with edits is too large for a text file.
         """
         path = self._writable(destination, origin)
         edits = [edit for edit in self._rules.edits if edit.applies_to(destination.path, origin.path)]
@@ -204,14 +204,14 @@ class ImportTree:
             self._record(destination, origin, self.files)
 
     def add_copy(self, destination: Destination, origin: Origin, original: Destination | None, mode: int) -> None:
-        """Write a file that has the bytes of another one, already written; raise `InputError` for none."""
+        """Write a copy of a file that is already written. Raises `InputError` if ``original`` is `None`."""
         if original is None:
             raise InputError(str(origin), "is a hard link to a file that is not imported")
         with self.path_of(original).open("rb") as content:
             self.add_file(destination, origin, content, mode)
 
     def add_link(self, destination: Destination, origin: Origin, text: str) -> None:
-        """Write a symlink; raises `ImportConflictError` when something else is at its place."""
+        """Write a symlink. Raises `ImportConflictError` if something else is at its path."""
         path = self._writable(destination, origin)
         if destination.path in self.links and str(self.path_of(self.links[destination.path]).readlink()) == text:
             return
@@ -221,7 +221,7 @@ class ImportTree:
         self._record(destination, origin, self.links)
 
     def add_declared(self) -> None:
-        """Write those links and files of the table whose place is free and for which what they are for was imported."""
+        """Write the table's links and files whose paths are free and whose prerequisites were imported."""
         for link in self._rules.table.link:
             if (target := self._target(link)) and self._is_free(link.path):
                 destination = self._rules.added(link.artifact, link.path)
@@ -233,7 +233,7 @@ class ImportTree:
                 self.add_file(destination, Origin(file.path, "the table"), io.BytesIO(file.text.encode()), 0o644)
 
     def _target(self, link: AddedLink) -> str | None:
-        """Return what a link of the table points to, if it was imported."""
+        """Return the target of a link in the table, or `None` if it was not imported."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link.to))
         if not any(character in target for character in "*?["):
             return target if target in self._folders or target in self._origins else None
@@ -244,10 +244,10 @@ class ImportTree:
         return path not in self._origins and path not in self._folders
 
     def write_manifests(self, version: str, packages: Mapping[str, SourcePackage]) -> None:
-        """Write ``therock_manifest.json``, ``dist_info.json`` and the manifest of every artifact.
+        """Write ``therock_manifest.json``, ``dist_info.json``, and the manifest of every artifact.
 
-        ``packages`` are those of the sources, by name; the ones that anything was imported of are noted. A source may
-        contain the JSON files itself; then they only move to the artifact in which TheRock keeps them.
+        ``packages`` are the source packages by name; those with imported files are recorded. If a source contains the
+        JSON files itself, they only move to the artifact where TheRock keeps them.
         """
         is_split = any(file.target != GENERIC for file in self.files.values())
         flags = {"KPACK_SPLIT_ARTIFACTS": True} if is_split else {}
@@ -264,7 +264,7 @@ class ImportTree:
             (self.root / folder / MANIFEST_NAME).write_bytes(format_stages(tuple(sorted(stages))))
 
     def path_of(self, destination: Destination) -> Path:
-        """Return the path on disk of something placed."""
+        """Return the path on disk of a destination."""
         folder, stage = _place_of(destination)
         return self.root / folder / stage / destination.path
 
@@ -284,7 +284,7 @@ class ImportTree:
         for folder in ancestors(destination.path):
             if folder in self._origins:
                 raise ImportConflictError(
-                    str(origin), f"goes below {folder!r}, which is not a folder but {self._origins[folder]}"
+                    str(origin), f"goes below {folder!r}, which is not a folder: it is from {self._origins[folder]}"
                 )
         path = self.path_of(destination)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -300,8 +300,8 @@ class ImportTree:
     def _conflict(self, destination: Destination, origin: Origin) -> ImportConflictError:
         return ImportConflictError(
             str(origin),
-            f"goes to {destination.path!r}, where {self._origins[destination.path]} is already, with other content",
-            remedy="Leave one of them out.",
+            f"goes to {destination.path!r}, but {self._origins[destination.path]} has other content for that path",
+            remedy="Exclude one of them.",
         )
 
     def _record(self, destination: Destination, origin: Origin, kind: dict[str, Destination]) -> None:
@@ -321,7 +321,7 @@ def _place_of(destination: Destination) -> tuple[str, str]:
 def _read_text(content: Readable, origin: Origin) -> bytes:
     data = content.read(_LARGEST_TEXT + 1)
     if len(data) > _LARGEST_TEXT:
-        found = f"has more than {_LARGEST_TEXT >> 20} MiB, and the table changes texts in it"
-        remedy = "Look at the file, and take its edits out of the table (--table)."
-        raise InputError(str(origin), found, expected="a smaller file, as scripts and CMake files are", remedy=remedy)
+        found = f"has more than {_LARGEST_TEXT >> 20} MiB, but the table edits its text"
+        remedy = "Check the file, and remove its edits from the table (--table)."
+        raise InputError(str(origin), found, expected="a smaller file, such as a script or CMake file", remedy=remedy)
     return data

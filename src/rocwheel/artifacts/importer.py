@@ -1,4 +1,4 @@
-"""Turns the files of packages or prefixes into artifacts, and reports what was made and what the files need."""
+"""Converts the files of packages or prefixes to artifacts, and reports the results and the files' requirements."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 HEAD = 256
-"""Bytes of a file that Linux looks at."""
+"""The number of bytes of a file that Linux examines."""
 _LINE = re.compile(rb"#![ \t]*([^\n]+)")
 _SPLIT = re.compile(r"-[iv]*S|--split-string=")
-"""The option of ``env`` that has the command in the same word; other options come before it."""
+"""The option of ``env`` with the command in the same word. Other options come before it."""
 
 
 def script_interpreter(head: bytes) -> str | None:
-    """Return the path of the interpreter of a script, or the name that ``env`` looks for; None for other files.
+    """Return a script's interpreter path, or the name that ``env`` looks up, or `None` for other files.
 
     ``head`` are the first `HEAD` bytes of the file.
     """
@@ -51,22 +51,23 @@ def script_interpreter(head: bytes) -> str | None:
 
 
 def _looked_for(words: list[str]) -> str | None:
-    """Return the program among the arguments of ``env``, which takes options and variables before it."""
+    """Return the program in the arguments of ``env``, after its options and variables."""
     given = (_SPLIT.sub("", word, count=1) if _SPLIT.match(word) else word for word in words)
     return next((word for word in given if word and not word.startswith("-") and "=" not in word), None)
 
 
 _CHECK = re.compile(rb'(?i)_import_check_files_for_\S{1,250}((?:\s+"\$\{_IMPORT_PREFIX\}/[^"]+")+)')
-"""What ``install(EXPORT)`` writes, in capitals before CMake 3.25."""
+"""The output of ``install(EXPORT)``, which was uppercase before CMake 3.25."""
 _FILE = re.compile(rb'"\$\{_IMPORT_PREFIX\}/([^"]+)"')
 _PLACE = re.compile(r"(?:(.+)/)?(?:lib|lib64|share)/cmake/.+\.cmake")
-"""Where such a file is below the prefix that it is for."""
+"""The path of such a file below its prefix."""
 
 
 def cmake_checked_files(path: str, text: bytes) -> list[str]:
-    """Return the files that a CMake file of imported targets detect --checks for, in its order.
+    """Return the files that a CMake file of imported targets checks for, in order.
 
-    They are in the tree in which the file is at ``path``; one that is not where packages of CMake are has none.
+    The paths are in the tree in which the CMake file is at ``path``. Returns nothing if that is not a place for CMake
+    packages.
     """
     place = _PLACE.fullmatch(path)
     if place is None:
@@ -76,17 +77,17 @@ def cmake_checked_files(path: str, text: bytes) -> list[str]:
 
 
 class ImportedArtifact(msgspec.Struct, frozen=True, order=True):
-    """One artifact that was written."""
+    """An artifact that was written."""
 
     name: str
     files: int
     links: int
     size: int
-    """Bytes of its files."""
+    """The total size of its files in bytes."""
 
 
 class MachineNeed(msgspec.Struct, frozen=True, order=True):
-    """Something that the machine must have."""
+    """A requirement of the machine."""
 
     name: str
     """The SONAME of a library, a program, or a package."""
@@ -95,46 +96,46 @@ class MachineNeed(msgspec.Struct, frozen=True, order=True):
 
 
 class IncompletePackage(msgspec.Struct, frozen=True, order=True):
-    """A file of a CMake package that checks for others that were not imported."""
+    """A file of a CMake package that checks for files that were not imported."""
 
     path: str
-    """In the prefix."""
+    """The path in the prefix."""
     missing: tuple[str, ...]
-    """What it checks for, in the prefix."""
+    """The missing files in the prefix."""
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import made."""
+    """The results of an import."""
 
     version: str
-    """The SDK's version; empty when no source states it."""
+    """The SDK version; empty if no source states it."""
     artifacts: tuple[ImportedArtifact, ...]
     skipped: dict[str, int]
-    """How many files were left out, by reason."""
+    """The number of files that were left out, by reason."""
     unmatched: tuple[str, ...]
-    """Source paths that no rule matched; they are in the catch-all artifact."""
+    """Source paths that matched no rule; they are in the catch-all artifact."""
     left_out: tuple[str, ...]
-    """Packages of system libraries that were not asked for."""
+    """Packages of system libraries that were not requested."""
     dangling: tuple[str, ...]
-    """Source paths of symlinks that were dropped because their target is not among the sources."""
+    """Source paths of symlinks that were dropped because their targets are not among the sources."""
     unknown: tuple[str, ...] = ()
-    """Packages that the table does not name; their files are placed by what they are."""
+    """Packages that the table doesn't name. Their files are placed by their paths."""
     unneeded: tuple[str, ...] = ()
-    """Packages that are not ROCm's and hold no library that it needs."""
+    """Packages that don't belong to ROCm and have no library that it needs."""
     packages: tuple[MachineNeed, ...] = ()
-    """Packages that the imported ones depend on and that were not imported; needed by packages."""
+    """Dependencies of the imported packages that were not imported, with the packages that need them."""
     edits: dict[str, int]
     """How often each edit was made, by its reason."""
     libraries: tuple[MachineNeed, ...]
     """Shared libraries that the machine must have."""
     programs: tuple[MachineNeed, ...]
-    """Interpreters of scripts that the machine must have."""
+    """Script interpreters that the machine must have."""
     incomplete: tuple[IncompletePackage, ...] = ()
     """Files of CMake packages that ``find_package`` can't load."""
 
 
 class Description(TypedDict):
-    """The part of a report that comes from looking at the written files."""
+    """The part of a report that comes from examining the written files."""
 
     artifacts: tuple[ImportedArtifact, ...]
     libraries: tuple[MachineNeed, ...]
@@ -143,7 +144,7 @@ class Description(TypedDict):
 
 
 class LibraryNeeds:
-    """The shared libraries that the files of a tree need; files may be added between two questions."""
+    """The shared libraries that the files of a tree need. Files may be added between queries."""
 
     def __init__(self, tree: ImportTree, base_libraries: Iterable[str]) -> None:
         self._tree = tree
@@ -152,7 +153,7 @@ class LibraryNeeds:
         self._sonames: set[str] = set()
 
     def missing(self) -> tuple[MachineNeed, ...]:
-        """Return the libraries that the files need, that are not among them and that not every machine has."""
+        """Return the libraries that the files need and that are neither among them nor on every machine."""
         for path in self._tree.files.keys() - self._needed.keys():
             self._needed[path] = ()
             with FileRange.whole(self._tree.path_of(self._tree.files[path])).view() as data:
@@ -164,7 +165,7 @@ class LibraryNeeds:
 
 
 def describe_files(tree: ImportTree, needs: LibraryNeeds) -> Description:
-    """Look at every file that was written: its size, the libraries, the interpreter and the files that it needs."""
+    """Examine every written file: its size, libraries, interpreter, and required files."""
     sizes: Counter[str] = Counter()
     programs: defaultdict[str, list[str]] = defaultdict(list)
     incomplete: list[IncompletePackage] = []
@@ -189,7 +190,7 @@ def describe_files(tree: ImportTree, needs: LibraryNeeds) -> Description:
 def system_requirements(
     needed: dict[str, tuple[str, ...]], provided: Iterable[str], base_libraries: Iterable[str]
 ) -> tuple[MachineNeed, ...]:
-    """Return the libraries that files need, that do not come with them and that not every machine has."""
+    """Return the needed libraries that are neither provided nor on every machine."""
     known = {*provided, *base_libraries}
     missing: defaultdict[str, list[str]] = defaultdict(list)
     for path, libraries in sorted(needed.items()):
@@ -200,7 +201,7 @@ def system_requirements(
 
 
 def _elf_facts(data: Data, path: str) -> tuple[tuple[str, ...], str]:
-    """Return what a file needs and its SONAME; nothing for code objects."""
+    """Return a file's needed libraries and its SONAME; both empty for code objects."""
     elf = read_elf(data, name=path)
     return ((), "") if elf.kind is ElfKind.CODE_OBJECT else (elf.needed, elf.soname or "")
 
@@ -213,41 +214,41 @@ def _artifacts(tree: ImportTree, sizes: Counter[str]) -> tuple[ImportedArtifact,
 
 
 class SourceMember(msgspec.Struct, frozen=True):
-    """One file, link or folder of a source."""
+    """A file, link, or folder of a source."""
 
     origin: Origin
     kind: FileKind
     mode: int = 0o644
     link: str = ""
-    """The raw text of a symlink; absolute ones start at the root of the source."""
+    """The raw target of a symlink. An absolute one starts at the root of the source."""
     is_outside: bool = False
     """Whether an absolute symlink leads out of the source."""
     same_as: str = ""
-    """The source path of the file that this one is a hard link to, when it has no content of its own."""
+    """The source path of the file that this one is a hard link to, if it has no content of its own."""
     content: Readable | None = None
 
 
 class Importer:
-    """Takes the members of sources one by one, then sets the links and reports."""
+    """Accepts the members of sources one by one, then writes the links and the report."""
 
     def __init__(self, table: ImportTable, root: Path, *, strict: bool = False) -> None:
         self.rules = ImportRules(table)
         self.version = ""
-        """The version of the SDK; set by the caller."""
+        """The SDK version; set by the caller."""
         self.left_out: list[str] = []
-        """Packages of system libraries that were not asked for."""
+        """Packages of system libraries that were not requested."""
         self.unknown: list[str] = []
-        """Packages that the table does not name."""
+        """Packages that the table doesn't name."""
         self.unneeded: list[str] = []
-        """Packages that are not ROCm's and hold no library that it needs."""
+        """Packages that don't belong to ROCm and have no library that it needs."""
         self.packages: tuple[MachineNeed, ...] = ()
-        """Packages that the imported ones depend on."""
+        """The dependencies of the imported packages."""
         self.sources: dict[str, SourcePackage] = {}
         """The packages that files come from, by name; set by the caller."""
         self.archives: dict[str, OwnedArchive] = {}
-        """Archives of device code that markers of libraries lead to, by source paths; set by the caller."""
+        """Device code archives that library markers point to, by source path; set by the caller."""
         self.kernels: dict[str, str] = {}
-        """Kernel files for one GPU target each, by source paths; set by the caller."""
+        """Kernel files for a single GPU target each, by source path; set by the caller."""
         self._tree = ImportTree(root, self.rules)
         self._needs = LibraryNeeds(self._tree, table.base_libraries)
         self._links = LinkTree()
@@ -258,7 +259,7 @@ class Importer:
         self._problems: list[RocwheelError] = []
 
     def add(self, member: SourceMember) -> None:
-        """Take one member; `finish` reports what is wrong with it, together with everything else."""
+        """Add a member. `finish` reports its problems together with all others."""
         if member.kind is FileKind.DIRECTORY:
             return
         destination = self._place(member.origin)
@@ -274,18 +275,15 @@ class Importer:
             self._add_file(member, destination)
 
     def refuse(self, problem: RocwheelError) -> None:
-        """Let `finish` report what is wrong with a source as a whole."""
+        """Let `finish` report a problem of a whole source."""
         self._problems.append(problem)
 
     def missing_libraries(self) -> set[str]:
-        """Return the shared libraries that the files taken so far need and that are not among them."""
+        """Return the shared libraries that the files added so far need and that are not among them."""
         return {need.name for need in self._needs.missing()}
 
     def finish(self, sources: str) -> ImportReport:
-        """Write the links and the manifests, and return what was made of the ``sources``, so named in messages.
-
-        Raises `ProblemsError` with everything that was wrong with the sources.
-        """
+        """Write the links and the manifests, and return the report; messages name the ``sources`` so."""
         dangling = self._add_links()
         self._require_sound(sources)
         self._tree.add_declared()
@@ -304,11 +302,11 @@ class Importer:
         )
 
     def _require_sound(self, sources: str) -> None:
-        """Raise everything that was wrong with the sources, also that nothing in them was ROCm's."""
+        """Raise all problems of the sources, including that they contain no file of ROCm."""
         self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
         if not self._problems and not (self._tree.files and self._is_any_matched):
             unmatched = f"no rule of the table matches its {count(len(self._unmatched), 'file')}"
-            found = f"holds no file of ROCm: {unmatched if self._unmatched else 'nothing is for any artifact'}"
+            found = f"contains no file of ROCm: {unmatched if self._unmatched else 'no file belongs to an artifact'}"
             self._problems.append(InputError(sources, found, remedy="Check the path, or the --table option."))
         if self._problems:
             subject = "the import"
@@ -328,8 +326,8 @@ class Importer:
         self._unmatched.append(origin.path)
         destination = None if self._strict else self.rules.place_rest(origin.path)
         if destination is None:
-            remedy = "Add a rule, or leave it out with [[skip]]."
-            self._problems.append(InputError(str(origin), "no rule of the table matches it", remedy=remedy))
+            remedy = "Add a rule, or exclude it with [[skip]]."
+            self._problems.append(InputError(str(origin), "matches no rule of the table", remedy=remedy))
         return destination
 
     def _add_file(self, member: SourceMember, destination: Destination) -> None:
@@ -350,7 +348,7 @@ class Importer:
 
     @contextmanager
     def _collecting(self) -> Iterator[None]:
-        """Keep a conflict for `finish`: more may follow."""
+        """Keep a conflict for `finish`, because more may follow."""
         try:
             yield
         except (ImportConflictError, SymlinkError) as e:
@@ -359,10 +357,10 @@ class Importer:
 
 @contextmanager
 def importing(table: ImportTable, dest: Path, *sources: Path, strict: bool = False) -> Iterator[Importer]:
-    """Yield an importer. Its artifacts appear as ``dest`` when the block ends well; otherwise nothing is left.
+    """Yield an importer. Its artifacts appear as ``dest`` if the block succeeds; otherwise they are removed.
 
-    ``sources`` are the files that it reads. Raises `InputError` when ``dest`` exists and is not an empty folder,
-    `WorkError` when it can't be written.
+    ``sources`` are the files that it reads. Raises `InputError` if ``dest`` exists and is not an empty folder, and
+    `WorkError` if it can't be written.
     """
     with new_folder(dest, *sources) as root:
         yield Importer(table, root, strict=strict)

@@ -1,4 +1,4 @@
-"""Merges the artifacts of several builds, one per family of GPUs, into one set."""
+"""Merges the artifacts of several builds, one per GPU family, into a single set."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class MergeOptions(msgspec.Struct, frozen=True):
-    """What a merge is told: the shard whose host files count, and what of the others may differ or be missing."""
+    """The shard whose host files are used, and which differences or missing targets are allowed."""
 
     primary: str
     may_differ: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class MergeOptions(msgspec.Struct, frozen=True):
 
 
 class MergePlan(msgspec.Struct, frozen=True):
-    """The artifacts of the merged set, and what was found on the way."""
+    """The artifacts of the merged set, and what planning found."""
 
     artifacts: tuple[Artifact, ...]
     report: MergeReport
@@ -58,10 +58,11 @@ class MergePlan(msgspec.Struct, frozen=True):
 def opened_merge(
     directories: Sequence[Path], options: MergeOptions, *, progress: Progress = SILENT
 ) -> Iterator[MergePlan]:
-    """Read the shards and plan their merge; files can be read while the block lasts.
+    """Read the shards and plan their merge. Files can be read inside the block.
 
-    Raises `ProblemsError` with every file that can't be merged: host files that differ and may not, other bytes for
-    one GPU, files that contain code for another GPU than their name says; and what `open_artifacts` raises.
+    Raises `ProblemsError` with every file that can't be merged: host files with differences that are not allowed,
+    different bytes for one GPU, and files with code for another GPU than their name says. Also raises whatever
+    `open_artifacts` raises.
     """
     folders = tuple(dict.fromkeys(directories))
     _require_shards(folders, options)
@@ -80,10 +81,12 @@ def _require_shards(folders: Sequence[Path], options: MergeOptions) -> None:
     if options.primary not in map(str, folders):
         given = ", ".join(map(str, folders))
         msg = "--primary"
-        raise InputError(msg, f"names {options.primary}, which is not one of the shards", expected=f"one of {given}")
+        raise InputError(msg, f"is {options.primary}, which is not one of the shards", expected=f"one of {given}")
     if len({folder.resolve() for folder in folders}) < 2:
         msg = "the shards"
-        raise InputError(msg, "are not several folders", expected="at least two", remedy="Name each build's.")
+        raise InputError(
+            msg, "are only one folder", expected="at least two folders", remedy="Specify the folder of each build."
+        )
 
 
 def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack: ExitStack) -> MergePlan:
@@ -109,7 +112,7 @@ def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack:
 
 
 def _united(host: HostFiles, stack: ExitStack) -> Iterator[ShardFile]:
-    """Yield the host files, those with new content from nameless files that last as long as ``stack``."""
+    """Yield the host files. Those with new content are unnamed files that last as long as ``stack``."""
     for file in host.files:
         content = host.united.get(file.key)
         if content is None:
@@ -119,7 +122,9 @@ def _united(host: HostFiles, stack: ExitStack) -> Iterator[ShardFile]:
             spool = stack.enter_context(open_temporary())
             write_all(spool, content)
         except OSError as e:
-            raise WorkError(file.place, f"can't be united ({e.strerror or e})", remedy="Is the disk full?") from e
+            raise WorkError(
+                file.place, f"can't be merged ({e.strerror or e})", remedy="Check the free disk space."
+            ) from e
         source = FileRange(path_of(spool), 0, len(content))
         yield msgspec.structs.replace(file, member=msgspec.structs.replace(file.member, source=source))
 
@@ -145,10 +150,10 @@ def _described(name: ArtifactName, files: Sequence[ShardFile], shards: Sequence[
 
 
 def write_merge(plan: MergePlan, dest: Path, *, hard_links: bool = False) -> MergeReport:
-    """Write the merged set as the folder ``dest``, which appears when it is whole, and return the report.
+    """Write the merged set as the folder ``dest``, which appears when it is complete, and return the report.
 
-    Raises `InputError` when ``dest`` exists and is not an empty folder, or is in a shard; `WorkError` when it can't be
-    written.
+    Raises `InputError` if ``dest`` exists and is not an empty folder or is inside a shard, and `WorkError` if it can't
+    be written.
     """
     with new_folder(dest, *map(Path, plan.report.shards)) as root:
         for artifact in plan.artifacts:

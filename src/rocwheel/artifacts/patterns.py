@@ -1,4 +1,4 @@
-"""Path patterns like those of Ant, as artifact descriptors and recipes use them."""
+"""Ant-style path patterns, as in artifact descriptors and recipes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class PathPatterns:
-    """Include and exclude patterns over relative paths; excluding wins, and no include pattern means all paths.
+    """Include and exclude patterns for relative paths. Excludes win, and no include pattern means all paths.
 
-    In a pattern ``*`` stands for any characters within a segment and ``?`` for exactly one; a segment ``**`` stands for
-    any number of segments: ``**/x`` is ``x`` at any depth, ``x/**`` is ``x`` and all below it. Everything else is
-    literal and case counts.
+    In a pattern, ``*`` matches any characters within a segment, and ``?`` matches exactly one. A segment ``**`` matches
+    any number of segments: ``**/x`` is ``x`` at any depth, and ``x/**`` is ``x`` and everything below it. All other
+    characters are literal and case-sensitive.
     """
 
     def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
-        """Compile the patterns; raises `ProblemsError` with each that can never match."""
+        """Compile the patterns. Raises `ProblemsError` with each pattern that can never match."""
         self.include = tuple(include)
         self.exclude = tuple(exclude)
         problems = [problem for pattern in (*self.include, *self.exclude) if (problem := _problem(pattern))]
@@ -31,12 +31,12 @@ class PathPatterns:
         self._excluded = _compile(self.exclude)
 
     def matches(self, path: str) -> bool:
-        """Return whether a relative path, with ``/``, is included and not excluded."""
+        """Return whether a ``/``-separated relative path is included and not excluded."""
         return self._included.fullmatch(path) is not None and self._excluded.fullmatch(path) is None
 
 
 def translate_pattern(pattern: str) -> str:
-    """Return the regular expression, to be matched in full, that says the same as a pattern."""
+    """Return a regular expression for a full match that is equivalent to a pattern."""
     parts = pattern.split("/")
     segments = [part for part, before in zip(parts, ["", *parts], strict=False) if not part == before == "**"]
     if segments == ["**"]:
@@ -64,5 +64,5 @@ def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def _problem(pattern: str) -> RocwheelError | None:
     segments = pattern.split("/")
     if any(segment in {"", ".", ".."} for segment in segments):
-        return InputError(repr(pattern), "can match no path", expected="segments separated by single slashes")
+        return InputError(repr(pattern), "can never match a path", expected="segments separated by single slashes")
     return None

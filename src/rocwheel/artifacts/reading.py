@@ -1,4 +1,4 @@
-"""Finds and opens the artifacts of folders, as folders or archives, with every problem reported together."""
+"""Finds and opens artifacts as folders or archives, and reports all problems together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OTHER_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.lz4", ".zip")
 
 
 class StoredArtifact(msgspec.Struct, frozen=True, order=True):
-    """An artifact in a folder of artifacts, not looked into yet."""
+    """An artifact in a folder of artifacts that has not been read yet."""
 
     name: ArtifactName
     path: str
@@ -50,7 +50,7 @@ class StoredArtifact(msgspec.Struct, frozen=True, order=True):
 
     @property
     def packed_size(self) -> int:
-        """Bytes of an archive; 0 for a folder, and when the size can't be read."""
+        """The size of an archive in bytes; 0 for a folder, or if the size can't be read."""
         try:
             return Path(self.path).stat().st_size if self.is_archive else 0
         except OSError:
@@ -58,33 +58,33 @@ class StoredArtifact(msgspec.Struct, frozen=True, order=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """What was found in a folder of artifacts."""
+    """The contents of a folder of artifacts."""
 
     artifacts: tuple[StoredArtifact, ...]
-    """Sorted by name; each name once."""
+    """Sorted by name, without duplicates."""
     problems: tuple[RocwheelError, ...]
-    """What only looks like an artifact: a bad name, a format that can't be read, a name that occurs twice."""
+    """What only looks like an artifact: an invalid name, an unsupported format, or a duplicate name."""
 
 
 def find_artifacts(directory: Path) -> Discovery:
-    """Look for artifact folders and archives in ``directory``, in the order of their names.
+    """Return the artifact folders and archives in ``directory``, sorted by name.
 
-    Hidden names, and whatever does not look like an artifact, are skipped. Raises `InputError` when ``directory``
-    can't be read or has nothing that looks like an artifact.
+    Skips hidden names and anything that doesn't look like an artifact. Raises `InputError` if ``directory`` can't be
+    read or contains nothing that looks like an artifact.
     """
     discovery = _sort_out(_candidates(directory), directory)
     if not discovery.artifacts and not discovery.problems:
-        expected = "folders or .tar.xz or .tar.zst archives named {name}_{component}_{target}"
-        raise InputError(directory, "holds no artifacts", expected=expected, remedy=_advice(directory))
+        expected = "folders, or .tar.xz or .tar.zst archives, named {name}_{component}_{target}"
+        raise InputError(directory, "contains no artifacts", expected=expected, remedy=_advice(directory))
     return discovery
 
 
 def _advice(directory: Path) -> str:
-    """Return what they may have meant who name a folder without artifacts."""
+    """Return what the user may have meant by a folder without artifacts."""
     if any(directory.glob("*.whl")):
-        return "It holds wheels, which a build makes of artifacts."
+        return "It contains wheels, which are built from artifacts."
     below = find_below(directory, lambda path: looks_like_artifact(archive_stem(path) or path.name))
-    return f"There are artifacts in {below}." if below else "Is it the right folder?"
+    return f"There are artifacts in {below}." if below else "Check the path."
 
 
 def find_artifact_archives(paths: Iterable[Path]) -> Discovery:
@@ -106,7 +106,7 @@ def _sort_out(paths: Iterable[Path], subject: object, *, folders: bool = True) -
 
 
 def archive_stem(path: Path) -> str | None:
-    """Return the name of an archive without its suffix, or None when it has none of `ARCHIVE_SUFFIXES`."""
+    """Return the name of an archive without its suffix, or `None` if it has none of `ARCHIVE_SUFFIXES`."""
     return next((path.name.removesuffix(suffix) for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), None)
 
 
@@ -116,7 +116,7 @@ def _candidates(directory: Path) -> Iterator[Path]:
     except OSError as e:
         raise read_error(directory, e, expected="a folder of artifacts") from e
     found = [path for path in paths if not path.name.startswith(".") and _is_candidate(path)]
-    # Nothing is said of a folder without artifacts: the audit asks whether any folder has some.
+    # A folder without artifacts is no error here: the audit asks whether any folder has some.
     for path in sorted({*paths} - {*found}) if found else ():
         logger.debug("%s does not look like an artifact: ignored", path)
     yield from found
@@ -136,9 +136,9 @@ def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
     stem = archive_stem(path) if is_archive else path.name
     if stem is None:
         remedy = (
-            "Give the archives in it." if path.is_dir() else "Unpack it to a folder, or compress it with xz or zstd."
+            "Specify the archives in it." if path.is_dir() else "Unpack it to a folder, or compress it with xz or zstd."
         )
-        found, expected = "is not an artifact archive that can be read", " or ".join(ARCHIVE_SUFFIXES)
+        found, expected = "is not a readable artifact archive", " or ".join(ARCHIVE_SUFFIXES)
         return InputError(path, found, expected=expected, remedy=remedy)
     try:
         return StoredArtifact(ArtifactName.parse(stem, path), str(path), is_archive)
@@ -148,14 +148,14 @@ def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
 
 def _repeated(subject: object, artifacts: list[StoredArtifact]) -> InputError:
     names = " and ".join(Path(artifact.path).name for artifact in artifacts)
-    return InputError(str(subject), f"one artifact is there several times: {names}", remedy="Keep one of them.")
+    return InputError(str(subject), f"contains one artifact several times: {names}", remedy="Keep one of them.")
 
 
 def read_artifact_folder(folder: Path, name: ArtifactName) -> Artifact:
-    """Read the manifest of an artifact folder and list its members in path order.
+    """Read the manifest of an artifact folder, and list its members in path order.
 
-    Raises `InputError` or `ProblemsError` when the manifest is missing, unreadable or malformed, and for every member
-    that can't be read, is a device, fifo or socket, or is unsafe (see `checked`).
+    Raises `InputError` or `ProblemsError` if the manifest is missing, unreadable, or malformed, and for each member
+    that can't be read, is a device, FIFO, or socket, or is unsafe (see `checked`).
     """
     stages = parse_stages(_read_manifest(folder), str(folder / MANIFEST_NAME))
     problems: list[RocwheelError] = []
@@ -163,7 +163,7 @@ def read_artifact_folder(folder: Path, name: ArtifactName) -> Artifact:
 
 
 def walk_tree(root: Path, problems: list[RocwheelError]) -> tuple[Member, ...]:
-    """Return everything below ``root`` in path order, links as links; what can't be used is added to ``problems``."""
+    """Return everything below ``root`` in path order, with symlinks as members; adds faults to ``problems``."""
     folders = [""]
     found: list[Member] = []
     while folders:
@@ -201,7 +201,7 @@ def _member(entry: os.DirEntry[str], path: str) -> Member:
         if not os.access(entry.path, os.R_OK):
             raise InputError(entry.path, "can't be read", remedy="Check its permissions.")
         return Member(path, FileKind.FILE, mode, source=FileRange(entry.path, 0, status.st_size, FileStamp.of(status)))
-    raise InputError(entry.path, "is a device, fifo or socket", expected="files, symlinks and folders only")
+    raise InputError(entry.path, "is a device, FIFO, or socket", expected="only files, symlinks, and folders")
 
 
 def _read_manifest(folder: Path) -> bytes:
@@ -212,7 +212,7 @@ def _read_manifest(folder: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_MANIFEST_SIZE + 1)
     except FileNotFoundError as e:
-        remedy = "Is it an artifact whose copying broke off? Complete or remove the folder."
+        remedy = "If copying the artifact was interrupted, complete or remove the folder."
         raise InputError(folder, f"has no {MANIFEST_NAME}", remedy=remedy) from e
     except OSError as e:
         raise read_error(str(path), e) from e
@@ -229,12 +229,12 @@ def open_artifacts(
     progress: Progress = SILENT,
     unread: list[RocwheelError] | None = None,
 ) -> Iterator[tuple[Artifact, ...]]:
-    """Read the artifacts of ``directory``, or those named, in the order of their names.
+    """Read the artifacts in ``directory``, or only ``names``, sorted by name.
 
-    Folders are listed; archives are decompressed, once each, into nameless temporary files that last for the block.
-    Raises `ProblemsError` with everything that looks like an artifact but can't be used, and with every name that does
-    not exist; `InputError` when the folder can't be read; `WorkError` when the temporary folder is full. With a list
-    ``unread``, these problems are appended to it, and the artifacts are all others, if there are any.
+    Folders are listed. Each archive is decompressed once into an unnamed temporary file that lasts for the block.
+    Raises `ProblemsError` with everything that looks like an artifact but can't be used, and with every name that
+    doesn't exist. Raises `InputError` if the folder can't be read, and `WorkError` if the temporary folder is full.
+    With a list ``unread``, these problems are appended to it, and all other artifacts, if any, are returned.
     """
     found = find_artifacts(directory)
     if names:
@@ -245,7 +245,7 @@ def open_artifacts(
 
 @contextmanager
 def open_artifact_archive(archive: StoredArtifact, *, advance: Callable[[int], None]) -> Iterator[Artifact]:
-    """Read one archive, wherever it lies, like `open_artifacts`; ``advance`` is called with the bytes read."""
+    """Read one archive like `open_artifacts`; ``advance`` is called with the number of bytes read."""
     with ExitStack() as stack:
         yield _read(archive, stack, advance)
 
@@ -253,7 +253,7 @@ def open_artifact_archive(archive: StoredArtifact, *, advance: Callable[[int], N
 def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discovery:
     artifacts = tuple(artifact for artifact in found.artifacts if str(artifact.name) in names)
     missing = sorted(set(names) - {str(artifact.name) for artifact in artifacts})
-    absent = [InputError(directory, f"holds no artifact {name}") for name in missing]
+    absent = [InputError(directory, f"contains no artifact {name}") for name in missing]
     return Discovery(artifacts, (*found.problems, *absent))
 
 
@@ -283,10 +283,10 @@ def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], Non
 
 
 def unite_artifacts(subject: str, folders: Iterable[tuple[Artifact, ...]]) -> tuple[Artifact, ...]:
-    """Return the artifacts of several folders, in the order of their names.
+    """Return the artifacts of several folders, sorted by name.
 
-    One that several folders hold is taken from the first. Raises `InputError` naming both places when they differ:
-    in their stage folders, or in a file's bytes or executable bits; `ProblemsError` about ``subject`` for several.
+    An artifact in several folders is taken from the first. Raises `InputError` with both locations if the copies differ
+    in their stage folders, file bytes, or executable bits, or `ProblemsError` about ``subject`` for several.
     """
     by_name: dict[str, list[Artifact]] = {}
     for artifact in (artifact for artifacts in folders for artifact in artifacts):
@@ -299,16 +299,16 @@ def _first_of_same(copies: list[Artifact]) -> Artifact:
     for other in others:
         if other.location != first.location and (difference := _difference(first, other)):
             found = f"is not the same artifact as {other.location}: they differ in {difference}"
-            remedy = "Take one of them out of its folder, or leave a folder out."
+            remedy = "Remove one of them from its folder, or omit a folder."
             raise InputError(first.location, found, remedy=remedy)
     return first
 
 
 def _difference(one: Artifact, other: Artifact) -> str:
-    """Return what two artifacts of one name differ in, empty if in nothing that matters."""
+    """Return what differs between two artifacts with the same name; empty if nothing relevant differs."""
     if sorted(one.stages) != sorted(other.stages):
         return "their stage folders"
-    # Archives need not list folders.
+    # Archives may omit folders.
     mine, theirs = (
         {member.path: member for member in artifact.members if member.kind is not FileKind.DIRECTORY}
         for artifact in (one, other)

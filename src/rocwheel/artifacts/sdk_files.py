@@ -1,4 +1,4 @@
-"""Files that TheRock writes into ``share/therock``: the targets and the sources of a build."""
+"""Files that TheRock writes into ``share/therock``: the targets and sources of a build."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 DIST_INFO_PATH = "share/therock/dist_info.json"
-"""Where it stands in the merged prefix."""
+"""The path in the merged prefix."""
 
 _TARGETS = "dist_amdgpu_targets"
 
 
 def declared_targets(name: str, data: bytes) -> tuple[str, ...]:
-    """Return the targets that a build declares; raises `InputError`, led by ``name``, when the file is malformed."""
+    """Return the targets that a build declares. Raises `InputError` about ``name`` if the file is malformed."""
     value = _decode(name, data).get(_TARGETS, "")
     if not isinstance(value, str):
         raise InputError(name, f"has {value!r} for {_TARGETS}", expected="targets separated by semicolons")
@@ -29,7 +29,7 @@ def declared_targets(name: str, data: bytes) -> tuple[str, ...]:
 
 
 def with_declared_targets(name: str, data: bytes, targets: Iterable[str]) -> bytes:
-    """Return the file with these targets in place of its own; raises `InputError` as `declared_targets` does."""
+    """Return the file with its targets replaced. Raises `InputError` like `declared_targets`."""
     return json.dumps(_decode(name, data) | {_TARGETS: ";".join(targets)}).encode() + b"\n"
 
 
@@ -41,52 +41,52 @@ def _decode(name: str, data: bytes) -> dict[str, Any]:
 
 
 SDK_MANIFEST_PATH = "share/therock/therock_manifest.json"
-"""Where it stands in the merged prefix."""
+"""The path in the merged prefix."""
 
 SPLIT_FLAG = "KPACK_SPLIT_ARTIFACTS"
-"""The setting that says whether device code was split into one artifact per GPU target."""
+"""The flag that says whether device code was split into one artifact per GPU target."""
 
 
 class Submodule(msgspec.Struct, frozen=True):
-    """A source repository that the SDK was built from, as TheRock writes it."""
+    """A source repository that the SDK was built from, in TheRock's format."""
 
     submodule_path: str = ""
-    """Its folder in the sources of the SDK, such as ``compiler/amd-llvm``."""
+    """The folder in the SDK sources, such as ``compiler/amd-llvm``."""
     submodule_url: str | None = None
     pin_sha: str | None = None
-    """The commit; none for sources without git."""
+    """The commit; `None` for sources without git."""
 
 
 class SourcePackage(msgspec.Struct, frozen=True):
-    """A Debian package that files were imported from, as `rocwheel artifacts import` writes it."""
+    """A Debian package that files were imported from, as written by `rocwheel artifacts import`."""
 
     name: str
     version: str
     architecture: str
     artifacts: tuple[str, ...] = ()
-    """Full names of the artifacts that have files of it."""
+    """The full names of the artifacts with files from it."""
     origin: str = ""
-    """The distribution that it says it is from, such as ``Debian``; empty for most."""
+    """The distribution that it claims to be from, such as ``Debian``; usually empty."""
     maintainer: str = ""
-    """Who maintains it: a name with an address."""
+    """The maintainer's name and address."""
 
 
 class SdkManifest(msgspec.Struct, frozen=True):
-    """The facts about an SDK that packaging needs; the file holds more."""
+    """The facts about an SDK that packaging needs; the file contains more."""
 
     rocm_version: str = ""
-    """Such as ``7.10.0``; empty when the file doesn't state it."""
+    """Such as ``7.10.0``; empty if the file doesn't state it."""
     rocm_package_version: str = ""
-    """Such as ``7.10.0a20251021``; empty when the file doesn't state it."""
+    """Such as ``7.10.0a20251021``; empty if the file doesn't state it."""
     the_rock_commit: str | None = None
     submodules: tuple[Submodule, ...] | None = None
     debian_packages: tuple[SourcePackage, ...] = ()
     flags: dict[str, Any] = msgspec.field(default_factory=dict)
-    """Settings of the SDK's build."""
+    """Flags of the SDK build."""
 
     @classmethod
     def parse(cls, data: bytes, source: str) -> SdkManifest:
-        """Read the JSON text; raises `InputError` when it is malformed or a known field has another type."""
+        """Parse the JSON text. Raises `InputError` if it is malformed or a known field has the wrong type."""
         try:
             manifest = decode_json(data, cls)
         except msgspec.DecodeError as e:

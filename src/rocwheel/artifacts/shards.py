@@ -1,4 +1,4 @@
-"""The artifacts of several builds, one per family of GPUs: host files once, device files of all."""
+"""Merges the artifacts of several builds, one per GPU family: host files once, device files from all."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 
 
 class ShardFile(msgspec.Struct, frozen=True):
-    """A file or symlink of a shard, and the artifact in which the merged set has it."""
+    """A file or symlink of a shard, and its artifact in the merged set."""
 
     artifact: ArtifactName
-    """With the target ``generic``, or that of one GPU, without features."""
+    """With the target ``generic``, or with a single GPU target without features."""
     stage: str
     member: Member
     source: ArtifactName
     location: str
-    """The folder or archive it was read from."""
+    """The folder or archive that it was read from."""
 
     @property
     def path(self) -> str:
-        """Where it stands in the merged prefix."""
+        """The path in the merged prefix."""
         return self.member.path[len(self.stage) + 1 :]
 
     @property
     def place(self) -> str:
-        """What to call it in a message."""
+        """The name for messages."""
         return place(self.location, self.member.path)
 
     @property
@@ -58,12 +58,12 @@ class ShardFile(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[ArtifactName, str]:
-        """Its place in the merged set: two shards' files with the same key are one file."""
+        """The path in the merged set. Files with the same key from two shards are one file."""
         return self.artifact, self.member.path
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """One build: where it is, its artifacts, and their files, sorted by their place in the merged set."""
+    """One build: its location, its artifacts, and their files, sorted by their paths in the merged set."""
 
     location: str
     artifacts: tuple[Artifact, ...]
@@ -71,15 +71,15 @@ class Shard(msgspec.Struct, frozen=True):
 
     @property
     def targets(self) -> frozenset[str]:
-        """The targets that it has a file for."""
+        """The targets that it has files for."""
         return frozenset(file.artifact.target for file in self.files if not file.is_host)
 
 
 def sort_shard(location: str, artifacts: Sequence[Artifact]) -> Shard:
-    """Return a shard with each file in the artifact that the merged set has it in.
+    """Return a shard with each file assigned to its artifact in the merged set.
 
-    In an artifact of one target all files stay: a file there may be known by its artifact alone. In those of all
-    targets, and of a family of them, which hold host files too, a file is where the table of kernel files says.
+    In an artifact for one target, all files stay, because some are identified only by their artifact. In artifacts for
+    all targets or a GPU family, which also contain host files, the table of kernel files decides.
     """
     files = sorted(_files(artifacts), key=lambda file: file.key)
     return Shard(location, tuple(artifacts), tuple(files))
@@ -98,7 +98,7 @@ def _files(artifacts: Iterable[Artifact]) -> Iterator[ShardFile]:
 
 
 def _own_target(name: ArtifactName) -> str:
-    """Return the target of an artifact of one target; empty for those of several."""
+    """Return the target of an artifact for a single target, or an empty string if it is for several."""
     if name.target == GENERIC or is_family(name.target):
         return ""
     return processor_of(name.target)
@@ -106,12 +106,12 @@ def _own_target(name: ArtifactName) -> str:
 
 def _target_of(path: str) -> str:
     found = classify_path(path)
-    # Names of artifacts hold no underscore; the names of packages have a dash there, too.
+    # Artifact names contain no underscore. Package names have a dash there, too.
     return found.target.replace("_", "-") if found else GENERIC
 
 
 class MergedArtifact(msgspec.Struct, frozen=True):
-    """One artifact of the merged set: its files and links, their bytes, and the shards they come from."""
+    """An artifact of the merged set: its files and links, their sizes, and the shards they come from."""
 
     name: str
     files: int
@@ -120,18 +120,18 @@ class MergedArtifact(msgspec.Struct, frozen=True):
 
 
 class ShardDifference(msgspec.Struct, frozen=True):
-    """A file for all GPUs that isn't the same in all shards, and what was done."""
+    """A file for all GPUs that differs between shards, and how that was resolved."""
 
     path: str
     shard: str
     """The shard that differs from the primary."""
     differs: str
-    """In what: ``build id``, ``bytes``, ``absent`` and the like."""
+    """The kind of difference: ``build id``, ``bytes``, ``absent``, and so on."""
     outcome: str
 
 
 class MissingTarget(msgspec.Struct, frozen=True):
-    """A target for which an artifact with device files has none, though its shard was built for it."""
+    """A target that an artifact with device files lacks although its shard was built for it."""
 
     artifact: str
     """Empty for all artifacts of a shard that says it was built for the target."""
@@ -140,7 +140,7 @@ class MissingTarget(msgspec.Struct, frozen=True):
 
 
 class MergeReport(msgspec.Struct, frozen=True):
-    """What a merge found and made; ``dest_dir`` is empty where nothing was to be written."""
+    """The results of a merge; ``dest_dir`` is empty if nothing was written."""
 
     primary: str
     shards: tuple[str, ...]
@@ -149,7 +149,7 @@ class MergeReport(msgspec.Struct, frozen=True):
     differences: tuple[ShardDifference, ...]
     missing: tuple[MissingTarget, ...]
     unknown: tuple[str, ...]
-    """Files named like kernel files that no row of the table knows: their artifact alone says what they are for."""
+    """Files named like kernel files that the table doesn't list. Only their artifact says what they are for."""
     dest_dir: str = ""
 
 
@@ -170,14 +170,14 @@ def _rows() -> tuple[tuple[PathPatterns, str], ...]:
 
 
 def may_differ(path: str) -> str | None:
-    """Return why a path of the prefix may hold other bytes in other shards; none where it may not."""
+    """Return why a path of the prefix may differ between shards, or `None` if it may not."""
     return next((reason for patterns, reason in _rows() if patterns.matches(path)), None)
 
 
 def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -> list[ShardFile]:
-    """Return the device files of all shards; the same bytes at one place count once, other bytes are a problem.
+    """Return the device files of all shards. Equal bytes at one path count once; different bytes are a problem.
 
-    What a file contains is compared with what it and its artifact are called.
+    Compares the contents of a file with its name and its artifact.
     """
     chosen: dict[tuple[ArtifactName, str], ShardFile] = {}
     for file in (file for shard in shards for file in shard.files if not file.is_host):
@@ -185,8 +185,8 @@ def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -
         if first is file:
             problems += _content_problems(file)
         elif not _is_same(first, file):
-            found = f"is not the same as {first.place}, and both are for {file.artifact.target}"
-            remedy = "Take the target out of one of the builds."
+            found = f"differs from {first.place}, but both are for {file.artifact.target}"
+            remedy = "Remove the target from one of the builds."
             problems.append(InputError(file.place, found, expected="one file, or the same bytes", remedy=remedy))
     return list(chosen.values())
 
@@ -204,7 +204,10 @@ def _content_problems(file: ShardFile) -> Iterator[RocwheelError]:
     if named and named.target.replace("_", "-") != file.artifact.target:
         yield InputError(
             file.place,
-            f"is for {named.target} by its name, and in the artifact {file.source}, for {file.artifact.target}",
+            (
+                f"is for {named.target} by its name, but in the artifact {file.source}, "
+                f"which is for {file.artifact.target}"
+            ),
             expected="one target",
         )
     if file.member.source is not None:
@@ -213,7 +216,7 @@ def _content_problems(file: ShardFile) -> Iterator[RocwheelError]:
 
 
 def find_missing_targets(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
-    """Return what artifacts with device files lack: targets for which their shard has files in other artifacts."""
+    """Return the targets that artifacts with device files lack, although other artifacts of their shard have them."""
     found: dict[tuple[str, str], list[str]] = {}
     names = {(file.artifact.name, file.artifact.component) for s in shards for file in s.files if not file.is_host}
     for shard in shards:
@@ -229,10 +232,10 @@ def find_missing_targets(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
 def check_declared(
     shards: Sequence[Shard], problems: list[RocwheelError], *, allow_missing: bool
 ) -> list[MissingTarget]:
-    """Return the targets that shards say they were built for and lack, among ``problems`` where that is not allowed.
+    """Return the targets that shards declare but lack; adds errors to ``problems`` unless that is allowed.
 
-    Shards that name the same targets are parts of one build, which has the files of all of them. Nothing is said where
-    no shard has files of one target: all device code may be inside of libraries.
+    Shards that declare the same targets are parts of one build, which has all their files. Returns nothing if no shard
+    has target-specific files, because all device code may be inside libraries.
     """
     named: dict[frozenset[str], list[tuple[Shard, ShardFile]]] = {}
     for shard, file in ((own, file) for own in shards for file in own.files if file.path == DIST_INFO_PATH):
@@ -257,27 +260,27 @@ def check_declared(
 def _lack(file: ShardFile, absent: Sequence[str], places: Sequence[str]) -> RocwheelError:
     verb = "has" if len(places) == 1 else "have"
     found = f"names {', '.join(absent)}, for which {', '.join(places)} {verb} no file"
-    remedy = "Is the build whole? To merge it as it is, give --allow-missing."
+    remedy = "Check that the build is complete. To merge it anyway, use --allow-missing."
     return InputError(file.place, found, expected="a file for each target", remedy=remedy)
 
 
 LARGEST = 64 << 20
-"""Bytes of a text or table that is read; real ones have less than one million."""
+"""The size limit in bytes for a text or table. Real ones have less than one million."""
 
 Text = tuple[str, bytes]
-"""What to call a file in messages, and its bytes."""
+"""The name in messages, and the bytes."""
 
 
 def unite_lines(texts: Sequence[Text]) -> bytes:
-    """Return all lines of all texts, each once and sorted."""
+    """Return all lines of all texts, sorted and without duplicates."""
     lines = {line for _, data in texts for line in data.splitlines() if line.strip()}
     return b"".join(line + b"\n" for line in sorted(lines))
 
 
 def unite_maps(tables: Sequence[Text]) -> bytes:
-    """Return the msgpack map with the entries of all, in the order of their keys.
+    """Return a msgpack map with all entries, sorted by key.
 
-    Raises `InputError` for a table that is no such map, and for a key that two tables have with other values.
+    Raises `InputError` for a table that is not such a map, and for a key with different values in two tables.
     """
     united: dict[str, msgspec.Raw] = {}
     origin: dict[str, str] = {}
@@ -285,7 +288,11 @@ def unite_maps(tables: Sequence[Text]) -> bytes:
         table: dict[str, msgspec.Raw] = _decode(name, data, dict[str, msgspec.Raw])
         for key, value in table.items():
             if key in united and _decode(origin[key], united[key]) != _decode(name, value):
-                raise InputError(name, f"has another value for {key!r} than {origin[key]}", expected="the same in all")
+                raise InputError(
+                    name,
+                    f"has a different value for {key!r} from {origin[key]}",
+                    expected="the same value in all files",
+                )
             united.setdefault(key, value)
             origin.setdefault(key, name)
     return msgspec.msgpack.encode({key: united[key] for key in sorted(united)})
@@ -294,27 +301,29 @@ def unite_maps(tables: Sequence[Text]) -> bytes:
 def _decode(name: str, data: bytes | msgspec.Raw, type_: Any = Any) -> Any:
     try:
         return msgspec.msgpack.decode(data, type=type_)
-    # A value that stays as it is isn't read, and may be damaged or nested too deeply.
+    # An unchanged value is not decoded. It may be damaged or nested too deeply.
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
-        raise InputError(name, f"is not a msgpack map ({e})", expected="one with a key for each target") from e
+        raise InputError(name, f"is not a msgpack map ({e})", expected="a map with a key for each target") from e
 
 
 def unite_dist_info(texts: Sequence[Text]) -> bytes:
-    """Return the first file with the targets that any declares; raises what `declared_targets` does."""
+    """Return the first file with the targets of all. Raises whatever `declared_targets` raises."""
     targets = dict.fromkeys(target for text in texts for target in declared_targets(*text))
     return with_declared_targets(*texts[0], targets)
 
 
-_SPLIT_FIRST = "Split the stage folders of each build's artifacts first, with `rocwheel device split`, and merge these."
-_DIFFERENT_BUILDS = "Merge builds of one commit with one set of options; --may-differ names files that may differ."
+_SPLIT_FIRST = (
+    "First split the stage folders of each build's artifacts with 'rocwheel device split', then merge the results."
+)
+_DIFFERENT_BUILDS = "Merge builds of one commit with the same options, or use --may-differ for files that may differ."
 
 
 _HARMLESS = frozenset({HostDifference.BUILD_ID.value, HostDifference.LAYOUT.value})
-"""What may differ in any library: archives hold the device code, wherever its space was."""
+"""Differences that any library may have. Archives hold the device code, wherever its space was."""
 
 
 class HostFiles(msgspec.Struct, frozen=True):
-    """The chosen host files, those with new content, what differed, and what can't be merged."""
+    """The chosen host files, those with new content, the differences, and the problems."""
 
     files: tuple[ShardFile, ...]
     united: dict[tuple[ArtifactName, str], bytes]
@@ -324,7 +333,7 @@ class HostFiles(msgspec.Struct, frozen=True):
 
 
 def choose_host_files(primary: Shard, others: Sequence[Shard], accepted: PathPatterns | None) -> HostFiles:
-    """Compare the host files of all shards; what differs and may not is a problem, unless ``accepted`` matches it."""
+    """Compare the host files of all shards. Differences are problems unless they are allowed or match ``accepted``."""
     chosen = {file.key: file for file in primary.files if file.is_host}
     comparison = _Comparison(chosen, accepted)
     for shard in others:
@@ -348,7 +357,7 @@ class _Comparison:
         self._others: dict[tuple[ArtifactName, str], list[ShardFile]] = {}
 
     def add(self, shard: Shard) -> None:
-        """Compare the host files of a shard with the chosen ones, and list what only one of both has."""
+        """Compare a shard's host files with the chosen ones, and list files that only one of them has."""
         theirs = {file.key: file for file in shard.files if file.is_host}
         artifacts = {artifact for artifact, _ in theirs}
         for key, file in theirs.items():
@@ -378,7 +387,7 @@ class _Comparison:
             self._judge(mine, other, shard, differs)
 
     def _judge(self, mine: ShardFile, other: ShardFile, shard: Shard, differs: str) -> None:
-        """Decide on a difference by the tables, and report it."""
+        """Resolve a difference with the tables, and report it."""
         row = shared_row(mine.path)
         is_there = mine is not other
         taken = "primary's" if is_there else "left out"
@@ -400,7 +409,7 @@ class _Comparison:
         self.differences.append(ShardDifference(file.path, shard.location, differs, outcome))
 
     def unite(self) -> None:
-        """Make the files that are united of all shards'."""
+        """Create the files that combine the contents of all shards."""
         for key, others in self._others.items():
             mine = self._chosen[key]
             try:
@@ -410,7 +419,7 @@ class _Comparison:
 
 
 def _difference(mine: ShardFile, other: ShardFile) -> str:
-    """Return what two files of one place differ in; empty where in nothing."""
+    """Return the difference between two files with the same path, or an empty string."""
     one, two = mine.member, other.member
     if (one.kind, one.link) != (two.kind, two.link):
         return "kind or link"
@@ -426,8 +435,8 @@ def _difference(mine: ShardFile, other: ShardFile) -> str:
 def _problem(mine: ShardFile, other: ShardFile, differs: str, reason: str) -> InputError:
     if mine is other:
         found = "is a host file that the primary doesn't have"
-        return InputError(other.place, found, remedy="Name another primary, or a --may-differ pattern to leave it out.")
-    found = f"is not the same as {mine.place}: they differ in {differs}"
+        return InputError(other.place, found, remedy="Choose another primary, or exclude the file with --may-differ.")
+    found = f"differs from {mine.place} in its {differs}"
     if differs == HostDifference.DEVICE_CODE.value:
         return InputError(other.place, found, expected="host files without device code", remedy=_SPLIT_FIRST)
     return InputError(other.place, found + (f", and {reason}" if reason else ""), remedy=_DIFFERENT_BUILDS)
@@ -438,7 +447,7 @@ def _require_same_build(mine: ShardFile, other: ShardFile) -> None:
     for field in ("rocm_version", "rocm_package_version", "the_rock_commit", "flags"):
         here, there = getattr(one, field), getattr(two, field)
         if here != there:
-            found = f"says {there!r} for {field}, and {mine.place} {here!r}"
+            found = f"has {field} {there!r}, but {mine.place} has {here!r}"
             raise InputError(other.place, found, expected="one build", remedy=_DIFFERENT_BUILDS)
 
 
@@ -458,5 +467,5 @@ def _text(file: ShardFile) -> Text:
     source = file.member.source
     assert source is not None, "links are not united"
     if source.size > LARGEST:
-        raise InputError(file.place, f"has {source.size} bytes", expected=f"at most {LARGEST} of a file to unite")
+        raise InputError(file.place, f"has {source.size} bytes", expected=f"at most {LARGEST} in a file to merge")
     return file.place, source.read()

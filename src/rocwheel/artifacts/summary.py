@@ -1,8 +1,8 @@
-"""How many files each artifact of a catalog has, how large they are, and a digest of what the artifact is.
+"""Summarizes each artifact of a catalog: its number of files, their size, and a digest.
 
-The digest is the SHA-256 of a text with a line for each file and symlink, sorted by path: the SHA-256 of the file, or
-of the symlink's text, in hexadecimal digits, two blanks, and the path in the artifact, stage folder included. That is
-what sha256sum(1) prints for the files of an artifact's folder but ``artifact_manifest.txt``, which is left out.
+The digest is the SHA-256 of a text with one line per file and symlink, sorted by path. A line has the SHA-256 of the
+file or the symlink's target in hexadecimal, two spaces, and the path in the artifact including its stage folder.
+sha256sum(1) prints the same for the files of an artifact folder. ``artifact_manifest.txt`` is left out.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
 
 
 _BATCH = 8 << 20
-"""Bytes that a worker reads in one task, or a little more."""
+"""The approximate number of bytes that a worker reads in one task."""
 _LEAST = 16 << 10
-"""What a file counts at least there, as it has to be opened."""
+"""The minimum size that a file counts for in a batch, because it has to be opened."""
 
 
 class ArtifactDigest(msgspec.Struct, frozen=True):
-    """An artifact, its files and symlinks counted, with the bytes of its files and its digest."""
+    """An artifact with its digest, the number of its files and symlinks, and the size of its files."""
 
     name: str
     """Such as ``blas_lib_generic``."""
     files: int
     size: int
     sha256: str
-    """In hexadecimal digits."""
+    """In hexadecimal."""
 
 
 def digest_artifacts(
     entries: Iterable[Entry], executor: Executor, kept: EntryStore | None = None
 ) -> dict[str, ArtifactDigest]:
-    """Return the digests of artifacts by their names, of all files and symlinks among ``entries``; they are read whole.
+    """Return the digests of artifacts by name, from all files and symlinks among ``entries``.
 
-    Those of artifacts whose files have not changed are taken from the ``kept`` store. Raises `InputError` for a file
-    that can't be read, `ChangedFileError` for one that has changed.
+    Reads the files completely, except that digests of unchanged artifacts come from the ``kept`` store. Raises
+    `InputError` if a file can't be read, and `ChangedFileError` if it has changed.
     """
     artifacts: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -74,7 +74,7 @@ def _recall(name: str, entries: Sequence[Entry], kept: EntryStore) -> ArtifactDi
 
 
 def _note_key(name: str, entries: Sequence[Entry]) -> bytes | None:
-    """Return what is another value when any file or symlink of an artifact is; none where stamps don't tell."""
+    """Return a key that changes if any file or symlink of an artifact changes, or `None` if stamps can't show that."""
     files = origin_of(SequenceContent(tuple(FileContent(entry.source) for entry in entries if entry.source)))
     if files is None:
         return None
@@ -90,7 +90,7 @@ def _digest(name: str, entries: Sequence[Entry], hashes: Iterable[str]) -> Artif
 
 
 def _hash_all(entries: Sequence[Entry], executor: Executor) -> list[str]:
-    """Return the SHA-256 of each entry; the largest are read first, so that all workers are busy to the end."""
+    """Return the SHA-256 of each entry. Reads the largest first, so that all workers are busy to the end."""
     costs = [_LEAST + (entry.source.size if entry.source else 0) for entry in entries]
     order = sorted(range(len(entries)), key=lambda at: -costs[at])
     batches = list(iter_batches(order, costs.__getitem__, _BATCH))
@@ -119,18 +119,18 @@ def _encoded(text: str) -> bytes:
 
 
 class EntrySummary(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One file, symlink or directory."""
+    """A file, symlink, or directory."""
 
     path: str
     kind: FileKind
     mode: str
-    """Permission bits in octal, such as ``755``."""
+    """The permission bits in octal, such as ``755``."""
     bytes: int = 0
     link: str | None = None
 
 
 class ArtifactSummary(msgspec.Struct, frozen=True):
-    """One artifact: how many files and symlinks, and the bytes of its files."""
+    """An artifact with the number of its files and symlinks, and the size of its files."""
 
     artifact: str
     name: str
@@ -140,11 +140,11 @@ class ArtifactSummary(msgspec.Struct, frozen=True):
     symlinks: int
     bytes: int
     entries: tuple[EntrySummary, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Only when asked for."""
+    """Set only on request."""
 
 
 class CatalogSummary(msgspec.Struct, frozen=True):
-    """The artifacts of a folder, and their totals."""
+    """The artifacts of a folder and their totals."""
 
     directory: str
     artifacts: tuple[ArtifactSummary, ...]
@@ -156,7 +156,7 @@ class CatalogSummary(msgspec.Struct, frozen=True):
 def summarize(
     catalog: Catalog, *, components: Sequence[str] = (), targets: Sequence[str] = (), with_entries: bool = False
 ) -> CatalogSummary:
-    """Sum up the artifacts of some components and targets, or of all; a target stands for its feature variants too."""
+    """Summarize the artifacts of some components and targets, or all. A target includes its feature variants."""
     entries: defaultdict[ArtifactName, list[Entry]] = defaultdict(list)
     for entry in catalog.entries:
         entries[entry.artifact].append(entry)
@@ -176,15 +176,15 @@ def summarize(
 
 
 def explain_absence(catalog: Catalog, *, components: Sequence[str] = (), targets: Sequence[str] = ()) -> str:
-    """Return why `summarize` found nothing: which components or targets there are instead."""
+    """Return why `summarize` found nothing, with the available components or targets."""
     component, target = " or ".join(map(repr, components)), " or ".join(map(repr, targets))
     known_components = {name.component for name in catalog.artifacts}
     known_targets = {name.target for name in catalog.artifacts}
     if components and known_components.isdisjoint(components):
-        return f"no artifact has the component {component}; there are {', '.join(sorted(known_components))}"
+        return f"no artifact has the component {component}; available: {', '.join(sorted(known_components))}"
     if targets and (known_targets | {name.base_target for name in catalog.artifacts}).isdisjoint(targets):
-        return f"no artifact is for the target {target}; there are {', '.join(sorted(known_targets))}"
-    return f"no artifact of the component {component} is for the target {target}"
+        return f"no artifact is for the target {target}; available: {', '.join(sorted(known_targets))}"
+    return f"no artifact with the component {component} is for the target {target}"
 
 
 def _summarize(name: ArtifactName, entries: Iterable[Entry], *, with_entries: bool) -> ArtifactSummary:

@@ -1,4 +1,4 @@
-"""Packs the artifacts of a folder into archives, and unpacks archives into folders that appear when they are whole."""
+"""Packs artifacts into archives, and unpacks archives into folders that appear when they are complete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHUNK = 16 << 20
 
 
 def check_vacant(folder: Path, name: ArtifactName) -> None:
-    """Raise `InputError` when something exists where ``name`` would be extracted in ``folder``."""
+    """Raise `InputError` if the path where ``name`` would be extracted in ``folder`` already exists."""
     place = folder / str(name)
     if os.path.lexists(place):
         raise InputError(place, "already exists", remedy="Remove it or choose another folder.")
@@ -36,8 +36,8 @@ def check_vacant(folder: Path, name: ArtifactName) -> None:
 def extract_artifact(artifact: Artifact, folder: Path) -> Path:
     """Write ``artifact`` as a new folder in ``folder`` and return its path.
 
-    Its members are known to be safe (see `checked`): none is outside the folder, none below a symlink. Raises
-    `InputError` when the folder already exists, `WorkError` when it can't be written; nothing is left behind then.
+    Its members are known to be safe (see `checked`): they are inside the folder and not below a symlink. Raises
+    `InputError` if the folder already exists, and `WorkError` if it can't be written. In both cases, nothing remains.
     """
     check_vacant(folder, artifact.name)
     place = folder / str(artifact.name)
@@ -56,9 +56,10 @@ def extract_artifact(artifact: Artifact, folder: Path) -> Path:
 
 
 def write_artifact(artifact: Artifact, root: Path, *, hard_links: bool = False) -> None:
-    """Write ``artifact``, whose members are known to be safe, into the empty folder ``root``; raises `OSError`.
+    """Write ``artifact``, whose members are known to be safe, into the empty folder ``root``. Raises `OSError`.
 
-    With ``hard_links``, files on the same file system that are no parts of archives are not copied; their modes stay.
+    With ``hard_links``, files on the same file system that are not in archives are linked instead of copied; they keep
+    their modes.
     """
     (root / MANIFEST_NAME).write_bytes(format_stages(artifact.stages))
     for stage in artifact.stages:
@@ -93,7 +94,7 @@ def _write_file(source: FileRange, mode: int, path: Path) -> None:
 
 
 def _is_linked(source: FileRange, path: Path) -> bool:
-    """Make a hard link to a file; return whether that was possible, and the file is still what was listed."""
+    """Create a hard link to a file. Return whether that succeeded and the file is unchanged since it was listed."""
     if source.stamp is None or source.offset or source.size != source.stamp.size:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,14 +117,14 @@ def archive_artifacts(
     *,
     progress: Progress = SILENT,
 ) -> tuple[Path, ...]:
-    """Write the artifacts of ``directory``, or those named, as archives into ``dest_dir``; return their paths.
+    """Write the artifacts in ``directory``, or only ``names``, as archives into ``dest_dir``, and return their paths.
 
-    Archives already there are replaced. Raises `InputError` when ``dest_dir`` is ``directory``, and what
-    `open_artifacts` and `write_archive` raise.
+    Replaces existing archives. Raises `InputError` if ``dest_dir`` is ``directory``, and whatever `open_artifacts` and
+    `write_archive` raise.
     """
     if dest_dir.resolve() == directory.resolve():
-        remedy = "Choose another: a folder may hold an artifact only once."
-        raise InputError(dest_dir, "is the folder of the artifacts itself", remedy=remedy)
+        remedy = "Choose another folder: a folder may contain an artifact only once."
+        raise InputError(dest_dir, "is the source folder of the artifacts", remedy=remedy)
     advance = serialized(progress.advance)
 
     def write(artifact: Artifact) -> Path:
@@ -138,10 +139,10 @@ def archive_artifacts(
 
 
 def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Progress = SILENT) -> tuple[Path, ...]:
-    """Unpack ``archives`` into folders of ``dest_dir`` and return these, in the order of their names.
+    """Unpack ``archives`` into folders of ``dest_dir``, and return these sorted by name.
 
-    Raises `ProblemsError` before anything is written when a path is not an artifact archive or its folder already
-    exists. Archives that turn out to be unusable are reported together; the others are unpacked.
+    Raises `ProblemsError` before writing anything if a path is not an artifact archive or its folder already exists.
+    Unusable archives are reported together; the others are unpacked.
     """
     found = find_artifact_archives(archives)
     problems = [*found.problems, *(problem for item in found.artifacts if (problem := _occupied(dest_dir, item)))]

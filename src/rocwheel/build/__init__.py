@@ -1,1 +1,1 @@
-"""From artifacts to distributions: recipe, plan, build."""
+"""Builds distributions from artifacts: recipe, plan, and build."""

@@ -1,10 +1,10 @@
-"""Builds a plan: every byte is packed as it is read, by the executor's workers, and written straight into its wheel.
+"""Builds a plan: workers pack every byte as it is read, and write it straight into its wheel.
 
-The digests of artifacts and the ELF facts of the plan were read before: without a cache, each file is read twice.
+The digests of artifacts and the ELF facts of the plan are read earlier. Without a cache, each file is read twice.
 
-A wheel of an earlier build that would be the same is left alone. What it is made of is known by the plan and the stamps
-of all its inputs; that it still has its bytes, by its own stamp. Where that is another one, or too new to tell, the
-hashes of its parts tell.
+A wheel from an earlier build stays if a new one would be identical. The plan and the stamps of all inputs identify its
+contents. Its own stamp shows that it still has its bytes. If that stamp differs or is too new, the hashes of its parts
+decide.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ if TYPE_CHECKING:
 
 
 class BuiltDistribution(msgspec.Struct, frozen=True):
-    """A distribution that was written: the path of its file, with the size of that in bytes and its SHA-256."""
+    """A distribution that was written: its path, its size in bytes, and its SHA-256."""
 
     path: str
     size: int
     sha256: str = ""
-    """In hexadecimal digits."""
+    """In hexadecimal."""
 
 
 class BuildResult(msgspec.Struct, frozen=True):
-    """What a build made, in the order of the plan."""
+    """The results of a build, in the order of the plan."""
 
     version: str
     targets: tuple[str, ...]
     distributions: tuple[BuiltDistribution, ...]
     warnings: tuple[PlanWarning, ...] = ()
-    """The warnings of the plan; those of a whole job also name other distributions in the folder."""
+    """The warnings of the plan. Those of a whole job also name other distributions in the folder."""
     removed: tuple[str, ...] = ()
-    """Unfinished files of builds that were killed, which a whole job removes."""
+    """Unfinished files of killed builds, which a whole job removes."""
     members: PackedCount = PackedCount()
-    """How many members were packed, and how many a cache had."""
+    """How many members were packed, and how many came from a cache."""
     standing: tuple[str, ...] = ()
-    """Wheels that stood there as they would be written, and were left alone; their members count as kept."""
+    """Existing wheels that were left unchanged because new ones would be identical; their members count as kept."""
     manifest: str = ""
-    """The path or URL of the manifest that a whole job writes; the checksums stand beside it."""
+    """The path or URL of the manifest that a whole job writes; the checksums are next to it."""
 
 
 def build(
@@ -79,10 +79,10 @@ def build(
     progress: Progress = SILENT,
     kept: EntryStore | None = None,
 ) -> BuildResult:
-    """Write every distribution of a plan to ``dist_dir``; ``level`` is libdeflate's, 0 stores.
+    """Write every distribution of a plan to ``dist_dir``; ``level`` is the libdeflate level, and 0 stores.
 
-    What the ``kept`` store has is not packed again. The bytes depend on the plan, the level and the date alone. Raises
-    `WorkError` when the folder can't be written or the disk is full; unfinished files don't appear then.
+    Members in the ``kept`` store are not packed again. The bytes depend only on the plan, the level, and the date.
+    Raises `WorkError` if the folder can't be written or the disk is full; then no unfinished files appear.
     """
     progress.begin("building", sum(map(_source_size, plan.wheels)))
     counted, moment = _Counted(progress), source_date.zip_time
@@ -128,14 +128,14 @@ def _pack(
 
 
 class _Counted(Silent):
-    """Tells a progress of the bytes that members come from: edits give others, and generated members have none."""
+    """Reports progress by source bytes: edits change the number of bytes, and generated members have none."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._left = 0
 
     def expect(self, size: int) -> None:
-        """Say that the last member is done, and that the next comes from ``size`` bytes."""
+        """Note that the last member is done and that the next one has ``size`` source bytes."""
         self._progress.advance(self._left)
         self._left = size
 
@@ -160,7 +160,7 @@ def largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
 
 
 def write_planned_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: SourceDate) -> BuiltDistribution:
-    """Write a source distribution, and return what was written; raise `WorkError` when the folder can't be written."""
+    """Write a source distribution and return the result. Raises `WorkError` if the folder can't be written."""
     path = dist_dir / sdist.folder / sdist_name(sdist.distribution, sdist.version)
     members = {name: text.encode() for name, text in sdist.files.items()}
     data = write_sdist(path, sdist_stem(sdist.distribution, sdist.version), members, mtime=source_date.seconds)
@@ -171,19 +171,19 @@ _MODE = 0o644
 
 
 class _Note(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a wheel that was written."""
+    """The stored facts about a written wheel."""
 
     stamp: FileStamp
     seal: Seal
     members: PackedCount
     sha256: str
-    """Of the whole file, in hexadecimal digits."""
+    """The SHA-256 of the whole file, in hexadecimal."""
     is_settled: bool = False
-    """Whether a change after its bytes were looked at would show in its stamp."""
+    """Whether a change after the bytes were checked would show in the stamp."""
 
 
 class ReusableWheels:
-    """Tells which wheels stand there already, by notes in a store; ``level`` and ``date`` are those of the build."""
+    """Finds existing identical wheels by notes in a store; ``level`` and ``date`` are those of the build."""
 
     def __init__(self, store: EntryStore, level: int, date: SourceDate) -> None:
         self._store = store
@@ -191,9 +191,9 @@ class ReusableWheels:
         self._keys: dict[Path, bytes] = {}
 
     def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> _Note | None:
-        """Return what was noted of a wheel that stands at ``path`` as it would be written; else none.
+        """Return the note on an identical wheel at ``path``, or `None`.
 
-        Workers of the ``executor`` hash a wheel whose stamp does not tell.
+        Workers of the ``executor`` hash a wheel if its stamp doesn't decide.
         """
         key = self._key(wheel, path)
         if key is None:
@@ -213,7 +213,7 @@ class ReusableWheels:
         return note
 
     def note(self, written: WrittenWheel) -> None:
-        """Keep what a wheel is like that was written after `find` had not found it."""
+        """Store the facts about a written wheel that `find` had not found."""
         if key := self._keys.get(written.path):
             self._keep(key, _Note(written.stamp, written.seal, written.members, written.sha256))
 
@@ -221,7 +221,7 @@ class ReusableWheels:
         self._store.put(key, msgspec.msgpack.encode(note))
 
     def _key(self, wheel: PlannedWheel, path: Path) -> bytes | None:
-        """Return what is another value wherever the wheel would have other bytes; none if only reading tells that."""
+        """Return a key that changes if the wheel would have other bytes, or `None` if only reading would show that."""
         now = time.time_ns()
         members = [*wheel.members, *wheel.licenses]
         if not all(is_known(file.source, now) for member in members for file in member_files(member)):
@@ -230,19 +230,19 @@ class ReusableWheels:
         identity = _identity() + (xz_identity() if has_xz else b"")
         try:
             described = msgspec.msgpack.encode(("standing", identity, self._settings, str(path.absolute()), wheel))
-        except UnicodeEncodeError:  # a name that is no text
+        except UnicodeEncodeError:  # a name that is not valid text
             return None
         return hashlib.sha256(described).digest()
 
 
 @cache
 def _identity() -> bytes:
-    """Return what differs wherever the same plan may give other bytes: between versions of the code and of codecs."""
+    """Return a value that differs if the same plan may give other bytes: per version of the code and codecs."""
     return source_hash(Path(rocwheel.__file__).parent) + codec_identity()
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Return the status of a file that has the mode of wheels; none for anything else."""
+    """Return the status of a file that has the mode of wheels, or `None` for anything else."""
     try:
         status = path.lstat()
     except OSError:
@@ -251,18 +251,18 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
-    """Remove the hidden files that killed builds have left below ``dist_dir``, and return their paths.
+    """Remove the hidden files that killed builds left below ``dist_dir``, and return their paths.
 
-    Files that another build is writing meanwhile stay.
+    Files that another build is writing stay.
     """
     folders = [dist_dir, *(path for path in dist_dir.glob("*") if path.is_dir())]
     return tuple(path for folder in folders for path in remove_abandoned(folder))
 
 
 def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, ...]:
-    """Return a warning about the distributions below ``dist_dir`` that are not among the paths just built, if any.
+    """Return a warning about distributions below ``dist_dir`` that were not just built, if there are any.
 
-    An index over the folder would list them, and an installer could prefer them.
+    An index of the folder would list them, and an installer could prefer them.
     """
     found = (
         path
@@ -276,6 +276,6 @@ def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, .
     names = [name for name in names if not name.rpartition("/")[2].startswith(".")]
     if not names:
         return ()
-    text = f"holds distributions that this build did not make: {', '.join(names)}"
+    text = f"contains distributions that are not from this build: {', '.join(names)}"
     remedy = "An index would list them. Remove them if they are from earlier builds."
     return (PlanWarning("earlier-build", str(dist_dir), text, remedy, tuple(names)),)

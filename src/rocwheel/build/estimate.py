@@ -1,4 +1,4 @@
-"""How large the distributions of a plan get, and how long packing takes, judged by samples of their files."""
+"""Estimates the sizes of a plan's distributions and the packing time, from samples of their files."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import FileRange
 
 _SAMPLE = 128 << 10
-"""Bytes of a sample: four times what deflate looks back."""
+"""The size of a sample in bytes: four times deflate's window."""
 _SAMPLE_EVERY = 16 << 20
 _FEWEST, _MOST = 8, 64
-"""Samples of a wheel; what has fewer bytes than the fewest is packed whole."""
+"""The minimum and maximum number of samples per wheel. A wheel smaller than the minimum is packed whole."""
 _MEMBER_BYTES = 140
-"""About what a member takes in a wheel beside its content and its name, which stands there twice, and in RECORD."""
+"""The overhead per member in a wheel, without its content and its name, which occurs twice and also in RECORD."""
 
 
 class PlannedSize(msgspec.Struct, frozen=True):
-    """The files of a distribution: how many, with their size before edits, in bytes."""
+    """The number of files of a distribution, and their size before edits in bytes."""
 
     distribution: str
     folder: str
-    """Where it goes below the dist folder; empty for the dist folder itself."""
+    """Its folder below the dist folder; empty for the dist folder itself."""
     files: int
     size: int
     packed: int | None = None
-    """About what the distribution takes as a file, or less where device code is compressed; none if not estimated."""
+    """The estimated file size, or an upper bound if device code is compressed; `None` if not estimated."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """The distributions of a plan in its order, and the seconds of processor time that packing and hashing take."""
+    """The distributions of a plan in order, and the processor time for packing and hashing in seconds."""
 
     sizes: tuple[PlannedSize, ...]
     cpu_seconds: float
 
 
 def planned_sizes(plan: Plan) -> tuple[PlannedSize, ...]:
-    """Return what the distributions of a plan hold, in its order."""
+    """Return the contents of a plan's distributions, in order."""
     sizes = []
     for wheel in plan.wheels:
         members = [placed.member for placed in wheel_members(wheel)]
@@ -65,9 +65,9 @@ def planned_sizes(plan: Plan) -> tuple[PlannedSize, ...]:
 
 
 def estimate(plan: Plan, executor: Executor, level: int = WHEEL_LEVEL) -> Estimate:
-    """Return the sizes of a plan's distributions with what they take as files, by samples deflated at ``level``.
+    """Return the sizes of a plan's distributions with their estimated file sizes, from samples deflated at ``level``.
 
-    Raises `InputError` for a file that can't be read.
+    Raises `InputError` if a file can't be read.
     """
     wheels = list(executor.map(lambda wheel: _pack_wheel(wheel, level), plan.wheels))
     sdists = [_packed_size("".join(sdist.files.values()).encode(), level) for sdist in plan.sdists]
@@ -77,7 +77,7 @@ def estimate(plan: Plan, executor: Executor, level: int = WHEEL_LEVEL) -> Estima
 
 
 def _pack_wheel(wheel: PlannedWheel, level: int) -> tuple[int, float]:
-    """Return about how large a wheel gets, and the seconds of processor time that this takes."""
+    """Return the approximate size of a wheel, and the processor time for packing it in seconds."""
     members = wheel_members(wheel)
     fixed = sum(map(_bytes_beside, members))
     files = [placed.member for placed in members]
@@ -95,13 +95,13 @@ def _pack_wheel(wheel: PlannedWheel, level: int) -> tuple[int, float]:
 
 
 def _bytes_beside(placed: PlacedMember) -> int:
-    """Return about what a member takes beside the content of files."""
+    """Return the approximate overhead of a member without the content of its files."""
     text = placed.member.text.encode() if isinstance(placed.member, TextMember) else b""
     return _MEMBER_BYTES + 2 * len(placed.name) + (_packed_size(text, 1) if text else 0)
 
 
 def _pieces(ranges: Sequence[FileRange], total: int) -> Iterator[FileRange]:
-    """Yield pieces of files that stand for all of them: samples at even distances in the files, one behind another."""
+    """Yield evenly spaced samples that represent all files, which are treated as concatenated."""
     if total <= _FEWEST * _SAMPLE:
         yield from (source for source in ranges if source.size)
         return

@@ -1,4 +1,4 @@
-"""What planning needs to know about the files: the system they are for, ELF or PE facts, device code, and digests."""
+"""The facts about files that planning needs: their system, ELF or PE facts, device code, and digests."""
 
 from __future__ import annotations
 
@@ -50,43 +50,44 @@ if TYPE_CHECKING:
 
 _WINDOWS_SUFFIXES = frozenset([".dll", ".exe"])
 _DEBUG_SUFFIX = ".debug"
-_ONE_BUILD = "Keep the artifacts of each system's build in a folder of their own, and build them one by one."
+_ONE_BUILD = "Put the artifacts of each system's build into a separate folder, and build them separately."
 
 
 class PlatformSign(msgspec.Struct, frozen=True):
-    """A program or library of an artifact, and the system that it is for."""
+    """A program or library in an artifact, and its system."""
 
     entry: Entry
     platform: Platform
 
     @property
     def is_sure(self) -> bool:
-        """Whether the tree has to be for that system.
+        """Whether the whole tree must be for that system.
 
-        The loader of Windows finds DLLs beside the programs, in ``bin`` folders. Elsewhere DLLs and EXEs are data of
-        any system, such as the launchers that pip makes console scripts of.
+        Windows finds DLLs next to programs, in ``bin`` folders. Elsewhere, DLLs and EXEs are data on any system, such
+        as the launchers that pip uses for console scripts.
         """
         return self.platform is Platform.LINUX or is_in_bin(self.entry.path)
 
     def __str__(self) -> str:
-        """Return where the file is."""
+        """Return the location of the file."""
         return f"{self.entry.path} of {self.entry.artifact}"
 
 
 def is_in_bin(path: str) -> bool:
-    """Return whether a file stands in a folder called ``bin``, in any case, or below one."""
+    """Return whether a file is in or below a folder named ``bin``, in any case."""
     return "bin" in PurePosixPath(path.lower()).parts[:-1]
 
 
 def is_windows_name(path: str) -> bool:
-    """Return whether a file is called as DLLs and programs of Windows are."""
+    """Return whether a file is named like a Windows DLL or program."""
     return PurePosixPath(path).suffix.lower() in _WINDOWS_SUFFIXES
 
 
 def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | None = None) -> Platform:
-    """Return the system that a tree is for; ``given`` has to be the same, and decides where no file tells.
+    """Return the system of a tree. It must match ``given``, which decides if no file shows a system.
 
-    Without either, it is Linux. Raises `InputError` for files of several systems, and for another one than ``given``.
+    Without either, it is Linux. Raises `InputError` for files for several systems, or for a system other than
+    ``given``.
     """
     found: dict[Platform, PlatformSign] = {}
     unsure: list[PlatformSign] = []
@@ -101,27 +102,27 @@ def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | 
         found = {sign.platform: sign for sign in reversed(unsure)}
     for platform, sign in found.items():
         if given is not None and given is not platform:
-            expected = f"{platform}, as {sign} is for {platform.label}"
+            expected = f"{platform}, because {sign} is for {platform.label}"
             option = "--platform"
-            raise InputError(option, f"is {given}", expected=expected, remedy="Leave the option out.")
+            raise InputError(option, f"is {given}", expected=expected, remedy="Omit the option.")
         return platform
     return given or Platform.LINUX
 
 
 def glance_platform(entries: Iterable[Entry], given: Platform | None = None) -> Platform:
-    """Return the system that a tree is for by the first program or library that tells, without looking at all files.
+    """Return the system of a tree from the first program or library that shows it, without checking all files.
 
-    It is for what comes before the facts are read, by which `decide_platform` decides. Raises `InputError` for a file
-    that can't be read.
+    This is for steps before the facts are read; then `decide_platform` decides. Raises `InputError` if a file can't be
+    read.
     """
     sign = _first_sign(entries)
     return sign.platform if sign else given or Platform.LINUX
 
 
 def check_one_platform(folders: Mapping[Path, Iterable[Entry]]) -> None:
-    """Raise `InputError` when folders that are taken together are for several systems, at a glance at each of them.
+    """Raise `InputError` if folders that are used together are for several systems, at a glance at each.
 
-    Everything else that is wrong with them would follow from that.
+    All other errors in them would be consequences of that.
     """
     found: dict[Platform, str] = {}
     for folder, entries in folders.items():
@@ -148,14 +149,14 @@ def _mixed(root: str, found: Mapping[Platform, object]) -> InputError:
 
 
 _BIN: Final = re.compile(r"(?<![^/])(?!bin(?:/|$))(?i:bin)(?=/|$)")
-"""A whole name in a path that is ``bin`` in another case."""
+"""A path component that is ``bin`` in another case."""
 
 
 def with_plain_bin(catalog: Catalog, given: Platform | None = None) -> Catalog:
-    """Return a catalog for Windows with all folders called ``bin``, in whatever case, spelled so; others as they are.
+    """Return a catalog for Windows with all ``bin`` folders in lowercase; other catalogs are unchanged.
 
-    Recipes, packages and linkers name that folder in lower case. ``given`` is the system that somebody says the tree is
-    for. Raises `InputError` for a file that can't be read.
+    Recipes, packages, and linkers use the lowercase name. ``given`` is the system that the user specified. Raises
+    `InputError` if a file can't be read.
     """
     spelled = tuple(_spell(entry) for entry in catalog.entries)
     if spelled == catalog.entries or glance_platform(catalog.entries, given) is not Platform.WINDOWS:
@@ -181,22 +182,22 @@ logger = logging.getLogger(__name__)
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """What is known of one file."""
+    """The facts about one file."""
 
     elf: Elf | None = None
     pe: Pe | None = None
     bad_pe: PeError | None = None
-    """Why what is called or begins like a DLL or program of Windows can't be read as one."""
+    """Why a file that is named or begins like a Windows DLL or program can't be read as one."""
     begins_as_pe: bool = False
-    """Whether it begins like a DLL or program of Windows."""
+    """Whether it begins like a Windows DLL or program."""
     targets: tuple[str, ...] = ()
-    """GPU targets of its device code."""
+    """The GPU targets of its device code."""
     is_script: bool = False
-    """Whether it is executable, no 64-bit ELF file, and the kernel of Linux can run it, by its first bytes."""
+    """Whether it is an executable that Linux can run by its first bytes, but not a 64-bit ELF file."""
 
 
 def read_file_facts(entry: Entry) -> FileFacts | InputError:
-    """Return the facts of an entry; the error of one that can't be read or is a broken ELF file."""
+    """Return the facts about an entry, or the error if it can't be read or is a damaged ELF file."""
     is_named = is_windows_name(entry.path) or is_library_name(entry.path)
     is_read = entry.source and (entry.source.size >= HEAD_SIZE or entry.mode & ANY_EXECUTE or is_named)
     if entry.source is None or not is_read:
@@ -237,7 +238,7 @@ def _targets(data: Data, name: str) -> tuple[str, ...]:
 
 
 def _read_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
-    # Device code that can't be read is shipped as it is: the packages only don't vouch for its targets.
+    # Unreadable device code is shipped unchanged, but the packages don't vouch for its targets.
     try:
         return tuple(str(target) for target in find())
     except InputError as e:
@@ -247,37 +248,37 @@ def _read_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
 
 _X86_64 = 62
 _CHUNK = 64
-"""Files that a worker reads in one task: most are small, and a task for each would cost more than reading it."""
+"""Files per task. Most files are small, and a task for each would cost more than reading it."""
 
 
 class Facts(msgspec.Struct, frozen=True, dict=True):
-    """Facts of binaries by file, and SHA-256 digests of the files that share their path with others."""
+    """The facts about binaries by file, and SHA-256 digests of files that share their path with others."""
 
     elves: dict[FileRange, Elf]
     digests: dict[FileRange, bytes]
     targets: dict[FileRange, tuple[str, ...]]
-    """GPU targets of the device code in each file that holds any."""
+    """The GPU targets of each file with device code."""
     scripts: frozenset[FileRange] = frozenset()
-    """Executable files that are not 64-bit ELF files and that the kernel can run, by their first bytes."""
+    """Executables that Linux can run by their first bytes, but that are not 64-bit ELF files."""
     platform: Platform = Platform.LINUX
-    """The system that the whole tree is for."""
+    """The system of the whole tree."""
     images: dict[FileRange, Pe] = {}
-    """DLLs and programs of a tree for Windows."""
+    """The DLLs and programs of a tree for Windows."""
     foreign: tuple[str, ...] = ()
-    """Paths of DLLs and programs of Windows that ship as data: all on Linux, those of other machines on Windows."""
+    """The paths of Windows DLLs and programs that ship as data: all on Linux, those for other machines on Windows."""
 
     @cached_property
     def machine(self) -> int:
-        """The ELF machine of most host files; stubs for scripts, and wheels without ELF files, are made for it."""
+        """The ELF machine of most host files. It is also used for script stubs and for wheels without ELF files."""
         counts = Counter(elf.machine for elf in self.elves.values() if elf.kind is not ElfKind.CODE_OBJECT)
         return counts.most_common(1)[0][0] if counts else _X86_64
 
     def elf(self, entry: Entry) -> Elf | None:
-        """Return the ELF facts of an entry, none when it is not an ELF file."""
+        """Return the ELF facts about an entry, or `None` if it is not an ELF file."""
         return self.elves.get(entry.source) if entry.source else None
 
     def pe(self, entry: Entry) -> Pe | None:
-        """Return the facts of a DLL or program of Windows, none when it is neither, or the tree is for Linux."""
+        """Return the facts about a Windows DLL or program, or `None` for other files and in trees for Linux."""
         return self.images.get(entry.source) if entry.source else None
 
     def codes(self, entry: Entry) -> tuple[str, ...]:
@@ -285,9 +286,9 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         return self.targets.get(entry.source, ()) if entry.source else ()
 
     def is_program(self, entry: Entry) -> bool:
-        """Return whether the kernel can run a file; data that is merely marked executable is not a program.
+        """Return whether the kernel can run a file. Data that is only marked as executable is not a program.
 
-        On Windows nothing is: there a link becomes a copy, as a stub would be no smaller than most programs.
+        On Windows, nothing is: links become copies there, because a stub would not be smaller than most programs.
         """
         if self.platform is Platform.WINDOWS:
             return False
@@ -296,19 +297,20 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None = None) -> Facts:
-    """Read the facts of every file of a catalog; only headers and tables of the loader are touched.
+    """Read the facts about every file of a catalog, from headers and loader tables only.
 
-    ``platform`` is the system that somebody says the tree is for.
+    ``platform`` is the system that the user specified.
 
-    Raises `ProblemsError` with every file that can't be read, is a broken ELF file, or is a DLL or program that a tree
-    for Windows can't have; `InputError` for a tree for several systems, or for another one than ``platform``.
+    Raises `ProblemsError` with every file that can't be read, is a damaged ELF file, or is a DLL or program that a tree
+    for Windows can't contain. Raises `InputError` for a tree for several systems, or for a system other than
+    ``platform``.
     """
     files = [entry for entry in catalog.entries if entry.source]
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
     chunks_read = map_waiting(executor, lambda chunk: list(map(read_file_facts, chunk)), chunks)
     read = [facts for chunk in chunks_read for facts in chunk]
     known = [(entry, facts) for entry, facts in zip(files, read, strict=True) if isinstance(facts, FileFacts)]
-    # Trees for two systems come first: what else is wrong may follow from that.
+    # Trees for two systems are reported first, because other errors may be consequences.
     decided = decide_platform(catalog.root, _signs(known), platform)
     if problems := [facts for facts in read if isinstance(facts, InputError)]:
         raise ProblemsError(catalog.root, problems)
@@ -339,7 +341,7 @@ def _signs(known: Sequence[_Known]) -> Iterator[PlatformSign]:
 
 
 def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
-    """Yield a problem for each file in a place of DLLs and programs that Windows could not load or run."""
+    """Yield an error for each file in a place for DLLs and programs that Windows can't load or run."""
     for entry, facts in known:
         if not is_in_bin(entry.path):
             continue
@@ -347,5 +349,5 @@ def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
             yield facts.bad_pe
         elif facts.pe and not facts.pe.is_amd64:
             found = f"is for {machine_name(facts.pe.header.machine)}"
-            expected = "x86-64, the only machine that ROCm for Windows has"
+            expected = "x86-64, the only machine that ROCm for Windows supports"
             yield InputError(f"{entry.artifact}: {entry.path}", found, expected=expected)

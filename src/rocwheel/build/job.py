@@ -1,4 +1,4 @@
-"""A whole run: from a folder of artifacts to a plan, and to distributions in ``DEST/dist``."""
+"""A complete run: from a folder of artifacts to a plan, and to distributions in ``DEST/dist``."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 
 class PlanJob(msgspec.Struct, frozen=True):
-    """What a plan is made from."""
+    """The inputs of a plan."""
 
     artifact_dir: Path
     recipe: Path | None = None
     options: PlanOptions = PlanOptions()
     more_dirs: tuple[Path, ...] = ()
-    """Further folders of artifacts."""
+    """Additional folders of artifacts."""
     repeats: Rebuild | None = None
-    """The build that is to be made again: inputs have to be the same."""
+    """The build that is repeated, whose inputs must be the same."""
 
     def source_date(self) -> SourceDate:
-        """Return the date of the build that is made again, else that of the environment; raises as that does."""
+        """Return the date of the repeated build, or the date from the environment. Raises whatever that raises."""
         if self.repeats:
             return SourceDate(self.repeats.manifest.source_date_epoch)
         return SourceDate.from_environment(os.environ)
@@ -65,13 +65,13 @@ class PlanJob(msgspec.Struct, frozen=True):
         source_date: SourceDate | None = None,
         kept: EntryStore | None = None,
     ) -> Iterator[tuple[Plan, BuildInputs]]:
-        """Yield the plan and what it is made of, with a date all of its artifacts; its files can be read in the block.
+        """Yield the plan and its inputs; with a date, the inputs include all artifacts. Files can be read in the block.
 
-        With a ``source_date``, all artifacts are read, and the wheels have their bills of materials; what the ``kept``
-        store knows of unchanged artifacts spares that.
+        With a ``source_date``, all artifacts are read, and the wheels contain bills of materials. The ``kept`` store
+        saves reading unchanged artifacts.
 
-        ``jobs`` workers edit device code where other workers than those of ``executor`` do; 0 for one per core.
-        Raises what `open_catalog`, `load_hashed_recipe`, `prepared_catalog`, `read_facts` and `make_plan` raise.
+        ``jobs`` workers edit device code where workers other than those of ``executor`` do; 0 means one per core.
+        Raises whatever `open_catalog`, `load_hashed_recipe`, `prepared_catalog`, `read_facts`, and `make_plan` raise.
         """
         check_options(self.options)
         recipe, recipe_sha256 = load_hashed_recipe(self.recipe)
@@ -94,34 +94,35 @@ class PlanJob(msgspec.Struct, frozen=True):
                 yield made, BuildInputs(used, self.recipe, recipe_sha256, self.options)
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
-        """Return the plan; the files that it names may be gone."""
+        """Return the plan. The files in it may be gone."""
         with open_workers() as executor, self.opened(executor, progress) as (plan, _):
             return plan
 
     def run_estimated(self, *, progress: Progress = SILENT) -> tuple[Plan, Estimate]:
-        """Return the plan, and how large its distributions get; the files that it names may be gone."""
+        """Return the plan and its estimated sizes. The files in it may be gone."""
         with open_workers() as executor, self.opened(executor, progress) as (plan, _):
             return plan, estimate(plan, executor)
 
 
 class BuildJob(msgspec.Struct, frozen=True):
-    """A plan's inputs, and how to build it."""
+    """The inputs of a plan, and how to build it."""
 
     inputs: PlanJob
     dest_dir: Path
     level: int = WHEEL_LEVEL
     jobs: int = 0
-    """Workers; 0 for one per core."""
+    """The number of workers; 0 for one per core."""
     cache: CachePlace | None = None
-    """Where packed members are kept for other builds; none keeps nothing."""
+    """Where packed members are kept for other builds; `None` keeps nothing."""
 
     def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
-        """Write the distributions into ``dist`` below the destination, and remove what killed builds have left there.
+        """Write the distributions into ``dist`` below the destination, and remove what killed builds left there.
 
-        The manifest of the build and its checksums come last; those of an earlier build go before anything is written.
+        The manifest and its checksums are written last. Those of an earlier build are removed before anything is
+        written.
 
-        Raises `InputError` for a level or a number of workers that can't be, and what planning raises, before anything
-        is written; `WorkError` when writing fails.
+        Raises `InputError` for an invalid level or number of workers, and whatever planning raises, before anything is
+        written. Raises `WorkError` if writing fails.
         """
         check_destination(self.dest_dir / "dist")
         check_manifest_place(self.dest_dir)
@@ -152,7 +153,7 @@ class BuildJob(msgspec.Struct, frozen=True):
 
 
 def check_level(level: int) -> None:
-    """Raise `InputError` for a level of compression that can't be."""
+    """Raise `InputError` for an invalid compression level."""
     if not 0 <= level <= HIGHEST_LEVEL:
         parameter, found = "level", f"is {level}"
         raise InputError(parameter, found, expected=f"a level from 0 to {HIGHEST_LEVEL}")

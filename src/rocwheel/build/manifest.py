@@ -1,4 +1,4 @@
-"""The manifest of a build, of what it was made of and what it made, and the same build made again to the byte."""
+"""The manifest of a build, with its inputs and outputs, and byte-identical repetition of a build."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 
 _FOR_MESSAGES = ("targets_source", "platform_tag_source")
-"""Options that do not show in the bytes."""
+"""Options that have no effect on the bytes."""
 _LIBRARIES = ("cyclonedx-python-lib", "msgspec", "packaging")
 
 
 class BuildInputs(msgspec.Struct, frozen=True):
-    """What a build is made of, and how."""
+    """The inputs of a build."""
 
     artifacts: tuple[tuple[ArtifactDigest, str], ...]
-    """Those that were read, each with the folder or archive that it was read from."""
+    """The artifacts that were read, each with its folder or archive."""
     recipe: Path | None
-    """None for the one that ships with rocwheel."""
+    """`None` for the built-in recipe."""
     recipe_sha256: str
     options: PlanOptions
 
@@ -59,9 +59,9 @@ def make_manifest(
     level: int,
     epoch: int,
 ) -> BuildManifest:
-    """Return the manifest that stands in ``folder``, none for a store; ``built`` is in the order of the plan.
+    """Return the manifest for ``folder``, or for a store if that is `None`; ``built`` is in the order of the plan.
 
-    ``level`` is libdeflate's, and ``epoch`` dates the members of archives.
+    ``level`` is the libdeflate level, and ``epoch`` is the date of archive members.
     """
     planned = [(wheel.folder, wheel.name.file_name) for wheel in plan.wheels]
     planned += [(sdist.folder, sdist_name(sdist.distribution, sdist.version)) for sdist in plan.sdists]
@@ -88,13 +88,13 @@ def make_manifest(
 
 
 def used_tools() -> dict[str, str]:
-    """Return the versions of Python and of the libraries whose work shows in the bytes."""
+    """Return the versions of Python and of the libraries that affect the bytes."""
     versions = {name: library_version(name) for name in _LIBRARIES} | codec_tools()
     return {"Python": platform.python_version()} | dict(sorted(versions.items()))
 
 
 def _place(location: str, folder: Path | None) -> str:
-    """Return where something was, without the path of anybody's home: a whole tree can move, and be compared."""
+    """Return a location without anyone's home folder, so that a whole tree can move and be compared."""
     path = Path(location)
     if folder is None:
         return path.name
@@ -102,54 +102,54 @@ def _place(location: str, folder: Path | None) -> str:
 
 
 _DAMAGED = "the manifest of a build"
-_SAY_WHERE = "Say where they are now with --artifact-dir."
-_SAY_WHERE_IT_IS = "Say where it is now with --artifact-dir."
+_SAY_WHERE = "Set their current location with --artifact-dir."
+_SAY_WHERE_IT_IS = "Set its current location with --artifact-dir."
 _MOST = 20
-"""Artifacts that are named one by one."""
-_SAME_TOOLS = "Install the same versions, such as with uv pip install NAME==VERSION."
+"""Artifacts that are listed by name."""
+_SAME_TOOLS = "Install the same versions, for example with 'uv pip install NAME==VERSION'."
 _REMEDIES = {
-    "machine": "Build on a machine of that kind.",
-    "Python": "Install that version, such as with uv python install {version}, and run rocwheel with it.",
+    "machine": "Build on a machine of that type.",
+    "Python": "Install that version, for example with 'uv python install {version}', and run rocwheel with it.",
 }
-"""What to do about what is no library; all else can be installed."""
+"""The remedies for tools that are not libraries; all others can be installed."""
 
 
 class Rebuild(msgspec.Struct, frozen=True):
-    """A build that is to be made again."""
+    """A build to repeat."""
 
     source: Path
-    """The manifest's path."""
+    """The path of the manifest."""
     manifest: BuildManifest
     options: PlanOptions
     level: int
 
     def artifact_dirs(self) -> tuple[Path, ...]:
-        """Return the folders that the artifacts were in.
+        """Return the folders of the artifacts.
 
-        Raises `InputError` for those that were at a URL or are gone, `ProblemsError` for several folders that are gone.
+        Raises `InputError` if they were at a URL or are gone, or `ProblemsError` if several folders are gone.
         """
         places = [used.place for used in self.manifest.inputs]
         if urls := [place for place in places if is_url(place)]:
-            raise InputError(self.source, f"was made of artifacts at {urls[0]}", remedy=_SAY_WHERE)
+            raise InputError(self.source, f"was made from artifacts at {urls[0]}", remedy=_SAY_WHERE)
         if not places:
             raise InputError(self.source, "names no artifacts", expected=_DAMAGED)
         folders = tuple(dict.fromkeys((self.source.parent / place).parent for place in places))
         problems = []
         for folder in (one for one in folders if not one.is_dir()):
             names = [one.name for one in self.manifest.inputs if (self.source.parent / one.place).parent == folder]
-            found = f"was made of {count(len(names), 'artifact')} that can't be found: {first_of(names, _MOST)}"
+            found = f"was made from {count(len(names), 'artifact')} that can't be found: {first_of(names, _MOST)}"
             expected = f"a folder {folder} with them"
             problems.append(InputError(self.source, found, expected=expected, remedy=_SAY_WHERE))
         raise_all(str(self.source), problems)
         return folders
 
     def recipe(self) -> Path | None:
-        """Return the path of the recipe, none for the one that ships with rocwheel."""
+        """Return the path of the recipe, or `None` for the built-in one."""
         place = self.manifest.recipe.place
         return self.source.parent / place if place else None
 
     def check_inputs(self, digests: Mapping[str, ArtifactDigest], recipe_sha256: str) -> None:
-        """Raise `InputError` for an artifact or a recipe that is not what it was; `ProblemsError` for several."""
+        """Raise `InputError` if an artifact or the recipe has changed, or `ProblemsError` for several."""
         raise_all(str(self.source), list(self._input_problems(digests, recipe_sha256)))
 
     def _input_problems(self, digests: Mapping[str, ArtifactDigest], recipe_sha256: str) -> Iterator[InputError]:
@@ -159,16 +159,16 @@ class Rebuild(msgspec.Struct, frozen=True):
                 expected = f"the artifact with the SHA-256 {used.sha256}"
                 yield InputError(name, "is missing", expected=expected, remedy=_SAY_WHERE_IT_IS)
             elif (found := digests[name].sha256) != used.sha256:
-                yield InputError(name, f"is another artifact, with the SHA-256 {found}", expected=used.sha256)
+                yield InputError(name, f"is a different artifact, with the SHA-256 {found}", expected=used.sha256)
         for name in sorted(digests.keys() - before.keys()):
-            yield InputError(name, "was no part of that build", expected="its artifacts alone")
+            yield InputError(name, "was not part of that build", expected="only its artifacts")
         recipe = self.manifest.recipe
         if recipe_sha256 != recipe.sha256:
-            found = f"is another recipe, with the SHA-256 {recipe_sha256}"
+            found = f"is a different recipe, with the SHA-256 {recipe_sha256}"
             yield InputError(recipe.name, found, expected=recipe.sha256)
 
     def check_outputs(self, outputs: tuple[ManifestOutput, ...]) -> None:
-        """Raise `WorkError` for an output that is not what it was; `ProblemsError` for several."""
+        """Raise `WorkError` if an output has changed, or `ProblemsError` for several."""
         raise_all(str(self.source), list(self._output_problems({one.path: one for one in outputs})))
 
     def _output_problems(self, made: Mapping[str, ManifestOutput]) -> Iterator[WorkError]:
@@ -177,17 +177,16 @@ class Rebuild(msgspec.Struct, frozen=True):
             if path not in made:
                 yield WorkError(path, "was not built again", expected=before[path].sha256)
             elif path not in before:
-                yield WorkError(path, "was built, and is not in the manifest")
+                yield WorkError(path, "was built, but is not in the manifest")
             elif made[path].sha256 != before[path].sha256:
                 yield WorkError(path, f"has the SHA-256 {made[path].sha256}", expected=before[path].sha256)
 
 
 def read_rebuild(path: Path) -> Rebuild:
-    """Read the manifest of a build that is to be made again, and compare this rocwheel with the one that made it.
+    """Read the manifest of a build to repeat, and compare this rocwheel with the one that made the build.
 
-    ``path`` is as for `find_manifest`.
-    Raises what `read_manifest` raises, `InputError` for another version of rocwheel, or of a library whose work shows
-    in the bytes, and for options that can't be read; `ProblemsError` for several.
+    ``path`` is as in `find_manifest`. Raises whatever `read_manifest` raises, and `InputError` for another version of
+    rocwheel or of a library that affects the bytes, and for unreadable options, or `ProblemsError` for several.
     """
     path = find_manifest(path)
     manifest = read_manifest(path)
@@ -216,10 +215,10 @@ def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:
     samples = codec_samples()
     for name, sample in manifest.codecs.items():
         if samples.get(name) != sample:
-            found = f"compresses a sample into other bytes on this machine ({platform.machine()})"
-            yield InputError(name, found, expected="those of the machine that built it")
+            found = f"compresses a sample to different bytes on this machine ({platform.machine()})"
+            yield InputError(name, found, expected="the bytes of the original machine")
 
 
 def _shown(name: str, version: str) -> str:
-    """Return as much of a version as shows in the bytes: of Python, the first two numbers."""
+    """Return the part of a version that affects the bytes: for Python, the first two numbers."""
     return ".".join(version.split(".")[:2]) if name == "Python" else version

@@ -1,4 +1,4 @@
-"""The members of a planned wheel: their order and their bytes, to which edits are applied while files are read."""
+"""The members of a planned wheel: their order and contents, with edits that are applied as files are read."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ _ARCHIVE = ".kpack"
 
 
 def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
-    """Return the bytes of a member; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
+    """Return the content of a member; ``mtime`` dates the members of a tar, and ``executor`` compresses device code.
 
-    Raises `InputError` for a file that can't be read or edited.
+    Raises `InputError` if a file can't be read or edited.
     """
     match member:
         case FileMember():
@@ -83,7 +83,7 @@ def member_content(member: Member, *, mtime: int, executor: Executor | None = No
 
 
 def is_compressed(member: Member) -> bool:
-    """Return whether a member is an archive of compressed code objects; what deflate gains on its table is little."""
+    """Return whether a member is an archive of compressed code objects; deflating its table saves little."""
     if not isinstance(member, FileMember) or not member.path.endswith(_ARCHIVE):
         return False
     with member.source.view() as data:
@@ -91,7 +91,7 @@ def is_compressed(member: Member) -> bool:
 
 
 def edited_content(member: FileMember) -> EditedContent | None:
-    """Return a file with an edit, which is planned when its bytes are needed; none for a file that stays as it is."""
+    """Return a file with an edit that is planned on demand, or `None` for an unchanged file."""
     if (member.run_path is None and member.compress_for is None) or is_compressed(member):
         return None
     edit = msgspec.msgpack.encode((member.run_path, member.compress_for, member.trim, DEVICE_CODE_LEVEL))
@@ -101,7 +101,7 @@ def edited_content(member: FileMember) -> EditedContent | None:
 
 @cache
 def _edit_identity() -> bytes:
-    """Return what differs wherever the same edit may give other bytes: between versions of its code and codecs."""
+    """Return a value that differs if the same edit may give other bytes: per version of its code and codecs."""
     root = Path(rocwheel.__file__).parent
     places = (root / "binary", root / "device", root / "core", Path(__file__))
     return b"".join([codec_identity(), *map(source_hash, places)])
@@ -116,7 +116,7 @@ def _file_content(member: FileMember, executor: Executor | None = None) -> Conte
 
 
 def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> FilePatch | None:
-    """Return all changes of a file as one patch, none when it is as it should be."""
+    """Return all changes of a file as one patch, or `None` if the file needs no changes."""
     name = f"{member.artifact}: {member.origin}"
     device = None
     if member.compress_for is not None:
@@ -124,7 +124,7 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
         try:
             device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
         except SignedFileError:
-            return None  # `warn_of_signed_code` has warned of it, and files with certificates have no run path
+            return None  # `warn_of_signed_code` has warned about it, and files with certificates have no run path
     if member.run_path is None:
         return device
     if device is None:
@@ -136,7 +136,7 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
 
 
 class PlacedMember(msgspec.Struct, frozen=True):
-    """A member, and its name and permission bits in the wheel."""
+    """A member with its name and permission bits in the wheel."""
 
     name: str
     mode: int
@@ -144,7 +144,7 @@ class PlacedMember(msgspec.Struct, frozen=True):
 
 
 def wheel_members(wheel: PlannedWheel) -> list[PlacedMember]:
-    """Return all members of a wheel but its metadata, in their order in it: the largest first, license texts last.
+    """Return all members of a wheel except its metadata, in order: largest first, license texts last.
 
     The small members at the end keep all workers busy to the last moment.
     """
@@ -160,9 +160,9 @@ def wheel_members(wheel: PlannedWheel) -> list[PlacedMember]:
 def add_member(
     target: OpenWheel, placed: PlacedMember, *, mtime: int, executor: Executor, is_cached: bool = False
 ) -> None:
-    """Add a member to a wheel; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
+    """Add a member to a wheel; ``mtime`` dates the members of a tar, and ``executor`` compresses device code.
 
-    Where a cache may have the member, its edit is planned only if it has not. Raises `InputError` for a file that can't
+    If a cache may have the member, its edit is planned only if the cache doesn't. Raises `InputError` if a file can't
     be read or edited.
     """
     member = placed.member
@@ -178,17 +178,17 @@ def add_member(
 
 
 def stream_format(member: Member) -> StreamFormat | None:
-    """Return the format of the compressed stream that a member holds; none for one that holds a file itself."""
+    """Return the format of a member's compressed stream, or `None` if the member is a plain file."""
     return member.compression if isinstance(member, TarMember) and member.compression != "none" else None
 
 
 def planned_size(members: Sequence[Member]) -> int:
-    """Return the number of bytes that members come from, before edits."""
+    """Return the total source size of members in bytes, before edits."""
     return sum(file.source.size for member in members for file in member_files(member))
 
 
 def wheel_metadata(wheel: PlannedWheel) -> dict[str, bytes]:
-    """Return the files of ``.dist-info`` but for license texts and RECORD, by their names there."""
+    """Return the files of ``.dist-info`` by name, except license texts and RECORD."""
     texts = {DECLARATION_NAME: wheel.declaration, **wheel.info_texts}
     return metadata_files(
         wheel.metadata,

@@ -1,4 +1,4 @@
-"""Which files a package takes of the prefixes that artifacts merge into, and where it puts them, without symlinks."""
+"""Decides which files a package takes from the merged prefixes and where it puts them, without symlinks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 PrefixEntries = dict[str, Entry]
-"""One install prefix: its files, symlinks and directories by path, sorted."""
+"""An install prefix: its files, symlinks, and directories, sorted by path."""
 
 
 GENERIC = "generic"
@@ -36,7 +36,7 @@ GENERIC = "generic"
 
 
 class PathConflictError(InputError):
-    """Two artifacts, or one, hold different things for one path of the prefix."""
+    """Two artifacts, or one, have different content for one path of the prefix."""
 
     def __init__(self, path: str, first: str, second: str) -> None:
         found = f"differs between the artifacts {first} and {second}"
@@ -48,7 +48,7 @@ class PathConflictError(InputError):
 
 
 def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped, ...]]:
-    """Return a catalog without what the recipe leaves out on any condition, and these entries, sorted."""
+    """Return a catalog without the entries that the recipe always leaves out, and these entries, sorted."""
     if not recipe.leave_out:
         return catalog, ()
     patterns = PathPatterns(recipe.leave_out)
@@ -78,7 +78,7 @@ def _serves(target: str, processors: Collection[str]) -> bool:
 
 
 def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> PrefixEntries:
-    """Overlay entries, sorted by path, into one prefix; equal claims on a path are one.
+    """Merge entries, sorted by path, into one prefix; equal claims on a path count once.
 
     Raises `ProblemsError` with every path on which artifacts differ and no ``prefer`` row decides.
     """
@@ -146,8 +146,8 @@ _GENERIC = "generic"
 class Prefixes(msgspec.Struct, frozen=True):
     """Merged prefixes by variant.
 
-    The empty variant is what serves every GPU. In a neutral layout the others are GPU targets, each with its own files
-    alone; in a per-family layout they are target families, each with its own files over those that serve every GPU.
+    The empty variant serves every GPU. In a neutral layout, the others are GPU targets, each with only its own files.
+    In a per-family layout, they are target families, each with its own files on top of those that serve every GPU.
     """
 
     layout: Layout
@@ -160,7 +160,7 @@ class Prefixes(msgspec.Struct, frozen=True):
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The families of a per-family layout, none in a neutral one."""
+        """The families of a per-family layout; empty in a neutral one."""
         return self.variants if self.layout == "per-family" else ()
 
 
@@ -168,8 +168,8 @@ def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
     """Merge the artifacts of a catalog.
 
     XNACK variants of a target share the prefix of their processor, and gfx1250-strict shares that of gfx1250. Raises
-    `ProblemsError` with every path on which artifacts differ, `InputError` when the recipe forces a layout per family
-    and there is none.
+    `ProblemsError` with every path on which artifacts differ, and `InputError` if the recipe requires a per-family
+    layout but there are no families.
     """
     layout = recipe.layout or _layout_of(catalog)
     if layout == "per-family" and all(name.target == _GENERIC for name in catalog.artifacts):
@@ -190,7 +190,7 @@ def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
 
 
 def canonical_order(targets: Iterable[str]) -> tuple[str, ...]:
-    """Sort GPU targets as the catalog does; families and targets that it doesn't know come last, by name."""
+    """Sort GPU targets in the catalog's order; families and unknown targets come last, by name."""
     names = set(targets)
     known = {name for name in names if is_target(name)}
     return (*expand_families(known, source="artifacts"), *sorted(names - known))
@@ -206,12 +206,12 @@ def _layout_of(catalog: Catalog) -> Layout:
 
 
 class PlacedStub(msgspec.Struct, frozen=True):
-    """A stub in the place of a symlink to an executable; ``target`` is relative to the stub's folder."""
+    """A stub in place of a symlink to an executable; ``target`` is relative to the stub's folder."""
 
     target: str
     machine: int
     artifact: str
-    """That the symlink is in."""
+    """The artifact with the symlink."""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -221,12 +221,12 @@ class Placement(msgspec.Struct, frozen=True):
     """Files of artifacts, never links to them."""
     stubs: dict[str, PlacedStub]
     other_names: dict[str, str]
-    """Other names of shipped shared libraries: path in the artifacts' prefix to the path of the shipped file."""
+    """Other names of shipped libraries: from the path in the artifacts' prefix to that of the shipped file."""
     dropped: tuple[Dropped, ...]
 
     @property
     def paths(self) -> dict[str, None]:
-        """All that something is shipped at."""
+        """All paths at which something is shipped."""
         return dict.fromkeys((*self.files, *self.stubs))
 
 
@@ -235,10 +235,10 @@ def place_runtime(
 ) -> Placement:
     """Place the selected entries of a package.
 
-    Symlinks are followed in ``prefix``. ``elsewhere`` holds the paths that required packages ship, each with its place
+    Symlinks are followed in ``prefix``. ``elsewhere`` maps the paths that required packages ship to their paths
     relative to this package's platform module.
 
-    Raises `ProblemsError` with every pair of different files for one place.
+    Raises `ProblemsError` with every pair of different files for one path.
     """
     placer = _Placer(selected, prefix, facts, elsewhere)
     for entry in selected.values():
@@ -279,9 +279,9 @@ class _Placer:
             self.problems.append(PathConflictError(place, one, other))
 
     def _library_place(self, entry: Entry) -> str | None:
-        """Return where a shared library goes: its SONAME, unless another file of its folder has the better claim.
+        """Return where a shared library goes: its SONAME, unless another file in its folder has a better claim.
 
-        One for a single GPU target stays beside the library that it stands in for.
+        A library for a single GPU target stays next to the library that it replaces.
         """
         elf = self._facts.elf(entry)
         if elf is None or not elf.is_shared_library or not elf.soname or split_overlay_path(entry.path):

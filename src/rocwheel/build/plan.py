@@ -1,4 +1,4 @@
-"""The plan of a build: plain values that say what every distribution holds and where each of its bytes comes from."""
+"""The plan of a build: plain values that describe every distribution and the origin of each of its bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FileMember(msgspec.Struct, frozen=True, tag="file"):
-    """A file of an artifact, byte for byte unless an edit is named."""
+    """A file of an artifact, unchanged unless an edit is set."""
 
     path: str
     mode: int
@@ -29,9 +29,9 @@ class FileMember(msgspec.Struct, frozen=True, tag="file"):
     """The file's path in the artifact's prefix."""
     run_path: SetRunpath | None = None
     compress_for: str | None = None
-    """The oldest ROCm release that has to read the file's offload bundles, which are compressed; none leaves them."""
+    """The oldest ROCm release that must read the file's compressed offload bundles; `None` leaves bundles unchanged."""
     trim: bool = False
-    """Whether the space that this frees is taken out of shared libraries."""
+    """Whether the freed space is removed from shared libraries."""
 
 
 class StubMember(msgspec.Struct, frozen=True, tag="stub"):
@@ -44,26 +44,26 @@ class StubMember(msgspec.Struct, frozen=True, tag="stub"):
 
 
 class RelayMember(msgspec.Struct, frozen=True, tag="relay"):
-    """A program of Windows of 5 KB that starts ``target``, a path relative to its folder, in the place of a copy."""
+    """A Windows program of 5 KB that starts ``target``, a path relative to its folder, in place of a copy of it."""
 
     path: str
     target: str
     artifact: str
     replaced: int
-    """Bytes of the copy."""
+    """The size of the copy in bytes."""
     arguments: tuple[str, ...] = ()
-    """What the target is started with before all other arguments."""
+    """The arguments that the target receives before all others."""
 
 
 class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
-    """A forwarding library: a shared library without code, whose loading loads ``soname`` from its own folder."""
+    """A forwarding library: a shared library without code that loads ``soname`` from its own folder."""
 
     path: str
     soname: str
     machine: int
     artifact: str
     tag: RunpathTag
-    """The kind of its run path. That names its own folder, so no other library can take the place of the real one."""
+    """The kind of its run path, which is its own folder, so that no other library can replace the real one."""
 
 
 class TextMember(msgspec.Struct, frozen=True, tag="text"):
@@ -74,7 +74,7 @@ class TextMember(msgspec.Struct, frozen=True, tag="text"):
 
 
 class TarEntry(msgspec.Struct, frozen=True):
-    """One member of the devel tar: a file with its content, or a symlink with its text."""
+    """A member of the devel tar: a file with its content, or a symlink with its target."""
 
     path: str
     mode: int
@@ -83,20 +83,20 @@ class TarEntry(msgspec.Struct, frozen=True):
 
 
 class TarMember(msgspec.Struct, frozen=True, tag="tar"):
-    """The devel tar, written as a stream into the wheel."""
+    """The devel tar, which is written as a stream into the wheel."""
 
     path: str
     compression: Literal["none", "xz", "zst"]
     entries: tuple[TarEntry, ...]
     links: tuple[str, ...] = ()
-    """Paths of the expanded tree that are links to files elsewhere, or copies of these, and no members of the tar."""
+    """Paths of the expanded tree that are links to or copies of files elsewhere, and not members of the tar."""
 
 
 Member = FileMember | StubMember | RelayMember | ForwardingMember | TextMember | TarMember
 
 
 def member_files(member: Member) -> Iterator[FileMember]:
-    """Yield the files of artifacts that a member has the bytes of: itself, or those in a tar."""
+    """Yield the artifact files whose bytes a member contains: itself, or those in a tar."""
     if isinstance(member, FileMember):
         yield member
     elif isinstance(member, TarMember):
@@ -104,62 +104,62 @@ def member_files(member: Member) -> Iterator[FileMember]:
 
 
 def member_paths(member: Member) -> Iterator[str]:
-    """Yield the path of a member and those of what is in a tar, relative to site-packages."""
+    """Yield the paths of a member and of the contents of a tar, relative to site-packages."""
     yield member.path
     if isinstance(member, TarMember):
         yield from (entry.path for entry in member.entries)
 
 
 class PlannedComponent(msgspec.Struct, frozen=True):
-    """A part of the SDK that a wheel has files of, and that is licensed by itself."""
+    """A part of the SDK with its own license that a wheel contains files of."""
 
     artifact: str
     """Such as ``blas``."""
     project: str
-    """Its folder in the sources of the SDK, such as ``math-libs/BLAS/rocBLAS``; empty where that is not known."""
+    """Its folder in the SDK sources, such as ``math-libs/BLAS/rocBLAS``; empty if unknown."""
     license: str | None = None
-    """Its SPDX expression; none where the recipe doesn't tell."""
+    """Its SPDX expression; `None` if the recipe doesn't set one."""
     license_files: tuple[str, ...] = ()
     """Its license texts, relative to ``.dist-info/licenses``."""
     artifacts: tuple[str, ...] = ()
-    """Full names of the artifacts that the files are from, such as ``blas_lib_generic``."""
+    """The full names of the artifacts of its files, such as ``blas_lib_generic``."""
     version: str = ""
-    """Of its sources, such as a commit; empty where that is not known."""
+    """The version of its sources, such as a commit; empty if unknown."""
     upstream: tuple[str, ...] = ()
-    """Package URLs of what it was made of: a repository at a commit, or Debian packages."""
+    """Package URLs of its sources: a repository at a commit, or Debian packages."""
 
     @property
     def name(self) -> str:
-        """What people call it, such as ``rocBLAS``."""
+        """Its common name, such as ``rocBLAS``."""
         return self.project.rpartition("/")[2] or self.artifact
 
 
 class PlannedWheel(msgspec.Struct, frozen=True):
-    """One wheel. ``folder`` is where it goes below the dist folder; empty for the dist folder itself."""
+    """A wheel. ``folder`` is where it goes below the dist folder; empty for the dist folder itself."""
 
     package: str
     name: WheelName
     metadata: CoreMetadata
     members: tuple[Member, ...]
     licenses: tuple[FileMember | TextMember, ...] = ()
-    """License texts; their paths are relative to ``.dist-info/licenses``."""
+    """License texts, with paths relative to ``.dist-info/licenses``."""
     console_scripts: dict[str, str] = {}
     targets: tuple[str, ...] = ()
-    """GPU targets that its files carry code for, read from the files."""
+    """The GPU targets of the code in its files."""
     declaration: str = ""
     """The text of ``.dist-info/rocm_targets.json``: these targets, and how the packages fit together."""
     info_texts: dict[str, str] = {}
-    """Further texts of ``.dist-info``, by their names there: ``variant.json`` of a wheel variant (a draft)."""
+    """Additional texts in ``.dist-info`` by name, such as ``variant.json`` of a wheel variant (a draft)."""
     is_purelib: bool = False
     components: tuple[PlannedComponent, ...] = ()
-    """What its files are of, but for those that rocwheel makes."""
+    """The components of its files, except those that rocwheel creates."""
     floor_reason: str = ""
-    """The file and symbol version that ask for the platform tag."""
+    """The file and symbol version that require the platform tag."""
     folder: str = ""
 
 
 class PlannedSdist(msgspec.Struct, frozen=True):
-    """One source distribution of generated text files, by their path below its top folder."""
+    """A source distribution of generated text files, by their paths below its top folder."""
 
     distribution: str
     version: str
@@ -177,7 +177,7 @@ class Dropped(msgspec.Struct, frozen=True, order=True):
 
 
 class PlanWarning(msgspec.Struct, frozen=True):
-    """Something that is probably wrong with distributions, though they can be built."""
+    """Something that is probably wrong with distributions, although they can be built."""
 
     kind: Literal[
         "missing-library",
@@ -196,7 +196,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "broken-link",
     ]
     subject: str
-    """The library, wheel, rule or folder that the warning is about."""
+    """The library, wheel, rule, or folder that the warning is about."""
     found: str
     remedy: str
     files: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a build will make."""
+    """What a build will create."""
 
     version: str
     layout: Layout
@@ -213,7 +213,7 @@ class Plan(msgspec.Struct, frozen=True):
     sdists: tuple[PlannedSdist, ...]
     dropped: tuple[Dropped, ...] = ()
     gaps: tuple[str, ...] = ()
-    """Targets for which a package has code, but not a package that it depends on."""
+    """Targets for which a package has code, but a package that it depends on doesn't."""
     warnings: tuple[PlanWarning, ...] = ()
     platform: Platform = Platform.LINUX
     """The system that the packages are for."""

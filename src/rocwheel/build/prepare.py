@@ -1,7 +1,7 @@
-"""Artifacts changed before a build is planned: code split off or for more GPUs, compressed archives.
+"""Changes artifacts before a build is planned: splits device code off, retargets it, and compresses archives.
 
-Splitting into archives makes what TheRock's splitter leaves on disk, so that everything after it plans both alike.
-Of whole libraries for each target no runtime has to know: the packages' own Python code chooses which is loaded.
+Splitting into archives produces the same files as TheRock's splitter, so planning treats both alike. Whole libraries
+per target need no runtime support: the packages' own Python code chooses which one is loaded.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ if TYPE_CHECKING:
 
 
 class PreparedCatalog(msgspec.Struct, frozen=True):
-    """The catalog to plan with, and what there is to report about how it was made."""
+    """The catalog to plan with, and warnings about how it was made."""
 
     catalog: Catalog
     warnings: tuple[PlanWarning, ...] = ()
 
     def then(self, later: PreparedCatalog) -> PreparedCatalog:
-        """Return what ``later`` made of this catalog, with the warnings of both."""
+        """Return ``later``, which was made from this catalog, with the warnings of both."""
         return PreparedCatalog(later.catalog, self.warnings + later.warnings)
 
 
@@ -73,11 +73,11 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
 def prepared_catalog(
     catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
 ) -> Iterator[PreparedCatalog]:
-    """Yield the catalog to plan with: the same one unless ``options`` ask for other device code.
+    """Yield the catalog to plan with: the same one unless ``options`` request other device code.
 
-    What is made lies in the folder for temporary files and goes with the block; the next run removes what a killed one
-    left. Raises what `split_catalog`, `overlay_catalog`, `retarget_catalog` and `compress_archives` raise, and
-    `WorkError` when writing fails.
+    New files are in the folder for temporary files and are removed with the block; the next run removes what a killed
+    run left. Raises whatever `split_catalog`, `overlay_catalog`, `retarget_catalog`, and `compress_archives` raise, and
+    `WorkError` if writing fails.
     """
     if options.split_device == "none" and options.device_code == "keep" and not options.retarget:
         yield PreparedCatalog(catalog)
@@ -92,7 +92,7 @@ def prepared_catalog(
 
 
 def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Split into archives first, which have room for more code objects; libraries for each target come last."""
+    """Split into archives first, which have room for more code objects; libraries per target come last."""
     prepared = PreparedCatalog(catalog)
     if options.split_device == "kpack":
         prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
@@ -116,11 +116,11 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
 def split_catalog(
     catalog: Catalog, recipe: Recipe, choice: SplitChoice, folder: Path, workers: Workers
 ) -> PreparedCatalog:
-    """Split the files that go to packages with device packages, and write what becomes of them below ``folder``.
+    """Split the files that go to packages with device packages, and write the results below ``folder``.
 
-    Other files, such as those of the core package, keep their code, since no device package lies over them.
-    Raises `InputError` for a catalog of target families and as `plan_split` does, `ProblemsError` for several
-    problems, and `OSError` when writing fails.
+    Other files, such as those of the core package, keep their code, because no device package covers them. Raises
+    `InputError` for a catalog with target families and like `plan_split`, `ProblemsError` for several problems, and
+    `OSError` if writing fails.
     """
     taken, files, named = _taken_files(catalog, recipe)
     plan = plan_split(named, choice, subject=catalog.root)
@@ -172,12 +172,12 @@ def _split_entries(
 
 
 def overlay_catalog(catalog: Catalog, recipe: Recipe, how: Writing, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Take the libraries apart that go to packages with device packages; what is made lies below ``folder``.
+    """Split the libraries that go to packages with device packages into libraries per target below ``folder``.
 
-    A library stays whole unless a file of the catalog needs it by its SONAME, or the recipe makes it public: only
-    then it is loaded in a way that allows a choice. ``how.common`` may be empty for the default.
-    Raises `InputError` for a catalog of target families and as `plan_overlays` does, `ProblemsError` for several
-    problems, and `OSError` when writing fails.
+    A library stays whole unless a file of the catalog needs it by its SONAME or the recipe makes it public: only then
+    can another one be chosen at load time. ``how.common`` may be empty for the default. Raises `InputError` for a
+    catalog with target families and like `plan_overlays`, `ProblemsError` for several problems, and `OSError` if
+    writing fails.
     """
     taken, files, named = _taken_files(catalog, recipe)
     facts = read_facts(catalog, workers.executor)
@@ -233,9 +233,9 @@ _OPTION = "--split-device"
 
 
 def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[str, Entry], list[NamedFile]]:
-    """Return the files for all GPUs of those packages that device packages lie over, and the first at each path.
+    """Return the files for all GPUs in packages that device packages cover, and the first file at each path.
 
-    Raises `InputError` for a catalog of target families, whose files for all GPUs differ.
+    Raises `InputError` for a catalog with target families, because their files for all GPUs differ.
     """
     families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
     if families:
@@ -266,16 +266,16 @@ def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
 
 
 def _replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
-    """Return the catalog with ``new`` entries in the place of those of ``taken`` whose paths are ``changed``.
+    """Return the catalog with ``new`` entries in place of those in ``taken`` whose paths are ``changed``.
 
-    Equal copies of these in other artifacts go, too; other files at their paths stay, and are reported when planning.
+    Also removes equal copies in other artifacts. Different files at the same paths stay, and planning reports them.
     """
     files = _by_path(taken)
     entries = [entry for entry in taken if entry.path in changed]
     gone = {entry for entry in entries if entry == files[entry.path] or _are_equal(entry, files[entry.path])}
     kept = (entry for entry in catalog.entries if entry not in gone)
     manifest = catalog.manifest
-    if manifest:  # that of an SDK that TheRock's splitter would have split
+    if manifest:  # as for an SDK that TheRock's splitter has split
         manifest = msgspec.structs.replace(manifest, flags={**manifest.flags, SPLIT_FLAG: True})
     return catalog_of(catalog, (*kept, *new), manifest)
 
@@ -293,7 +293,7 @@ def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
 
 
 def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | None) -> Catalog:
-    """Return the catalog of all ``entries``, and of those artifacts of ``old`` that have none."""
+    """Return the catalog of all ``entries``, including the artifacts of ``old`` without entries."""
     ordered = sorted(entries, key=lambda entry: (entry.path, entry.artifact))
     names = {*old.artifacts, *(entry.artifact for entry in ordered)}
     return Catalog(old.root, tuple(sorted(names)), tuple(ordered), manifest)
@@ -305,10 +305,10 @@ _Made = tuple[Entry, PlanWarning | None]
 
 
 def compress_archives(catalog: Catalog, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Return the catalog with compressed archives, written below ``folder``, in the place of plain ones.
+    """Return the catalog with compressed archives, written below ``folder``, in place of plain ones.
 
-    Archives with compressed code objects stay as they are. A warning names those without the code objects that they had
-    and no key named. Raises, for all archives together, `KpackError` for damaged ones; `OSError` when writing fails.
+    Archives with compressed code objects stay unchanged. A warning lists archives that lost code objects without a key.
+    Raises, for all archives together, `KpackError` for damaged ones, and `OSError` if writing fails.
     """
     places = [place for place, entry in enumerate(catalog.entries) if _is_archive(entry)]
     sizes = sum(entry.source.size for place in places if (entry := catalog.entries[place]).source)
@@ -347,11 +347,11 @@ def _compressed(catalog: Catalog, place: int, *, folder: Path, workers: Workers)
 
 
 def retarget_catalog(catalog: Catalog, order: RetargetOrder, folder: Path) -> PreparedCatalog:
-    """Offer the code of all artifacts to more GPUs; what is made lies below ``folder``.
+    """Offer the code of all artifacts to more GPUs; new files are below ``folder``.
 
-    A copy for another GPU goes to an artifact for it if its origin is in one for its own, else to the same artifact.
-    What can't be offered is warned of with the reason, and so are new targets whose packages have gaps. Raises what
-    `retarget_files` raises.
+    A copy for another GPU goes to an artifact for that GPU if its original is in one for its own GPU. Otherwise, it
+    goes to the same artifact. Warns about code that can't be offered, with the reason, and about new targets with
+    incomplete packages. Raises whatever `retarget_files` raises.
     """
     taken = {entry.path for entry in catalog.entries}
     entries: list[Entry] = []
@@ -388,9 +388,9 @@ def _entries(own: dict[str, Entry], made: RetargetedTree) -> Iterator[Entry]:
 
 
 def warn_of_signed_code(catalog: Catalog) -> Iterator[PlanWarning]:
-    """Yield a warning for each signed file with device code, which is not compressed: that would void the signature.
+    """Yield a warning for each signed file with device code. It isn't compressed, which would invalidate the signature.
 
-    Damaged files are left to those who read all that a build takes.
+    Damaged files are left to later steps that read all inputs.
     """
     for entry in catalog.entries:
         if is_windows_name(entry.path) and _has_signed_code(entry):

@@ -1,4 +1,4 @@
-"""The recipe (TOML 1.0): which distributions exist, what they take from artifacts, how their files find each other."""
+"""The recipe (TOML 1.0): the distributions, what they take from artifacts, and how their files find each other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 Layout = Literal["neutral", "per-family"]
-"""``neutral``: libraries once, device code in one distribution per target. ``per-family``: libraries per GPU family."""
+"""``neutral``: libraries once, a distribution of device code per target. ``per-family``: libraries per GPU family."""
 
 
 class RecipeError(InputError):
@@ -36,14 +36,14 @@ class RecipeError(InputError):
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """A table whose fields are spelled with hyphens in TOML. An unknown field is an error: it is a misspelling."""
+    """A table whose fields are spelled with hyphens in TOML. Unknown fields are errors, because they are misspelled."""
 
 
 class Take(_Fields, frozen=True):
-    """Which files a package takes: those of the named artifacts and components whose path passes the patterns."""
+    """The files that a package takes: those of the artifacts and components whose paths match the patterns."""
 
     artifacts: tuple[str, ...]
-    """Artifact names; ``*`` alone is every artifact."""
+    """Artifact names; a single ``*`` means every artifact."""
     components: tuple[str, ...]
     include: tuple[str, ...] = ("**",)
     exclude: tuple[str, ...] = ()
@@ -51,27 +51,27 @@ class Take(_Fields, frozen=True):
 
 
 class ConsoleScript(_Fields, frozen=True):
-    """A tool of a package that gets a console script; one whose file is absent gets none."""
+    """A tool of a package that gets a console script if its file exists."""
 
     path: str
     """The tool, below the platform module."""
     expands: bool = False
     """Whether it may expand the devel package on first use."""
     check: tuple[str, ...] | None = None
-    """Arguments that the self test runs it with, expecting exit status 0; none: its presence is enough."""
+    """Arguments for the self test, which expects exit status 0; `None` if its presence is enough."""
     gpu: bool = False
     """Whether ``check`` needs a GPU."""
     prepend: dict[str, tuple[str, ...]] = {}
-    """Environment variable to the ``package:directory`` places that go in front of its value."""
+    """The ``package:directory`` places to prepend to each environment variable."""
 
 
 class RelayRule(_Fields, frozen=True):
-    """What stands in for a program of Windows that is a copy of another one."""
+    """What replaces a Windows program that is a copy of another one."""
 
     target: str
-    """The program, below the platform module as the copy is."""
+    """The program, below the platform module like the copy."""
     arguments: tuple[str, ...] = ()
-    """What it is started with before all other arguments, where it knows its task by the name of its file."""
+    """Arguments before all others, if the program chooses its task by its file name."""
 
     def target_from(self, path: str) -> str:
         """Return the program's path relative to the folder of a relay at ``path``."""
@@ -79,38 +79,38 @@ class RelayRule(_Fields, frozen=True):
 
 
 class Package(_Fields, frozen=True):
-    """One distribution, or one per target or family."""
+    """A distribution, or one per target or family."""
 
     kind: Literal["runtime", "device", "devel"]
     distribution: str | dict[Layout, str]
-    """Distribution name, where it differs by layout as a table; ``{target}`` or ``{family}`` makes it one per each."""
+    """The distribution name, or a table if it differs by layout; ``{target}`` or ``{family}`` creates one per each."""
     summary: str
     take: tuple[Take, ...]
     module: str = ""
     """The pure Python module; with ``{family}`` in the distribution name, the family is appended."""
     platform_module: str = ""
-    """The folder in site-packages that holds the install prefix."""
+    """The folder in site-packages that contains the install prefix."""
     overlay: str = ""
-    """The package whose platform module a device package's files go into."""
+    """The package whose platform module receives the files of a device package."""
     requires: tuple[str, ...] = ()
     required: bool = False
     search: tuple[str, ...] = ()
-    """``package:directory`` places that its files look for shared libraries in."""
+    """The ``package:directory`` places where its files look for shared libraries."""
     console_scripts: dict[str, ConsoleScript] = {}
     dist_info: str = ""
-    """Where the list of GPU targets that the SDK carries code for is written, as ``rocm-sdk targets`` reads it."""
+    """Where to write the list of GPU targets that the SDK has code for, which ``rocm-sdk targets`` reads."""
     unversioned: tuple[str, ...] = ()
-    """Patterns of shared libraries that are also opened under their name without a version."""
+    """Patterns of shared libraries that are also opened by their name without a version."""
     relays: dict[str, RelayRule] = {}
-    """Programs of Windows that small ones stand in for where they are copies of others, by path."""
+    """Windows programs that relays replace if they are copies of others, by path."""
 
     def distribution_in(self, layout: Layout) -> str | None:
-        """Return the distribution name in a layout, none where the package doesn't exist in it."""
+        """Return the distribution name in a layout, or `None` if the package doesn't exist in it."""
         return self.distribution if isinstance(self.distribution, str) else self.distribution.get(layout)
 
 
 class Selector(_Fields, frozen=True):
-    """The distribution that people ask for, which depends on the others."""
+    """The distribution that users install, which depends on the others."""
 
     distribution: str
     module: str
@@ -118,7 +118,7 @@ class Selector(_Fields, frozen=True):
     requires: tuple[str, ...] = ()
     """Packages that it always depends on."""
     extras: dict[str, tuple[str, ...]] = {}
-    """Extra to the packages it adds."""
+    """The packages that each extra adds."""
 
 
 class PublicLibrary(_Fields, frozen=True):
@@ -130,7 +130,7 @@ class PublicLibrary(_Fields, frozen=True):
 
 
 class Prefer(_Fields, frozen=True):
-    """Which artifact wins where several hold different files for the paths of a pattern."""
+    """Which artifact wins if several have different files for paths that match a pattern."""
 
     pattern: str
     artifact: str
@@ -138,10 +138,10 @@ class Prefer(_Fields, frozen=True):
 
 
 class PackageRules(_Fields, frozen=True):
-    """How a package differs on one platform; what is not given is as on all others."""
+    """How a package differs on one platform; unset values are the same as on all others."""
 
     exists: bool = True
-    """Whether there is such a package at all."""
+    """Whether the package exists at all."""
     take: tuple[Take, ...] | None = None
     search: tuple[str, ...] | None = None
     unversioned: tuple[str, ...] | None = None
@@ -150,13 +150,13 @@ class PackageRules(_Fields, frozen=True):
 
 
 class PlatformRules(_Fields, frozen=True):
-    """How a package set differs on one platform; what is not given is as on all others."""
+    """How a package set differs on one platform; unset values are the same as on all others."""
 
     packages: dict[str, PackageRules] = {}
     libraries: dict[str, PublicLibrary] | None = None
     unloadable: tuple[str, ...] | None = None
     leave_out: tuple[str, ...] = ()
-    """Patterns of files that no package takes, such as plugins of tests."""
+    """Patterns of files that no package takes, such as test plugins."""
 
 
 class Recipe(_Fields, frozen=True):
@@ -168,13 +168,13 @@ class Recipe(_Fields, frozen=True):
     libraries: dict[str, PublicLibrary] = {}
     prefer: tuple[Prefer, ...] = ()
     unloadable: tuple[str, ...] = ()
-    """Patterns, as the shell's, of shared libraries that only load into programs built for them."""
+    """Shell patterns of shared libraries that only load into programs built for them."""
     layout: Layout | None = None
-    """Forces a layout; by default the SDK's manifest decides."""
+    """The required layout; by default the SDK's manifest decides."""
     license: str | None = None
-    """The SPDX expression of components that ``licenses`` doesn't name."""
+    """The SPDX expression of components that are not in ``licenses``."""
     licenses: dict[str, str] = {}
-    """SPDX expressions by component: an artifact's name, or the end of a project's folder, which counts first."""
+    """SPDX expressions by component: an artifact's name, or the end of a project's folder, which takes precedence."""
     license_patterns: tuple[str, ...] = ()
     requires_python: str = ">=3.9"
     run_path_tag: Literal["rpath", "runpath"] = "rpath"
@@ -187,9 +187,9 @@ class Recipe(_Fields, frozen=True):
 
 
 def recipe_for(recipe: Recipe, platform: Platform) -> Recipe:
-    """Return a recipe as it is on one platform: without rules by platform, and without packages that it lacks there.
+    """Return a recipe for one platform: without platform rules, and without packages that don't exist there.
 
-    What other packages say of those is taken out with them, and so are extras that would add nothing.
+    Also removes references to these packages, and extras that would add nothing.
     """
     rules = recipe.platforms.get(platform, PlatformRules())
     existing = [key for key in recipe.packages if rules.packages.get(key, PackageRules()).exists]
@@ -226,13 +226,13 @@ _TARGET = "{target}"
 
 
 class PackageNames(msgspec.Struct, frozen=True):
-    """The names of one distribution and of its modules."""
+    """The names of a distribution and its modules."""
 
     distribution: str
     module: str
     """The pure Python module; empty for a package without one."""
     platform_module: str
-    """The folder in site-packages that its files go into; for a device package, that of the package it completes."""
+    """The folder in site-packages for its files; for a device package, that of the package it completes."""
 
 
 def is_per_variant(package: Package, layout: Layout) -> bool:
@@ -242,7 +242,7 @@ def is_per_variant(package: Package, layout: Layout) -> bool:
 
 
 def is_per_family(package: Package, layout: Layout) -> bool:
-    """Return whether a package has one distribution, with modules of its own, for each GPU family."""
+    """Return whether a package has one distribution, with its own modules, for each GPU family."""
     return _FAMILY in (package.distribution_in(layout) or "")
 
 
@@ -252,9 +252,9 @@ def for_variant(text: str, variant: str) -> str:
 
 
 def name_package(recipe: Recipe, key: str, layout: Layout, variant: str = _FAMILY) -> PackageNames:
-    """Return the names of the package ``key`` for a GPU target or family; by default with ``{family}`` in its place.
+    """Return the names of the package ``key`` for a GPU target or family; by default, ``{family}`` stays.
 
-    Modules take the family into their names where the distribution does, with underscores.
+    If the distribution name contains the family, module names also contain it, with underscores.
     """
     package = recipe.packages[key]
     completed = recipe.packages.get(package.overlay, package)
@@ -272,17 +272,17 @@ _TABLES = (Recipe, Package, ConsoleScript, PublicLibrary)
 
 
 def load_recipe(path: Path | None = None) -> Recipe:
-    """Read a recipe, by default the one for ROCm that ships with rocwheel.
+    """Read a recipe, by default the built-in one for ROCm.
 
-    Raises `RecipeError` for text that can't be read, `ProblemsError` with every reference in it that leads nowhere.
+    Raises `RecipeError` if it can't be read, and `ProblemsError` with every dangling reference in it.
     """
     return load_hashed_recipe(path)[0]
 
 
 def load_hashed_recipe(path: Path | None = None) -> tuple[Recipe, str]:
-    """Return a recipe and the SHA-256 of its text, in hexadecimal digits; the file is read once.
+    """Return a recipe and the SHA-256 of its text in hexadecimal, reading the file once.
 
-    Raises what `load_recipe` does.
+    Raises whatever `load_recipe` raises.
     """
     source = str(path) if path else _DEFAULT
     try:
@@ -302,7 +302,7 @@ def load_hashed_recipe(path: Path | None = None) -> tuple[Recipe, str]:
 
 
 def _field_problems(source: str, table: object) -> Iterator[RecipeError]:
-    """Yield a problem for each package, console script and library whose fields can't be read, by its name."""
+    """Yield an error by name for each package, console script, and library with invalid fields."""
     for where, part, kind in _parts(table):
         try:
             msgspec.convert(part, kind)
@@ -311,7 +311,7 @@ def _field_problems(source: str, table: object) -> Iterator[RecipeError]:
 
 
 def _parts(table: object) -> Iterator[tuple[str, object, type]]:
-    """Yield the named parts of a recipe, each before the named parts that it holds and without them."""
+    """Yield the named parts of a recipe, each before the named parts in it, and without them."""
     for key, package in _named(table, "packages"):
         if isinstance(package, dict):
             yield f"packages.{key}", {**package, "console-scripts": {}}, Package
@@ -333,7 +333,7 @@ def _field_problem(source: str, where: str, error: msgspec.ValidationError) -> R
 
 
 def _meant(text: str) -> str:
-    """Return the field that may be meant by one that is unknown."""
+    """Return the field that an unknown field probably means."""
     unknown = _UNKNOWN.search(text)
     known = {field.encode_name for table in _TABLES for field in msgspec.structs.fields(table)}
     near = difflib.get_close_matches(unknown[1], sorted(known), n=1, cutoff=0.7) if unknown else []
@@ -341,7 +341,7 @@ def _meant(text: str) -> str:
 
 
 def _problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each reference that leads nowhere, name that clashes and unusable name, with what is expected instead."""
+    """Yield each dangling reference, clashing name, and invalid name, with what is expected instead."""
     for key, package in recipe.packages.items():
         yield from _package_problems(f"packages.{key}", package, recipe)
     yield from _unknown("selector.requires", recipe.selector.requires, recipe)
@@ -356,7 +356,7 @@ def _problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
         if fault := expression_fault(text):
             expected = "an SPDX expression such as MIT, or Apache-2.0 WITH LLVM-exception"
             yield f"licenses.{component}: {text!r} is none ({fault})", expected
-    # Each reference in the rules of a platform that leads nowhere on that platform.
+    # Each reference in a platform's rules that is dangling on that platform.
     for platform, rules in recipe.platforms.items():
         where = f"platforms.{platform}"
         yield from _unknown(f"{where}.packages", rules.packages, recipe)
@@ -370,7 +370,7 @@ def _problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def _shared_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each distribution or module that two packages claim: one would replace the other's files."""
+    """Yield each distribution or module name of two packages: one would replace the other's files."""
     reported = set()
     for layout in get_args(Layout):
         owners: dict[tuple[str, str], str] = {}
@@ -382,7 +382,7 @@ def _shared_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def _claims(recipe: Recipe, layout: Layout) -> Iterator[tuple[str, str, str]]:
-    """Yield each name that a layout uses: the field, what it names, and the name."""
+    """Yield each name that a layout uses: the field, the kind of name, and the name."""
     yield "selector.distribution", "distribution", canonicalize_name(recipe.selector.distribution)
     yield "selector.module", "module", recipe.selector.module
     for key, package in recipe.packages.items():
@@ -430,7 +430,7 @@ def _module_and_script_problems(where: str, package: Package) -> Iterator[tuple[
 
 
 def _metadata_problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each field that METADATA may not hold."""
+    """Yield each field that METADATA doesn't allow."""
     summaries = [recipe.selector.summary, *(package.summary for package in recipe.packages.values())]
     for summary in set(summaries):
         metadata = CoreMetadata("x", "0", summary, recipe.requires_python, recipe.license)

@@ -1,4 +1,4 @@
-"""The Python source of the SDK packages as data: the text files of ``rocwheel/sdk`` and their generated sibling."""
+"""The Python source of the SDK packages as data: the text files of ``rocwheel/sdk`` and a generated module."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def __getattr__(name):
 
 
 def sdk_module(name: str) -> dict[str, str]:
-    """Return the files of an SDK module, by path relative to it, such as ``_cli.py`` and ``tests/base_test.py``."""
+    """Return the files of an SDK module by relative path, such as ``_cli.py`` and ``tests/base_test.py``."""
     root = _SDK / name
     paths = sorted(root.rglob("*.py"))
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
@@ -57,21 +57,21 @@ def sdk_component(text: str) -> PlannedComponent:
 def render_literals(values: Mapping[str, object]) -> str:
     """Return the source of a module that only assigns literals.
 
-    Values are spelled by ``repr``: whatever a name holds, it stays data.
+    Values are written with ``repr``, so that any name stays data.
     """
     header = '"""Facts about this build of the SDK, written by the packager."""\n\n'
     return header + "".join(f"{name} = {value!r}\n" for name, value in values.items())
 
 
 def dist_info_module(version: str, suffix: str, sdk_module: str) -> dict[str, str]:
-    """Return the module ``_dist_info.py`` of a package, where scripts of the reference look for facts about the set.
+    """Return a package's ``_dist_info.py``, where scripts of the reference look for facts about the set.
 
-    ``suffix`` ends the names of platform modules, ``sdk_module`` is the selector's module, which has the other facts.
+    ``suffix`` ends the names of platform modules. ``sdk_module`` is the selector's module, which has the other facts.
     """
     return {"_dist_info.py": _DIST_INFO.format(version=version, suffix=suffix, sdk_module=sdk_module)}
 
 
 def script_function(script: str) -> str:
-    """Return the name of the function that a console script calls: ``+`` is spelled ``p``, other signs ``_``."""
+    """Return the function name of a console script: ``+`` becomes ``p``, and other special characters become ``_``."""
     text = script.replace("+", "p")
     return "".join(char if char.isascii() and char.isalnum() else "_" for char in text)

@@ -1,4 +1,4 @@
-"""Wheel variants (a draft) of packages that exist for each GPU: one name, of which installers take the right wheel."""
+"""Wheel variants (a draft) of packages for each GPU: a single name, for which installers choose the right wheel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 WordKind = Literal["target", "generic", "family", "shared"]
-"""What the end of a name says. ``shared``: files for several targets, beside what each has of its own."""
+"""What the end of a name means. ``shared``: files for several targets, in addition to each target's own."""
 
 _BEGIN = "-gfx"
 
@@ -46,12 +46,12 @@ class GpuPackage(msgspec.Struct, frozen=True):
     """A wheel for some GPUs, by its name."""
 
     base: str
-    """The name of the distribution, normalized, without the GPU."""
+    """The normalized name of the distribution without the GPU."""
     word: str
     """The end of its name: a target, ``gfx9-4-generic``, ``gfx94x-dcgpu``, or ``gfx12-0``."""
     version: str
     tags: tuple[str, str, str]
-    """For Python, ABI and platform, as in the file name."""
+    """For Python, ABI, and platform, as in the file name."""
     declared: tuple[str, ...] = ()
     """The processors that it has code for."""
     requires: tuple[str, ...] = ()
@@ -64,17 +64,17 @@ class GpuPackage(msgspec.Struct, frozen=True):
 
     @property
     def machine(self) -> tuple[str, ...]:
-        """What it has to share with packages that are installed together: Python, ABI, and the systems it is for."""
+        """What packages that are installed together must share: Python, ABI, and systems."""
         return (*self.tags[:2], *sorted({f"{tag.system}-{tag.machine}" for tag in parse_platforms(self.tags[2])}))
 
     @property
     def age(self) -> tuple[tuple[int, int], str]:
-        """What orders platform tags of one machine: the newest runs where all others do."""
+        """The sort key for platform tags of one machine: the newest one runs wherever all others run."""
         return lowest_glibc(parse_platforms(self.tags[2])) or (0, 0), self.tags[2]
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets of the GPUs that it serves, without features: its own by its name first."""
+        """The targets of the GPUs that it serves, without features; the target in its name first."""
         catalog = load_catalog()
         kind, word = classify_word(self.word)
         members = {generic.name: generic.members for generic in catalog.generics}
@@ -90,20 +90,20 @@ class GpuPackage(msgspec.Struct, frozen=True):
 
 
 def split_distribution(name: str) -> tuple[str, str] | None:
-    """Return the name of a distribution without the GPU that ends it, and this GPU; none for other names."""
+    """Return a distribution name without the GPU at its end, and this GPU, or `None` for other names."""
     base, begin, rest = canonicalize_name(name).rpartition(_BEGIN)
     word = f"gfx{rest}"
     return (base, word) if begin and base and word in _words() else None
 
 
 def classify_word(word: str) -> tuple[WordKind, str]:
-    """Return what the end of a name says, and how the catalog spells it."""
+    """Return what the end of a name means, and the catalog's spelling."""
     return _words()[word]
 
 
 @cache
 def _words() -> dict[str, tuple[WordKind, str]]:
-    """Return all ends of names, normalized as names are."""
+    """Return all possible ends of names, normalized like names."""
     catalog = load_catalog()
     generics = {generic.name for generic in catalog.generics}
     found: dict[str, tuple[WordKind, str]] = {}
@@ -117,20 +117,20 @@ _RANKS = {"target": 0, "generic": 2, "family": 3, "shared": 4}
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A variant: for GPUs of these ``targets``, these packages."""
+    """A variant: these packages for GPUs with these ``targets``."""
 
     label: str
     targets: tuple[str, ...]
     packages: tuple[GpuPackage, ...]
-    """First the package that the variant is named for, then packages with files that several targets share."""
+    """First the package that the variant is named after, then packages with files that several targets share."""
 
 
 def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
-    """Return the variants of packages that differ by their GPU alone, in canonical order of targets.
+    """Return the variants of packages that differ only by GPU, in canonical order of targets.
 
-    Each target gets the package whose code suits it best: its own, one with code relabeled for it, generic code for
-    the fewest processors, and the smallest family, in this order. It gets the packages for kernels that it shares with
-    other targets besides. Targets that get the same are one variant.
+    Each target gets the package whose code fits best, in this order: its own, one with code relabeled for it, generic
+    code for the fewest processors, and the smallest family. It also gets the packages for kernels that it shares with
+    other targets. Targets with the same packages share a variant.
     """
     by_target: dict[str, tuple[GpuPackage, ...]] = {}
     for target in sorted({target for package in packages for target in package.targets}, key=sort_key):
@@ -141,7 +141,7 @@ def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
     grouped: dict[tuple[GpuPackage, ...], list[str]] = {}
     for target, needed in by_target.items():
         grouped.setdefault(needed, []).append(target)
-    # A label is what the first package is named for, with a target where that is not enough.
+    # A label is the name of the first package, followed by a target if that is not unique.
     labels: dict[tuple[GpuPackage, ...], str] = {}
     for needed, targets in grouped.items():
         word = needed[0].word.replace("-", "_")
@@ -164,26 +164,26 @@ every GPU.
 
 
 class SelectingWheel(msgspec.Struct, frozen=True):
-    """A wheel of metadata alone."""
+    """A wheel that contains only metadata."""
 
     name: WheelName
     metadata: CoreMetadata
     texts: dict[str, str]
-    """Of its ``.dist-info``, by their names there: the license and, but for the plain wheel, ``variant.json``."""
+    """The license and, except for the plain wheel, ``variant.json``, by name in ``.dist-info``."""
 
     @property
     def files(self) -> dict[str, bytes]:
-        """All files of its ``.dist-info`` but RECORD, by their names in it."""
+        """All files of its ``.dist-info`` by name, except RECORD."""
         others = {name: text.encode() for name, text in self.texts.items()}
         return metadata_files(self.metadata, self.name.tag, is_purelib=True, entry_points={}, others=others)
 
 
 def make_selecting_wheels(packages: Iterable[GpuPackage], license_text: str) -> list[SelectingWheel]:
-    """Return, for each name, version and machine of packages, a wheel for each GPU and two for all others.
+    """Return a wheel for each GPU and two for all others, for each name, version, and machine of packages.
 
-    The null variant, for machines on which an installer finds none of the GPUs, requires what all of the packages do.
-    The plain wheel, for installers that don't know variants, requires all of the packages.
-    ``license_text`` is that of the MIT license, which is all that covers the wheels' own content.
+    The null variant is for machines where an installer finds none of the GPUs. It requires what all packages require.
+    The plain wheel is for installers without variant support. It requires all packages. ``license_text`` is that of the
+    MIT license, which covers all content of the wheels themselves.
     """
     groups: dict[tuple[str, ...], list[GpuPackage]] = defaultdict(list)
     for package in packages:
@@ -228,20 +228,20 @@ def _make_wheel(
 
 
 def _common_requirements(packages: Sequence[GpuPackage]) -> tuple[str, ...]:
-    """Return what each of the packages requires, whichever extras are asked for."""
+    """Return what every package requires, regardless of extras."""
     others = [set(package.requires) for package in packages]
     return tuple(text for text in packages[0].requires if "extra" not in text and set.intersection(*others) >= {text})
 
 
 def _known_targets() -> list[str]:
-    """Return the same targets for every package and build, so that no wheel changes when another GPU is added."""
+    """Return the same targets for every package and build, so that no wheel changes when a GPU is added."""
     grammar = load_draft().grammar
     names = (target.name for target in load_catalog().targets)
     return sorted((name for name in names if grammar.has("value", name)), key=sort_key)
 
 
 def plan_variants(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
-    """Return the wheels that select among the ``wheels`` that exist for each GPU; raise `InputError` if none does."""
+    """Return the selecting wheels for ``wheels`` for each GPU. Raises `InputError` if there are no such wheels."""
     selecting = make_selecting_wheels(_packages(wheels), sdk_license())
     if not selecting:
         option, found = "--variants", "no package exists for each GPU"
@@ -270,7 +270,7 @@ def _packages(wheels: Iterable[PlannedWheel]) -> Iterator[GpuPackage]:
 
 
 def list_wheels(dist_dir: Path) -> list[Path]:
-    """Return the wheels that stand in a folder, by name; raise `InputError` for a folder that can't be listed."""
+    """Return the wheels in a folder, sorted by name. Raises `InputError` if the folder can't be listed."""
     try:
         paths = sorted(path for path in dist_dir.iterdir() if path.suffix == ".whl" and not path.name.startswith("."))
     except OSError as e:
@@ -281,7 +281,7 @@ def list_wheels(dist_dir: Path) -> list[Path]:
 def read_packages(dist_dir: Path) -> list[GpuPackage]:
     """Return the packages in a folder whose names end with a GPU.
 
-    Raises `InputError` for a wheel that can't be read, `ProblemsError` for several.
+    Raises `InputError` if a wheel can't be read, or `ProblemsError` for several.
     """
     wheels = [path for path in list_wheels(dist_dir) if not split_wheel_file_name(path.name).label]
     named = [(path, name) for path in wheels if (name := split_distribution(name_and_version(path.name)[0]))]
@@ -309,7 +309,7 @@ def _read(path: Path, name: tuple[str, str]) -> GpuPackage:
 
 
 class NoGpuPackagesError(InputError):
-    """A folder without packages that exist for single GPUs."""
+    """A folder without packages for single GPUs."""
 
     def __init__(self, dist_dir: Path) -> None:
         expected = "packages whose names end with a GPU, such as rocm-sdk-device-gfx942"
@@ -317,18 +317,18 @@ class NoGpuPackagesError(InputError):
 
 
 class AddedVariants(msgspec.Struct, frozen=True):
-    """File names of the wheels that select packages of GPUs."""
+    """The file names of selecting wheels."""
 
     wheels: tuple[str, ...]
     """All that belong to the packages in the folder."""
     written: tuple[str, ...]
-    """Those of them that were not there yet, or were others."""
+    """Those that were missing or different before."""
     stale: tuple[str, ...]
-    """Those of the same names that stand there for GPUs without packages."""
+    """Existing ones with the same names for GPUs without packages."""
 
 
 class PlannedVariants(msgspec.Struct, frozen=True):
-    """The wheels that belong to the packages in a folder, before any of them is written."""
+    """The selecting wheels for a folder's packages before any of them is written."""
 
     dist_dir: Path
     selecting: tuple[SelectingWheel, ...]
@@ -337,23 +337,23 @@ class PlannedVariants(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> dict[str, dict[str, bytes]]:
-        """What each wheel holds, by its file name and by the names in its ``.dist-info``."""
+        """The contents of each wheel, by its file name and the names in its ``.dist-info``."""
         return {wheel.name.file_name: wheel.files for wheel in self.selecting}
 
 
 def add_variants(dist_dir: Path) -> AddedVariants:
-    """Write the wheels that select among the packages for each GPU in ``dist_dir``; those that stand there are kept.
+    """Write the selecting wheels for the packages for each GPU in ``dist_dir``; existing ones stay.
 
-    Raises as `plan_added` does; `WorkError` when one can't be written.
+    Raises whatever `plan_added` raises, and `WorkError` if a wheel can't be written.
     """
     return write_added(plan_added(dist_dir))
 
 
 def plan_added(dist_dir: Path) -> PlannedVariants:
-    """Return the wheels that select among the packages for each GPU in ``dist_dir``, and write nothing.
+    """Return the selecting wheels for the packages for each GPU in ``dist_dir`` without writing them.
 
-    Raises `NoGpuPackagesError` for a folder without such packages, `InputError` for a wheel that can't be read, and
-    where a distribution of somebody else has the name of one of these; `ProblemsError` for several.
+    Raises `NoGpuPackagesError` for a folder without such packages, and `InputError` if a wheel can't be read or another
+    distribution has the name of a selecting wheel, or `ProblemsError` for several.
     """
     selecting = make_selecting_wheels(read_packages(dist_dir), sdk_license())
     if not selecting:
@@ -368,7 +368,7 @@ def plan_added(dist_dir: Path) -> PlannedVariants:
 
 
 def write_added(planned: PlannedVariants) -> AddedVariants:
-    """Write planned wheels but for those that stand there already; raise `WorkError` when one can't be written."""
+    """Write planned wheels that don't exist yet. Raises `WorkError` if a wheel can't be written."""
     dist_dir = planned.dist_dir
     remove_abandoned(dist_dir)
     moment = SourceDate.from_environment(os.environ)
@@ -377,10 +377,10 @@ def write_added(planned: PlannedVariants) -> AddedVariants:
 
 
 def find_clashes(plans: Iterable[PlannedVariants], dist_dirs: Sequence[Path]) -> Iterator[InputError]:
-    """Yield an error for each planned wheel that differs from one of its name in another folder of the same index.
+    """Yield an error for each planned wheel that differs from one with the same name in the same index.
 
-    ``dist_dirs`` are the folders of that index, of which installers can take one file of a name alone. Raises
-    `InputError` for a wheel that stands there and can't be read.
+    ``dist_dirs`` are the folders of that index. Installers can use only one file per name. Raises `InputError` for an
+    existing wheel that can't be read.
     """
     planned = {plan.dist_dir: plan.files for plan in plans}
     for name in sorted({name for folder in dist_dirs for name in planned.get(folder, {})}):
@@ -397,7 +397,7 @@ def find_clashes(plans: Iterable[PlannedVariants], dist_dirs: Sequence[Path]) ->
 
 
 def _find_strangers(paths: Sequence[Path]) -> Iterator[InputError]:
-    """Yield an error for each wheel that has files: no selecting wheel has any."""
+    """Yield an error for each wheel that contains files: selecting wheels don't."""
     for path in paths:
         members = [member.name for member in read_directory(path)]
         info = find_dist_info(path, members)
@@ -407,7 +407,7 @@ def _find_strangers(paths: Sequence[Path]) -> Iterator[InputError]:
 
 
 def _write(wheel: SelectingWheel, dist_dir: Path, moment: SourceDate) -> bool:
-    """Write a wheel unless it stands there already; return whether it did not."""
+    """Write a wheel unless it already exists; return whether it was written."""
     path = dist_dir / wheel.name.file_name
     if path.exists() and _read_files(path) == wheel.files:
         return False
@@ -426,11 +426,11 @@ def _read_files(path: Path) -> dict[str, bytes]:
 
 
 def add_to_all(groups: Collection[Sequence[Path]]) -> Iterator[tuple[Path, AddedVariants]]:
-    """Make the variant wheels in those of the folders that hold packages for GPUs; yield what was made in each.
+    """Write the variant wheels in all folders with packages for GPUs; yield the results for each folder.
 
     Each of the ``groups`` has the folders of one index. All wheels are planned before the first is written. Raises
-    `InputError` where none of the folders holds any packages for GPUs, where two wheels of an index would have one
-    name, and as `add_variants` does; `ProblemsError` for all.
+    `InputError` if no folder contains packages for GPUs, or if two wheels of an index would have the same name, and
+    whatever `add_variants` raises, or `ProblemsError` for several.
     """
     problems: list[RocwheelError] = []
     planned = attempt_all(plan_added, dict.fromkeys(chain.from_iterable(groups)), problems)

@@ -1,1 +1,1 @@
-"""What every floor may use."""
+"""Basics that every other package may use."""

@@ -1,17 +1,13 @@
-"""The cache on disk: where it is, its entries, each with a hash without which it is not used, and what leaves it.
+"""The cache on disk: its location, its hash-verified entries, and their removal.
 
 All numbers are little-endian::
 
-    16 bytes  "rocwheel entry 1"
-    4         size of the facts
-    8         size of the data
-    32        SHA-256 of the data
-    32        SHA-256 of the 60 bytes before, the key and the facts
-    ...       facts, then data
+16 bytes "rocwheel entry 1" 4 size of the facts 8 size of the data 32 SHA-256 of the data 32 SHA-256 of the 60 bytes
+before, the key and the facts ... facts, then data
 
-An entry is written under another name first, so that its own stands for all of its bytes. It is not synced to disk:
-what a loss of power leaves of it is found out by its hash. An entry that is damaged is removed, and made anew by those
-who asked for it.
+An entry is first written under a temporary name, so that an entry under its own name is complete. It is not synced to
+disk: its hash reveals what a power failure damaged. A damaged entry is removed, and the code that requested it creates
+it again.
 """
 
 from __future__ import annotations
@@ -45,11 +41,11 @@ _VARIABLE = "ROCWHEEL_CACHE_DIR"
 
 
 def cache_folder() -> Path:
-    """Return ``ROCWHEEL_CACHE_DIR``, else a folder among the user's caches; it may be removed at any time.
+    """Return ``ROCWHEEL_CACHE_DIR``, or a folder in the user's cache folder. It may be removed at any time.
 
-    These are in ``XDG_CACHE_HOME`` unless that is relative, which the XDG Base Directory Specification has ignored,
-    else in ``.cache`` of ``HOME``, or of the home folder that the system knows where that is not absolute.
-    Raises `InputError` where none of the variables is set for a user without a home folder.
+    The user's cache folder is ``XDG_CACHE_HOME``, unless that is relative; the XDG Base Directory Specification says to
+    ignore relative paths. Otherwise, it is ``.cache`` in ``HOME``, or in the home folder that the system knows if
+    ``HOME`` is not absolute. Raises `InputError` if no variable is set for a user without a home folder.
     """
     if named := os.environ.get(_VARIABLE):
         return Path(named)
@@ -61,13 +57,13 @@ def _home() -> Path:
     named = os.environ.get("HOME", "")
     home = named if named.startswith("/") else _known_home()
     if not home:
-        found, expected = "is not set, and this user has no home folder", "a folder for the cache of rocwheel"
-        raise InputError(_VARIABLE, found, expected=expected, remedy=f"Set {_VARIABLE} to one.")
+        found, expected = "is not set, and this user has no home folder", "a folder for the rocwheel cache"
+        raise InputError(_VARIABLE, found, expected=expected, remedy=f"Set {_VARIABLE} to a folder.")
     return Path(home)
 
 
 def _known_home() -> str:
-    """Return the home folder that the system knows of this user, empty where it knows none, as in containers."""
+    """Return the user's home folder according to the system, or an empty string if unknown, as in containers."""
     try:
         home = pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
@@ -78,11 +74,11 @@ def _known_home() -> str:
 LIMIT_VARIABLE = "ROCWHEEL_CACHE_LIMIT"
 
 DEFAULT_LIMIT = 10 * 10**9
-"""Bytes of packed members that are kept."""
+"""The maximum total size of packed members in bytes."""
 
 
 class CachePlace(msgspec.Struct, frozen=True):
-    """The folder of a cache, and how many bytes it may have after a build."""
+    """The folder of a cache, and its maximum size in bytes after a build."""
 
     folder: Path
     limit: int = DEFAULT_LIMIT
@@ -91,29 +87,29 @@ class CachePlace(msgspec.Struct, frozen=True):
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([kmgt]?)(i?)b?", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _LARGEST = 1 << 63
-"""Bytes; file systems count no further."""
+"""In bytes; no file system is larger."""
 
 
 def cache_limit(environment: Mapping[str, str]) -> int:
-    """Return how many bytes packed members may have; raise `InputError` for a variable that says no size."""
+    """Return the size limit for packed members in bytes. Raises `InputError` if the variable is not a size."""
     text = environment.get(LIMIT_VARIABLE, "")
     return parse_size(text, source=LIMIT_VARIABLE) if text else DEFAULT_LIMIT
 
 
 def packed_cache(environment: Mapping[str, str]) -> CachePlace:
-    """Return the place of this user's packed members. Raises what `cache_limit` does."""
+    """Return the location of this user's packed members. Raises whatever `cache_limit` raises."""
     return CachePlace(cache_folder() / "packed", cache_limit(environment))
 
 
 def parse_size(text: str, *, source: str) -> int:
-    """Return the bytes of a size such as ``20GB``, ``1.5 TiB`` or ``0``; raise `InputError` for another text."""
+    """Return a size such as ``20GB``, ``1.5 TiB``, or ``0`` in bytes. Raises `InputError` for any other text."""
     found = _SIZE.fullmatch(text.strip())
     if not found:
         raise InputError(source, f"is {quoted(text)}", expected="a size, such as 20GB or 500MiB")
     number, unit, binary = found.groups()
     size = float(number) * (1024 if binary else 1000) ** _POWERS[unit.lower()]
     if size > _LARGEST:
-        raise InputError(source, f"is {quoted(text)}", expected="a size that a disk can have")
+        raise InputError(source, f"is {quoted(text)}", expected="a size that fits on a disk")
     return int(size)
 
 
@@ -123,12 +119,12 @@ _CHECK = 32
 
 
 class CacheEntry(msgspec.Struct, frozen=True):
-    """A value: facts, which those who keep it encode as they like, and data."""
+    """A cached value: data, and facts in any encoding that the caller chooses."""
 
     facts: bytes
     data: memoryview = memoryview(b"")
     sha256: bytes = b""
-    """The hash of the data, where the entry was read."""
+    """The hash of the data, if the entry was read."""
 
 
 class DamagedEntryError(Exception):
@@ -142,7 +138,7 @@ def render_head(key: bytes, facts: bytes, size: int, sha256: bytes) -> bytes:
 
 
 def parse_entry(key: bytes, raw: memoryview) -> CacheEntry:
-    """Return the entry of a key from all its bytes; raise `DamagedEntryError` if a single one is another."""
+    """Parse all bytes of the entry for a key. Raises `DamagedEntryError` if any byte has changed."""
     start = _HEAD.size + _CHECK
     if len(raw) < start:
         raise DamagedEntryError
@@ -161,68 +157,68 @@ _FOLDER_NAME, _NAME = 2, 62
 
 
 class KeptEntry(msgspec.Struct, frozen=True, order=True):
-    """An entry on disk: when it was last used, in seconds since 1970, the size of its file in bytes, and its path."""
+    """An entry on disk: its last use in seconds since 1970, the size of its file in bytes, and its path."""
 
     used: float
     size: int
     path: str
     is_file: bool = True
-    """Whether it is a file, and not a folder, link or pipe in the place of one, which counts as damaged."""
+    """Whether it is a file. A folder, link, or pipe in its place counts as damaged."""
 
     @property
     def key(self) -> bytes:
-        """The key, which the names of the file and its folder spell."""
+        """The key, from the names of the file and its folder."""
         path = Path(self.path)
         return bytes.fromhex(path.parent.name + path.name)
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """An entry, or a folder of some, that could not be read or removed; nobody knows whether its bytes are right."""
+    """An entry or folder that can't be read or removed. Whether its bytes are right is unknown."""
 
     path: str
     reason: str
-    """What the system said."""
+    """The error message of the system."""
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """The entries of a cache, those that were not used for longest first."""
+    """The entries of a cache, least recently used first."""
 
     entries: tuple[KeptEntry, ...] = ()
     unreadable: tuple[Trouble, ...] = ()
-    """Folders whose entries are not among them."""
+    """Folders whose entries are missing here."""
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """What a pruning has removed and left; sizes in bytes."""
+    """What pruning removed and kept; sizes in bytes."""
 
     removed: int = 0
     removed_bytes: int = 0
     left: int = 0
     left_bytes: int = 0
     not_removed: tuple[Trouble, ...] = ()
-    """Those of the entries left that should have gone."""
+    """The kept entries that should have been removed."""
     unreadable: tuple[Trouble, ...] = ()
-    """Folders that stay as they are, and are not counted."""
+    """Folders that stay as they are and are not counted."""
 
 
 class VerifiedEntries(msgspec.Struct, frozen=True):
-    """How many entries were looked at, their size in bytes, and those of which not all is well."""
+    """The number of verified entries, their size in bytes, and the faulty ones."""
 
     entries: int = 0
     bytes: int = 0
     damaged: tuple[str, ...] = ()
-    """Paths of those whose bytes are not what was written."""
+    """The paths of entries whose bytes have changed."""
     not_removed: tuple[str, ...] = ()
-    """Those of the damaged ones that could not be removed."""
+    """The damaged entries that can't be removed."""
     unreadable: tuple[Trouble, ...] = ()
-    """Those that stay as they are, and folders whose entries were not looked at."""
+    """Entries that stay as they are, and folders whose entries were not verified."""
 
 
 def read_contents(folder: Path) -> Contents:
-    """Return all entries of a cache; a folder that does not exist has none.
+    """Return all entries of a cache; an empty cache if the folder doesn't exist.
 
-    Entries that vanish meanwhile are passed over, and so is everything without the name of an entry. Folders in it that
-    can't be read are returned. Raises `InputError` where the folder itself can't be read.
+    Skips entries that disappear in the meantime, and anything without the name of an entry. Returns subfolders that
+    can't be read. Raises `InputError` if the folder itself can't be read.
     """
     entries: list[KeptEntry] = []
     unreadable: list[Trouble] = []
@@ -238,7 +234,7 @@ def read_contents(folder: Path) -> Contents:
 
 
 def _kept_entries(entry: os.DirEntry[str]) -> Iterator[KeptEntry]:
-    """Yield what an entry is, nothing for one that goes meanwhile."""
+    """Yield the entry at a path, or nothing if it disappears in the meantime."""
     with suppress(FileNotFoundError):
         status = entry.stat(follow_symlinks=False)
         is_file = stat.S_ISREG(status.st_mode)
@@ -260,10 +256,10 @@ def _is_name(name: str, length: int) -> bool:
 
 
 def prune_entries(folder: Path, limit: int) -> Pruned:
-    """Remove the entries that were not used for longest until those left have ``limit`` bytes at most.
+    """Remove the least recently used entries until the rest have at most ``limit`` bytes.
 
-    What killed processes have left goes, too, and so does what is no file. An entry that a build is reading stays
-    readable for it. Raises what `read_contents` does; what can't be removed is left.
+    Also removes leftovers of killed processes, and anything that is not a file. An entry that a build is reading stays
+    readable for the build. Raises whatever `read_contents` raises; keeps what can't be removed.
     """
     for place in _folders(folder):
         remove_abandoned(place)
@@ -285,7 +281,10 @@ def prune_entries(folder: Path, limit: int) -> Pruned:
 
 
 def remove_entry(path: Path) -> None:
-    """Remove an entry, or an empty folder in its place; raise `OSError` for what can't be, such as a full folder."""
+    """Remove an entry, or an empty folder in its place.
+
+    Raises `OSError` if that fails, such as for a non-empty folder.
+    """
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
@@ -293,9 +292,9 @@ def remove_entry(path: Path) -> None:
 
 
 def verify_entries(folder: Path, progress: Progress = SILENT) -> VerifiedEntries:
-    """Read every entry, and remove those whose bytes are not what was written; what can't be read stays.
+    """Read every entry, and remove those whose bytes have changed. Unreadable entries stay.
 
-    Raises what `read_contents` does.
+    Raises whatever `read_contents` raises.
     """
     contents = read_contents(folder)
     entries = contents.entries
@@ -308,7 +307,7 @@ def verify_entries(folder: Path, progress: Progress = SILENT) -> VerifiedEntries
 
 
 def _find_fault(entry: KeptEntry) -> str | Trouble | None:
-    """Return the path of a damaged entry, or why one can't be read; None for one that is sound, or gone."""
+    """Return the path of a damaged entry, or why it can't be read, or `None` if it is intact or gone."""
     if not entry.is_file:
         return entry.path
     try:
@@ -317,7 +316,7 @@ def _find_fault(entry: KeptEntry) -> str | Trouble | None:
         return None
     except DamagedEntryError:
         return entry.path
-    except OSError as e:  # such as too many open files: nothing is known of its bytes
+    except OSError as e:  # such as too many open files; nothing is known about its bytes
         return Trouble(entry.path, e.strerror or str(e))
     return None
 
@@ -335,45 +334,45 @@ logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 RESERVE = 256 << 20
-"""Bytes that are left free on the disk: what is built needs them more."""
+"""The number of bytes that stay free on the disk, because build outputs need them more."""
 
 _FRESH = 60
-"""Seconds after which the use of an entry is noted again, in its time of last change."""
+"""After this number of seconds, another use of an entry updates its modification time."""
 
 
 _OF_ONE_FOLDER = frozenset({errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
-"""Errors of writing that need not meet the entries of other folders."""
+"""Write errors that may not affect entries in other folders."""
 
 
 class EntryStore:
-    """Entries below ``folder``. Without a folder that can be written it gives what is there, and keeps nothing more.
+    """The entries below ``folder``. If it isn't writable, returns existing entries and stores no new ones.
 
-    It is pickled as its folder alone: each process finds out for itself.
+    Only the folder is pickled: each process checks the folder itself.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: list[Path] = []
-        """Entries whose bytes had changed, or that were no files; they were removed where that could be done."""
+        """Entries whose bytes had changed or that were not files. They were removed if possible."""
         self._is_closed = False
         self._told: set[bool] = set()
         self._telling = Lock()
 
     def __reduce__(self) -> tuple[type[EntryStore], tuple[Path]]:
-        """Let pickle take the folder."""
+        """Pickle only the folder."""
         return EntryStore, (self.folder,)
 
     def path_of(self, key: bytes) -> Path:
-        """Return where the entry of a key is, if there is one."""
+        """Return the path of the entry for a key, if it exists."""
         name = key.hex()
         return self.folder / name[:2] / name[2:]
 
     def has(self, key: bytes) -> bool:
-        """Return whether there is an entry of a key; its bytes are not looked at."""
+        """Return whether an entry for a key exists, without reading its bytes."""
         return os.path.exists(self.path_of(key))  # noqa: PTH110 (a path that can't be looked at is no entry)
 
     def get(self, key: bytes) -> CacheEntry | None:
-        """Return the entry of a key with bytes that have the right hash, none if there is no such entry."""
+        """Return the entry for a key, or `None` if it doesn't exist or its hash doesn't match."""
         path = self.path_of(key)
         try:
             entry = parse_entry(key, memoryview(_read(path)))
@@ -389,12 +388,12 @@ class EntryStore:
         return entry
 
     def put(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview = b"") -> None:
-        """Keep an entry, if that can be done; it takes the place of one that may be damaged."""
+        """Store an entry if possible. Replaces an existing entry, which may be damaged."""
         if not self._is_closed:
             self.put_hashed(key, facts, data, hashlib.sha256(data).digest())
 
     def put_hashed(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview, sha256: bytes) -> None:
-        """Keep an entry whose data has this hash."""
+        """Store an entry whose data has this hash."""
         if self._is_closed:
             return
         path = self.path_of(key)
@@ -407,9 +406,9 @@ class EntryStore:
             self._report_write(path, e)
 
     def prune(self, limit: int) -> None:
-        """Remove the entries that were not used for longest until those left have ``limit`` bytes at most.
+        """Remove the least recently used entries until the rest have at most ``limit`` bytes.
 
-        What stands in the way is warned of, unless there was trouble before.
+        Warns about problems unless there was an earlier one.
         """
         try:
             done = prune_entries(self.folder, limit)
@@ -427,7 +426,8 @@ class EntryStore:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
                 write_all(file, head)
                 write_all(file, data)
-                # The lock that scratch files have ends with the file's closing: until then nobody takes it for a rest.
+                # The lock of a scratch file ends when the file is closed. Until then, no process removes the file as a
+                # leftover.
                 Path(name).replace(path)
         except BaseException:
             with suppress(OSError):
@@ -448,15 +448,15 @@ class EntryStore:
                 return
             self._report_write(path, e)
         self.damaged.append(path)
-        logger.warning("%s: was damaged, and is made anew", path)
+        logger.warning("%s: was damaged and is created again", path)
 
     def _pass_over(self, path: Path) -> None:
         if path not in self.damaged:
             self.damaged.append(path)
-            logger.warning("%s: is a folder in the place of a file, and is passed over", path)
+            logger.warning("%s: is a folder in place of a file and is skipped", path)
 
     def _culprit(self, *paths: Path) -> Path:
-        """Return the first path that the system knows; what is in a closed folder, it doesn't tell."""
+        """Return the first path that the system has information on. It has none on the contents of a closed folder."""
         return next((path for path in paths if os.path.lexists(path)), self.folder)
 
     def _report_write(self, path: Path, error: OSError) -> None:
@@ -464,22 +464,22 @@ class EntryStore:
         self._report(self._culprit(path.parent) if is_of_one else self.folder, "written", error)
 
     def _report(self, culprit: Path, done: str, error: OSError) -> None:
-        """Warn of trouble; where the whole folder has it, nothing more is kept."""
+        """Warn about a problem. If it affects the whole folder, store no more entries."""
         self._tell(culprit, f"can't be {done} ({error.strerror or error})")
         self._is_closed = self._is_closed or culprit == self.folder
 
     def _tell(self, culprit: Path, found: str) -> None:
-        """Warn of the first trouble, and of the first with the whole folder; it is enough to know of these."""
+        """Warn about the first problem, and about the first one with the whole folder, but not about others."""
         is_whole = culprit == self.folder
         with self._telling:
             if self._told & {is_whole, True}:
                 return
             self._told.add(is_whole)
-        logger.warning("%s: %s; going on without %s", culprit, found, "the cache" if is_whole else "it")
+        logger.warning("%s: %s; continuing without %s", culprit, found, "the cache" if is_whole else "it")
 
 
 def _with_parent(path: Path, act: Callable[[], _T]) -> _T:
-    """Return what ``act`` returns, having made the folder of ``path`` if it is missing."""
+    """Call ``act`` and return its result. If the parent folder of ``path`` is missing, create it first."""
     try:
         return act()
     except FileNotFoundError:
@@ -488,7 +488,7 @@ def _with_parent(path: Path, act: Callable[[], _T]) -> _T:
 
 
 def _read(path: Path) -> bytearray:
-    """Return the bytes of a file; raise `DamagedEntryError` for what is none, such as a folder, link or pipe."""
+    """Return the bytes of a file. Raises `DamagedEntryError` for a folder, link, or pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as e:

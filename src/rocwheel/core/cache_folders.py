@@ -1,6 +1,6 @@
-"""Folders in the cache that commands keep as a whole: what they fetched, and what they noted of published files.
+"""Cache folders that commands keep as a whole: fetched files, and notes on published files.
 
-Whoever misses a note reads the file: a folder may go at any time.
+A folder may be removed at any time. Without a note, a command reads the file itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOCK = fcntl.LOCK_EX | fcntl.LOCK_NB
 
 
 class KeptFolder(msgspec.Struct, frozen=True, order=True):
-    """A folder on disk: when it was last used, in seconds since 1970, the size of its files in bytes, and its path."""
+    """A folder on disk: its last use in seconds since 1970, the size of its files in bytes, and its path."""
 
     used: float
     size: int
@@ -37,7 +37,7 @@ class KeptFolder(msgspec.Struct, frozen=True, order=True):
 
 
 def list_folders(place: Path) -> list[KeptFolder]:
-    """Return all folders in one, those that were not used for longest first; raise `InputError` if it can't be read."""
+    """Return all subfolders, least recently used first. Raises `InputError` if the folder can't be read."""
     try:
         folders = [folder for folder in place.iterdir() if folder.is_dir() and not folder.is_symlink()]
     except FileNotFoundError:
@@ -48,7 +48,7 @@ def list_folders(place: Path) -> list[KeptFolder]:
 
 
 def _measured(folder: Path) -> Iterator[KeptFolder]:
-    """Yield what a folder is, nothing for one that goes meanwhile."""
+    """Yield the folder with its size, or nothing if it disappears in the meantime."""
     with suppress(FileNotFoundError):
         used = folder.stat().st_mtime
         size = 0
@@ -60,10 +60,10 @@ def _measured(folder: Path) -> Iterator[KeptFolder]:
 
 
 def prune_folders(place: Path, limit: int, *, needs_lock: bool = True) -> Pruned:
-    """Remove the folders that were not used for longest until those left have ``limit`` bytes at most.
+    """Remove the least recently used folders until the rest have at most ``limit`` bytes.
 
-    What can't be removed stays. Where a folder ``needs_lock``, one that a process uses stays, too, and so does each
-    that can't be locked: where the file system has no locks, any may be in use. Raises what `list_folders` does.
+    Folders that can't be removed stay. With ``needs_lock``, folders also stay if a process uses them or if they can't
+    be locked: on a file system without locks, any folder may be in use. Raises whatever `list_folders` raises.
     """
     found = list_folders(place)
     total = sum(one.size for one in found)
@@ -93,14 +93,14 @@ def _is_removed(folder: Path, *, needs_lock: bool) -> bool:
 
 
 def fetched_cache() -> Path:
-    """Return the folder of all these folders."""
+    """Return the parent folder of the fetched folders."""
     return cache_folder() / "fetched"
 
 
 def claim(folder: Path) -> Path:
-    """Return a folder, or one beside it if another process uses that; nobody else takes it until this process ends.
+    """Return a folder, or one next to it if another process uses the first. It stays claimed until this process ends.
 
-    It is made if it is not there, and noted as used now. Raises `WorkError` where that can't be done.
+    Creates the folder if needed, and marks it as used now. Raises `WorkError` if that fails.
     """
     for number in itertools.count():
         free = folder.with_name(f"{folder.name}-{number}") if number else folder
@@ -112,15 +112,15 @@ def claim(folder: Path) -> Path:
 
 
 _claimed: dict[Path, int] = {}
-"""Folders that this process uses, with the descriptors that hold their locks until it ends."""
+"""The folders that this process uses, with the descriptors that hold their locks until it ends."""
 
 
 def _is_claimed(folder: Path) -> bool:
-    """Make a folder if it is not there, and return whether this process has its lock, as far as there are locks."""
+    """Create a folder if needed, and return whether this process has its lock, or whether locks are unavailable."""
     try:
         while True:
             folder.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):  # another process has pruned it meanwhile
+            with suppress(FileNotFoundError):  # another process has pruned it in the meantime
                 descriptor = os.open(folder, _FOLDER)
                 is_locked = _lock(descriptor)
                 if is_locked and is_at(descriptor, folder):
@@ -134,7 +134,7 @@ def _is_claimed(folder: Path) -> bool:
 
 
 def _lock(descriptor: int) -> bool:
-    """Return whether no other process has the lock of a folder; some network file systems have no locks."""
+    """Return whether no other process has the lock of a folder. Some network file systems have no locks."""
     try:
         fcntl.flock(descriptor, _LOCK)
     except BlockingIOError:
@@ -145,21 +145,21 @@ def _lock(descriptor: int) -> bool:
 
 
 _LIMIT = 100 * 10**6
-"""Bytes of all notes; those of a thousand files have about half a million."""
+"""The total size of all notes in bytes. The notes on a thousand files have about half a million."""
 
 
 def published_cache() -> Path:
-    """Return the folder of all these folders."""
+    """Return the parent folder of the notes."""
     return cache_folder() / "published"
 
 
 def published_folder(dist_dir: Path) -> Path:
-    """Return where what is known of the files of a folder is noted; raise `InputError` for a user without a cache."""
+    """Return the folder for notes on the files of a folder. Raises `InputError` for a user without a cache."""
     return published_cache() / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
 
 
 def keep_published(folder: Path) -> None:
-    """Note that a folder was used now, and remove those that were not used for longest, if there are too many."""
+    """Mark a folder as used now, and remove the least recently used folders if there are too many."""
     with suppress(OSError):
         os.utime(folder)
     with suppress(InputError):

@@ -1,7 +1,7 @@
-"""The compression libraries of this process, and limits on what packed bytes may become.
+"""The compression libraries of this process, and limits for decompressed sizes.
 
-That is the one answer to whether two processes pack the same bytes: for what a cache keeps, for the workers of a
-cluster, and for the manifest of a build.
+This module alone decides whether two processes produce the same packed bytes. The cache, cluster workers, and build
+manifests use it.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ else:
 
 
 _LEVELS = {"libdeflate": (1, 6, 9), "zlib-ng": (4, 6), "zstd": (1, 3), "xz": (6,)}
-"""Those that packages are packed with, by codec; libdeflate's lowest decides what is worth deflating."""
+"""The levels that packages are packed with, by codec. libdeflate's lowest level decides what is worth deflating."""
 _MEMORY = 7
-"""How much zlib-ng has for symbols, as where it packs parts of members."""
+"""zlib-ng's memory level for packing parts of members."""
 WHEEL_LEVEL: Final = 6
-"""The libdeflate level of wheel members, unless a user names one."""
+"""The default libdeflate level of wheel members."""
 DEVICE_CODE_LEVEL: Final = 3
-"""The zstd level of device code, in compressed bundles and in kpack archives, unless a user names one.
+"""The default zstd level of device code, in compressed bundles and in kpack archives.
 
-Chosen by CPU seconds of one core for librocsparse's code, 1.3 GB. Level 1 takes 4.3 s for 142 MB, level 2 4.8 s for
-132 MB, level 3 7 s for 125 MB, level 6 12 s for 120 MB, and level 9 22 s for 113 MB, judged by a ninth of its bundles:
-up to 3, each second saves 2 MB or more, up to 9 less than one.
+Chosen by CPU seconds of one core for librocsparse's code, 1.3 GB. Level 1 takes 4.3 s for 142 MB, level 2 4.8 s for 132
+MB, level 3 7 s for 125 MB, level 6 12 s for 120 MB, and level 9 22 s for 113 MB, estimated from a ninth of its bundles.
+Up to level 3, each second saves at least 2 MB; up to level 9, less than one.
 """
 QUICK_CODECS = ("libdeflate", "zlib-ng", "zstd")
-"""Those whose samples take a few milliseconds; that of xz takes a tenth of a second."""
+"""The codecs whose samples take a few milliseconds. The sample of xz takes a tenth of a second."""
 
 
 @cache
 def codec_tools() -> dict[str, str]:
-    """Return the versions of the codecs' libraries, and the kind of processor that they run on."""
+    """Return the versions of the codec libraries, and the processor type that they run on."""
     versions = {name: library_version(name) for name in ("deflate", "zlib-ng")}
     versions["libzlib-ng"] = str(zlib_ng.ZLIBNG_VERSION)
     return versions | {"libzstd": zstd.zstd_version, "machine": platform.machine()}
@@ -58,13 +58,13 @@ def library_version(name: str) -> str:
 
 
 def codec_samples() -> dict[str, str]:
-    """Return what each codec makes of a sample, as a hash: some choose their ways by the processor."""
+    """Return a hash of each codec's output for a sample. Some codecs choose their code path by the processor."""
     return {codec: codec_sample(codec) for codec in _LEVELS}
 
 
 @cache
 def codec_sample(codec: str) -> str:
-    """Return the hash of what a codec makes of 300 kB that neither repeat nor are random, at the levels in use."""
+    """Return the hash of a codec's output for 300 kB that neither repeat nor are random, at the levels in use."""
     sample = b"".join(b"%x" % (number * number * 2654435761) for number in range(20_000))
     packed = b"".join(_pack(codec, level, sample) for level in _LEVELS[codec])
     return hashlib.sha256(packed).hexdigest()[:16]
@@ -80,38 +80,38 @@ def _pack(codec: str, level: int, sample: bytes) -> bytes:
 
 
 MOST_EXPANDED: Final = 200
-"""Bytes that one packed byte may stand for where more than 1 GiB is unpacked; libraries come to about ten.
+"""The maximum expansion ratio if more than 1 GiB is unpacked. Libraries reach about ten.
 
-Of zeros, deflate makes 229 times less at its fastest and 1,032 at best, xz and Zstandard several thousands.
+For zeros, deflate reaches 229 at its fastest level and 1,032 at best; xz and Zstandard reach several thousand.
 """
 
 BOUND: Final = f"at most 1 GiB, or {MOST_EXPANDED} times its size"
-"""What `most_unpacked` allows, for messages."""
+"""The limit of `most_unpacked`, for messages."""
 
-CAUTION: Final = "Don't unpack it unless you know who made it."
-"""The remedy for what expands further: no other copy helps."""
+CAUTION: Final = "Don't unpack it unless you trust its source."
+"""The remedy for larger expansion: another copy doesn't help."""
 
 _TRUSTED = 1 << 30
 
 
 class ExpansionError(ValueError):
-    """More comes out of packed bytes than `most_unpacked` allows: they aren't damaged."""
+    """Packed bytes expand beyond `most_unpacked`; they aren't damaged."""
 
 
 def most_unpacked(packed_size: int) -> int:
-    """Return to how many bytes at most ``packed_size`` bytes may unpack: 1 GiB, or `MOST_EXPANDED` times as many."""
+    """Return the maximum unpacked size of ``packed_size`` bytes: 1 GiB, or `MOST_EXPANDED` times as many."""
     return max(_TRUSTED, packed_size * MOST_EXPANDED)
 
 
 class BoundedStream:
-    """A stream to read forward that ends with an `ExpansionError` where it gives more than ``limit`` bytes."""
+    """A forward-only stream that raises `ExpansionError` after ``limit`` bytes."""
 
     def __init__(self, stream: IO[bytes], limit: int) -> None:
-        """Read from ``stream``, which is not closed."""
+        """Read from ``stream``, which stays open on close."""
         self._stream, self._left, self._limit = stream, limit, limit
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to ``size`` bytes, or all that are left; raises `ExpansionError` behind the limit."""
+        """Return up to ``size`` bytes, or all remaining bytes. Raises `ExpansionError` beyond the limit."""
         most = self._left + 1
         data = self._stream.read(min(size, most) if size >= 0 else most)
         self._left -= len(data)
@@ -122,16 +122,16 @@ class BoundedStream:
 
 
 XZ_MEMORY = 128 << 20
-"""Bytes that one decoder may take; that is twice what ``xz -9`` asks for. A stream can ask for 4 GiB."""
+"""The memory limit of one decoder in bytes: twice what ``xz -9`` needs. A stream can demand 4 GiB."""
 
 _CHUNK = 1 << 16
 
 
 def open_xz(file: IO[bytes]) -> IO[bytes]:
-    """Return the decompressed content of ``file``, one or more streams of xz, as a file to read forward.
+    """Return the decompressed content of ``file``, one or more xz streams, as a forward-only file.
 
-    Reading raises `EOFError` where the content ends early, and `lzma.LZMAError` for other damage and for a stream that
-    takes more than `XZ_MEMORY`.
+    Reading raises `EOFError` if the content is truncated, and `lzma.LZMAError` for other damage and for a stream that
+    needs more than `XZ_MEMORY`.
     """
     return cast("IO[bytes]", io.BufferedReader(_XzStream(file), _CHUNK))
 
@@ -144,11 +144,11 @@ class _XzStream(io.RawIOBase):
         self._waiting = b""
 
     def readable(self) -> bool:
-        """Return that it can be read, as `io.BufferedReader` asks."""
+        """Return `True`, as `io.BufferedReader` requires."""
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Fill the buffer with what comes next; 0 is the end."""
+        """Fill the buffer with the next bytes; 0 means the end."""
         view = memoryview(cast("bytearray", buffer))
         data = b""
         while not data and self._decoder is not None:
@@ -160,7 +160,7 @@ class _XzStream(io.RawIOBase):
         if decoder.needs_input and not self._waiting:
             self._waiting = self._file.read(_CHUNK)
             if not self._waiting:
-                msg = "it ends before the end of its stream"
+                msg = "its stream is truncated"
                 raise EOFError(msg)
         data = decoder.decompress(self._waiting, size)
         self._waiting = b""
@@ -169,7 +169,7 @@ class _XzStream(io.RawIOBase):
         return data
 
     def _next_stream(self, rest: bytes) -> None:
-        # Streams may be padded with zeros, in fours (xz file format 1.2, section 2.2).
+        # Streams may be padded with zeros in multiples of four (xz file format 1.2, section 2.2).
         while rest := (rest or self._file.read(_CHUNK)):
             if rest := rest.lstrip(b"\0"):
                 break

@@ -1,4 +1,4 @@
-"""Decodes JSON, TOML and Python that anybody may have written, and the tables that ship with rocwheel."""
+"""Decodes untrusted JSON, TOML, and Python, and the built-in tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_KEY = 64
-"""Parts of a dotted key that anybody may write."""
+"""The maximum number of parts of a dotted key in untrusted input."""
 
 _TOKEN = re.compile(
     rb"""
@@ -34,14 +34,14 @@ _ENDS = {
     b'"""': re.compile(rb'\\.|(?P<end>"{3,5})', re.DOTALL),
     b"'''": re.compile(rb"(?P<end>'{3,5})"),
 }
-"""Of strings of several lines: up to two quotes before the three that end one belong to it."""
+"""The ends of multi-line strings. Up to two quotes before the closing three belong to the string."""
 
 
 def longest_key(text: bytes) -> int:
-    """Return how many parts the longest dotted key has; of numbers and times, which have dots too, likewise.
+    """Return the number of parts of the longest dotted key; numbers and times, which also have dots, count, too.
 
-    A key is on one line, so that lines of few dots are of no interest. Text that isn't TOML gets a number, too: what
-    decodes it says what is wrong.
+    A key is on one line, so lines with few dots are skipped. Text that isn't TOML also gets a number; the decoder
+    reports the error.
     """
     if max((line.count(b".") for line in text.split(b"\n")), default=0) < LONGEST_KEY:
         return 1
@@ -57,7 +57,7 @@ def longest_key(text: bytes) -> int:
 
 
 def _iter_tokens(text: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield the tokens; of a string of several lines, only what begins it."""
+    """Yield the tokens; of a multi-line string, only its start."""
     at = 0
     while token := _TOKEN.match(text, at):
         yield token
@@ -65,7 +65,7 @@ def _iter_tokens(text: bytes) -> Iterator[re.Match[bytes]]:
 
 
 def _end_of_string(text: bytes, beginning: re.Match[bytes]) -> int:
-    """Return where a string of several lines ends; nothing that is looked at here is looked at again."""
+    """Return the end of a multi-line string, in linear time."""
     for found in _ENDS[beginning["begins"]].finditer(text, beginning.end()):
         if found["end"]:
             return found.end()
@@ -74,14 +74,14 @@ def _end_of_string(text: bytes, beginning: re.Match[bytes]) -> int:
 
 T = TypeVar("T")
 
-# msgspec resolves the annotations of a type when it first decodes one; two threads that do so at once crash.
+# msgspec resolves the annotations of a type on first use. Two threads that do this at the same time crash.
 _LOCK = Lock()
 
 
 def decode_json(data: bytes, kind: type[T]) -> T:
-    """Return a JSON document as a value of ``kind``; several threads may call this at once.
+    """Decode a JSON document as a value of ``kind``. Safe to call from several threads.
 
-    Raises `msgspec.ValidationError` for a value of another kind, and `msgspec.DecodeError`, its base, for other text.
+    Raises `msgspec.ValidationError` for a value of another type, and its base `msgspec.DecodeError` for other text.
     """
     if not data.strip():
         msg = "it is empty"
@@ -91,19 +91,19 @@ def decode_json(data: bytes, kind: type[T]) -> T:
 
 
 def decode_toml(data: bytes, kind: type[T]) -> T:
-    """Return a TOML document as a value of ``kind``; raises as `decode_json` does, also for a very long dotted key."""
+    """Decode a TOML document as a value of ``kind``. Raises like `decode_json`, and for a very long dotted key."""
     if (parts := longest_key(data)) > LONGEST_KEY:
-        msg = f"it has a key of {parts} parts, more than {LONGEST_KEY}"
+        msg = f"it has a key with {parts} parts, more than {LONGEST_KEY}"
         raise msgspec.DecodeError(msg)
     with _one_error():
         return msgspec.toml.decode(data, type=kind)
 
 
 def convert_value(value: object, kind: type[T]) -> T:
-    """Return a value of dicts, lists and the like as one of ``kind``; raises `msgspec.ValidationError` for another."""
+    """Convert dictionaries, lists, and so on to ``kind``. Raises `msgspec.ValidationError` if the type differs."""
     try:
         return msgspec.convert(value, kind)
-    except UnicodeEncodeError as e:  # of a key with half a character, which Python's own JSON and literals may have
+    except UnicodeEncodeError as e:  # for a key with a lone surrogate, which Python's JSON and literals allow
         raise msgspec.ValidationError(str(e)) from e
 
 
@@ -119,15 +119,15 @@ def _one_error() -> Iterator[None]:
         raise msgspec.DecodeError(msg) from e
 
 
-# Until Python 3.12, the parser counts the depth of all threads in one place: of two that parse at once, one may fail
-# with "AST constructor recursion depth mismatch".
+# Before Python 3.12, the parser counts the depth of all threads in one place. If two threads parse at the same time,
+# one may fail with "AST constructor recursion depth mismatch".
 _PARSER = Lock()
 
 
 def parse_python(text: str | bytes, name: str = "<unknown>") -> ast.Module:
-    """Return the syntax tree of a module, called ``name`` in errors, without running it and without its warnings.
+    """Return the syntax tree of a module without running it and without warnings; errors call it ``name``.
 
-    Raises `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` for a text that Python can't read.
+    Raises `SyntaxError`, `ValueError`, `RecursionError`, or `MemoryError` if Python can't parse the text.
     """
     with _PARSER, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -135,6 +135,6 @@ def parse_python(text: str | bytes, name: str = "<unknown>") -> ast.Module:
 
 
 def read_table(package: str, name: str, kind: type[T]) -> T:
-    """Return the content of the file ``name`` of ``package``; several threads may call this at once."""
+    """Return the content of the file ``name`` in ``package``. Safe to call from several threads."""
     data = files(package).joinpath(name).read_bytes()
     return decode_toml(data, kind)

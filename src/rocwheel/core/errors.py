@@ -1,4 +1,4 @@
-"""The errors of rocwheel: each carries its facts and derives its text from them."""
+"""The errors of rocwheel. Each carries its facts and derives its message from them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 _WRITE_REMEDIES: Mapping[int | None, str] = {
     errno.EISDIR: "Name another output, or remove the folder.",
-    errno.ENOTDIR: "Name another output, or remove the file that stands where its path has a folder.",
+    errno.ENOTDIR: "Name another output, or remove the file in place of its parent folder.",
 }
 
 
 class RocwheelError(Exception):
-    """Base of every error that rocwheel raises on purpose.
+    """The base class of all errors that rocwheel raises on purpose.
 
-    ``exit_status`` is that of a command that fails with it: 2 for unusable input or usage, 1 for failed work.
+    ``exit_status`` is the status of a command that fails with it: 2 for unusable input or usage, 1 for failed work.
     """
 
     exit_status: int = 2
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Its text as it is to be printed: what ends a line within one of these is part of a name or of a quote."""
+        """The lines to print. A line break inside one of them belongs to a name or a quote."""
         return (str(self),)
 
     def __reduce__(self) -> tuple[Callable[..., RocwheelError], tuple[object, ...], dict[str, object]]:
-        """Let pickle restore the facts, for process pools: by default it calls ``__init__`` with ``args``."""
+        """Let pickle restore the attributes, for process pools. By default, it calls ``__init__`` with ``args``."""
         return _restored, (type(self), self.args), self.__dict__
 
 
@@ -42,7 +42,7 @@ def _restored(kind: type[RocwheelError], args: tuple[object, ...]) -> RocwheelEr
 
 
 class InputError(RocwheelError):
-    """One input that can't be used: which file, what was found, what was expected, what to do."""
+    """An input that can't be used: which file, what was found, what was expected, and what to do."""
 
     def __init__(self, source: Path | str, found: str, *, expected: str = "", remedy: str = "") -> None:
         self.source = source
@@ -53,7 +53,7 @@ class InputError(RocwheelError):
 
     @property
     def fault(self) -> str:
-        """What is wrong: what was found and expected, without the place and the remedy."""
+        """What was found and expected, without the source and the remedy."""
         return f"{self.found}; expected {self.expected}" if self.expected else self.found
 
     def __str__(self) -> str:
@@ -66,15 +66,15 @@ AnyInputError = TypeVar("AnyInputError", bound=InputError)
 
 
 class WorkError(InputError):
-    """Work on good input that failed, such as a full disk or a missing permission."""
+    """Work that failed although the input is good, for example because of a full disk or a missing permission."""
 
     exit_status = 1
 
 
 class ProblemsError(RocwheelError):
-    """Several problems found by one check, reported together; the worst of them decides the exit status.
+    """Several problems that one check found. The worst one decides the exit status.
 
-    Those that another error of this kind holds are taken out of it, so that each is reported by itself.
+    Problems inside another `ProblemsError` are extracted, so that each is reported by itself.
     """
 
     def __init__(self, subject: str, problems: Iterable[RocwheelError]) -> None:
@@ -85,7 +85,7 @@ class ProblemsError(RocwheelError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """How many problems there are, and below that each."""
+        """The number of problems, followed by each problem."""
         below = (f"  {line}" for problem in self.problems for line in problem.lines)
         return (f"{self.subject}: {count(len(self.problems), 'problem')}", *below)
 
@@ -94,7 +94,7 @@ class ProblemsError(RocwheelError):
 
 
 def each_problem(errors: Iterable[RocwheelError]) -> Iterator[RocwheelError]:
-    """Yield each error, and in place of a `ProblemsError` the problems that it holds."""
+    """Yield each error; for a `ProblemsError`, yield its problems instead."""
     for error in errors:
         if isinstance(error, ProblemsError):
             yield from error.problems
@@ -103,7 +103,7 @@ def each_problem(errors: Iterable[RocwheelError]) -> Iterator[RocwheelError]:
 
 
 def raise_work(error: RocwheelError) -> None:
-    """Raise the error if it is a `WorkError` or holds one: the system is at fault then, not an input."""
+    """Raise the error if it is or contains a `WorkError`, because then the system is at fault and not an input."""
     if any(isinstance(problem, WorkError) for problem in each_problem([error])):
         raise error
 
@@ -116,11 +116,11 @@ def read_error(
     remedy: str = "Check that it exists and may be read.",
     kind: type[AnyInputError] = InputError,  # type: ignore[assignment]  # python/mypy#3737
 ) -> AnyInputError:
-    """Return the error to raise for a file or folder that can't be read, of the given ``kind``.
+    """Return the error of the given ``kind`` for a file or folder that can't be read.
 
-    Where the process has met a limit of its own, ``remedy`` gives way to what helps against that, and an `InputError`
-    to a `WorkError`: nothing is wrong with the input. It also gives way where a folder stands in the place of a file,
-    or a file in that of a folder, and where what is not there is a pattern or a URL without its scheme.
+    If the process reached a limit of its own, the remedy for that limit replaces ``remedy``, and a `WorkError` replaces
+    an `InputError`, because the input is fine. Other remedies replace it if a folder is in place of a file or vice
+    versa, and if a missing path is a pattern or a URL without its scheme.
     """
     limit = limit_remedy(error)
     if limit and issubclass(WorkError, kind):
@@ -135,25 +135,25 @@ def read_error(
 
 
 def _kind_remedy(source: Path | str, error: OSError) -> str:
-    """Return what helps where a file and a folder were taken for each other; empty for other errors."""
+    """Return the remedy if a file and a folder were confused, or an empty string for other errors."""
     if error.errno == errno.EISDIR:
         return "Name a file, not a folder."
     if error.errno != errno.ENOTDIR:
         return ""
-    is_there = Path(source).exists()  # else it is a folder of its path that is a file
-    return "Name a folder, not a file." if is_there else "Correct its path, of which a part is a file and not a folder."
+    is_there = Path(source).exists()  # otherwise, one of its parent folders is a file
+    return "Name a folder, not a file." if is_there else "Correct its path: a parent folder is a file."
 
 
 def write_error(
     place: Path | str, error: OSError, *, remedy: str = "Check the free space and the permissions of its folder."
 ) -> WorkError:
-    """Return the error to raise for an output that can't be written; ``remedy`` is as for `read_error`."""
+    """Return the error for an output that can't be written; ``remedy`` is as in `read_error`."""
     found = f"can't be written ({error.strerror or error})"
     return WorkError(place, found, remedy=limit_remedy(error) or _write_remedy(error) or remedy)
 
 
 def _write_remedy(error: OSError) -> str:
-    """Return what helps where something else stands in the place of a file or folder; empty for other errors."""
+    """Return the remedy if something else is in place of a file or folder, or an empty string for other errors."""
     if error.errno != errno.EEXIST or not isinstance(error.filename, str):
         return _WRITE_REMEDIES.get(error.errno, "")
     there = Path(error.filename)
@@ -165,10 +165,10 @@ def _write_remedy(error: OSError) -> str:
 
 
 def limit_remedy(error: BaseException) -> str:
-    """Return what helps where the process, not a file, is at fault: open files or memory; empty for other errors."""
+    """Return the remedy if the process ran out of open files or memory, or an empty string for other errors."""
     number = error.errno if isinstance(error, OSError) else None
     if number in {errno.EMFILE, errno.ENFILE}:
-        return "Allow more open files, such as by 'ulimit -n 1024'."
+        return "Allow more open files, for example with 'ulimit -n 1024'."
     is_thread = isinstance(error, RuntimeError) and "new thread" in str(error)
     if number == errno.ENOMEM or isinstance(error, MemoryError) or is_thread:
         return "Allow more memory (see 'ulimit -v'), end other programs, or use fewer workers (--jobs)."
@@ -176,14 +176,14 @@ def limit_remedy(error: BaseException) -> str:
 
 
 def is_fault(error: OSError) -> bool:
-    """Return whether the machine is at fault, not what was asked for: a failing disk, or a limit of the process.
+    """Return whether the machine is at fault and not the input: a failing disk, or a limit of the process.
 
-    What can't be read for that reason may hold anything; it must not be taken for nothing.
+    A file that can't be read for that reason may contain anything. It must not be treated as missing.
     """
     return error.errno in {errno.EIO, errno.ESTALE} or bool(limit_remedy(error))
 
 
 def memory_error() -> WorkError:
-    """Return the error to raise when memory, or the threads that it has room for, ran out."""
-    source, found = "this process", "got no more memory"
+    """Return the error for running out of memory or threads."""
+    source, found = "this process", "ran out of memory"
     return WorkError(source, found, remedy=limit_remedy(MemoryError()))

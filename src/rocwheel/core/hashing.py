@@ -1,6 +1,6 @@
-"""Hashes of files and of their parts.
+"""Hashes files and parts of files.
 
-Most parts of a large file are hashed anyway by those who make them. A seal takes their hashes, and adds the rest's.
+Code that writes a large file hashes most of its parts anyway. A seal uses these hashes and adds the hash of the rest.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _STEP = 1 << 20
 
 
 def hash_file(path: Path, advance: Callable[[int], object] = id) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits; raises `OSError`. ``advance`` is as for `hash_rest`."""
+    """Return the SHA-256 of a file in hexadecimal; ``advance`` is as in `hash_rest`. Raises `OSError`."""
     with open_regular(path) as file:
         return hash_rest(file, advance=advance).hex()
 
 
 def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int], object] = id) -> bytes:
-    """Return the hash of what an open file has from its place on, read in steps of 1 MiB; raises `OSError`.
+    """Return the hash of an open file from its current position to its end, read in steps of 1 MiB. Raises `OSError`.
 
-    ``advance`` is called with the number of bytes of each step.
+    ``advance`` is called with the number of bytes in each step.
     """
     hasher = hashlib.new(algorithm, usedforsecurity=False)
     while data := file.read(_STEP):
@@ -45,13 +45,13 @@ def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int
 
 _FOLLOWING_STEP = 4 << 20
 _BEHIND = 16 << 20
-"""Bytes that may be final before they are hashed: reading flushes what is buffered."""
+"""The number of final bytes that may wait before they are hashed, because reading them flushes the write buffer."""
 
 
 class FollowingHash:
-    """Hashes a file right behind its writer, while its bytes are still in memory; ``read`` returns them by range.
+    """Hashes a file right behind its writer, while its bytes are still in memory; ``read`` returns a range of them.
 
-    A member of a ZIP archive gets its header when all of it is written, so its bytes can't be hashed as they come.
+    A ZIP member's header is written after the member, so its bytes can't be hashed as they are written.
     """
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
@@ -60,12 +60,12 @@ class FollowingHash:
         self._at = 0
 
     def follow(self, stop: int) -> None:
-        """Take note that no byte before ``stop`` changes any more."""
+        """Note that the bytes before ``stop`` are final."""
         if stop - self._at >= _BEHIND:
             self._hash(stop)
 
     def finish(self, stop: int) -> str:
-        """Return the SHA-256 of all bytes before ``stop``, in hexadecimal digits."""
+        """Return the SHA-256 of all bytes before ``stop``, in hexadecimal."""
         self._hash(stop)
         return self._hasher.hexdigest()
 
@@ -87,7 +87,7 @@ class SealedPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Seal(msgspec.Struct, frozen=True, array_like=True):
-    """The size of a file in bytes, parts of it in their order, and the SHA-256 of what lies outside of these."""
+    """The size of a file in bytes, its parts in order, and the SHA-256 of the bytes outside the parts."""
 
     size: int
     parts: tuple[SealedPart, ...]
@@ -95,14 +95,14 @@ class Seal(msgspec.Struct, frozen=True, array_like=True):
 
 
 def seal(size: int, parts: Sequence[SealedPart], read: Callable[[int, int], bytes]) -> Seal:
-    """Return the seal of a file with parts of known hashes; ``read`` returns its bytes from a place to another."""
+    """Return the seal of a file with hashed parts; ``read`` returns its bytes between two offsets."""
     return Seal(size, tuple(parts), _hash(read, _outside(size, parts)))
 
 
 def is_intact(file: FileRange, sealed: Seal, executor: Executor) -> bool:
-    """Return whether a whole file has the bytes that were sealed; workers of the ``executor`` hash its parts.
+    """Return whether a file still has the sealed bytes; workers of the ``executor`` hash its parts.
 
-    A file that can't be read, or that changes meanwhile, is not intact.
+    A file that can't be read or that changes in the meantime is not intact.
     """
     if file.size != sealed.size:
         return False
@@ -122,7 +122,7 @@ def _read(file: FileRange, start: int, stop: int) -> bytes:
 
 
 def _outside(size: int, parts: Sequence[SealedPart]) -> Iterator[tuple[int, int]]:
-    """Yield where the bytes lie that no part has."""
+    """Yield the ranges that no part covers."""
     at = 0
     for part in parts:
         if at < part.start:
@@ -141,12 +141,12 @@ def _hash(read: Callable[[int, int], bytes], ranges: Sequence[tuple[int, int]] |
 
 
 _SUFFIXES = frozenset({".py", ".pyc", ".toml"})
-"""Of code, without source if it was installed so, and of the tables that it reads."""
+"""The suffixes of code, which may be installed without source, and of its tables."""
 
 
 @cache
 def source_hash(place: Path) -> bytes:
-    """Return the hash of a module, or of the names and bytes of all modules and tables of a package and those below."""
+    """Return the hash of a module, or of the names and bytes of all modules and tables in a package."""
     if not place.is_dir():
         return hashlib.sha256(place.read_bytes()).digest()
     hasher = hashlib.sha256()

@@ -1,8 +1,7 @@
-"""Names and paths of files: as a program gives them, as Linux takes them, and as Windows refuses or confuses them.
+"""File names and paths: as callers pass them, as Linux accepts them, and as Windows rejects or confuses them.
 
-The rules are those of Microsoft's "Naming Files, Paths, and Namespaces" and "Maximum Path Length Limitation". Lengths
-are in UTF-16 code units, as Windows counts them. No other system checks any of this: installers on Linux, and Wine,
-take every name.
+The rules are from Microsoft's "Naming Files, Paths, and Namespaces" and "Maximum Path Length Limitation". Lengths are
+in UTF-16 code units, as on Windows. No other system checks these rules: installers on Linux and Wine accept every name.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ GivenPaths = GivenPath | Iterable[GivenPath]
 
 
 def paths_given(paths: GivenPaths) -> tuple[Path, ...]:
-    """Return the paths; a text is one path, not an iterable of letters."""
+    """Return the paths. A string is a single path, not an iterable of characters."""
     if isinstance(paths, str | os.PathLike):
         return (Path(paths),)
     return tuple(Path(path) for path in paths)
 
 
 def some_paths_given(name: str, paths: GivenPaths) -> tuple[Path, ...]:
-    """Return the paths of the parameter ``name``. Raise `InputError` when there are none."""
+    """Return the paths of the parameter ``name``. Raises `InputError` if there are no paths."""
     found = paths_given(paths)
     if not found:
         raise InputError(name, "is empty", expected="at least one path")
@@ -41,7 +40,7 @@ def some_paths_given(name: str, paths: GivenPaths) -> tuple[Path, ...]:
 
 
 _LONGEST = 255
-"""Bytes, of Linux and of all its usual file systems."""
+"""In bytes, for Linux and all its common file systems."""
 
 
 def is_file_name(text: str) -> bool:
@@ -56,7 +55,7 @@ def is_file_name(text: str) -> bool:
 
 
 def cut_name(text: str, most: int) -> str:
-    """Return as much of the beginning of a file's name as has ``most`` bytes, of whole characters.
+    """Return the longest prefix of a file name with at most ``most`` bytes and only whole characters.
 
     >>> cut_name("größe", 4), cut_name("name", 4)
     ('grö', 'name')
@@ -77,10 +76,10 @@ def is_utf8(text: str) -> bool:
 
 
 LONGEST_PATH: Final = 259
-"""Units that a whole path may have, from the drive on: ``MAX_PATH`` (260) without the NUL at its end."""
+"""The maximum length of a whole path including the drive: ``MAX_PATH`` (260) without the final NUL."""
 
 SHORTEST_SITE: Final = len(r"C:\v\Lib\site-packages")
-"""Units of the shortest path of site-packages that anybody has: that of an environment right below a drive."""
+"""The length of the shortest possible site-packages path: that of an environment right below a drive."""
 
 _LONGEST_NAME: Final = 255
 _SEPARATOR: Final = 1
@@ -99,25 +98,25 @@ _REFUSED: Final = {
 _DEVICE: Final = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9¹²³]", re.IGNORECASE)
 
 
-@lru_cache(maxsize=4096)  # the paths of a tree have the same folders
+@lru_cache(maxsize=4096)  # the paths of a tree share folders
 def windows_name_fault(name: str) -> str:
-    """Return why Windows refuses a name between two slashes, or changes it; empty for a good one.
+    """Return why Windows rejects or changes a name between two slashes, or an empty string for a valid name.
 
-    The answer completes the sentence "the name ...".
+    The result completes the sentence "the name ...".
     """
     if not name:
         return "is empty"
     if sign := _refused_sign(name):
-        return f"has {sign}, which names on Windows can't have"
+        return f"has {sign}, which Windows doesn't allow in names"
     if name[-1] in ". ":
-        ends = "a dot" if name[-1] == "." else "a blank"
-        return f"ends with {ends}, which Windows drops: the file gets another name"
-    # Before Windows 11 an ending changes nothing: NUL.txt is the device, too.
+        ends = "a dot" if name[-1] == "." else "a space"
+        return f"ends with {ends}, which Windows removes from the name"
+    # Before Windows 11, a suffix makes no difference: NUL.txt is also the device.
     if _DEVICE.fullmatch(name.partition(".")[0].rstrip(" ")):
-        return f"is that of the device {name.partition('.')[0].rstrip(' ').upper()} on Windows"
+        return f"is the name of the device {name.partition('.')[0].rstrip(' ').upper()} on Windows"
     if (length := path_length(name)) > _LONGEST_NAME:
-        return f"has {length} characters, and names on Windows at most {_LONGEST_NAME}"
-    return "" if is_utf8(name) else "is not UTF-8, and names on Windows are Unicode"
+        return f"has {length} characters, but Windows allows at most {_LONGEST_NAME} in a name"
+    return "" if is_utf8(name) else "is not UTF-8, but names on Windows are Unicode"
 
 
 def _refused_sign(name: str) -> str:
@@ -127,7 +126,7 @@ def _refused_sign(name: str) -> str:
 
 
 def windows_path_fault(path: str) -> str:
-    """Return the first fault of a path's names, each between two slashes, with the name; empty for a good path."""
+    """Return the first fault in the names of a path, with the name, or an empty string for a valid path."""
     for name in path.split("/"):
         if name not in {".", ".."} and (fault := windows_name_fault(name)):
             return f"{name!r} {fault}"
@@ -135,24 +134,24 @@ def windows_path_fault(path: str) -> str:
 
 
 def path_length(path: str) -> int:
-    """Return the number of UTF-16 code units of a path, in which Windows counts."""
+    """Return the length of a path in UTF-16 code units, as Windows counts."""
     return len(path.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def room_above(path: str, longest: int = LONGEST_PATH) -> int:
-    """Return how long the path of a folder may be in which ``path`` is to lie, so that the whole stays in ``longest``.
+    """Return the maximum path length of a folder that can contain ``path``, so that the total stays within ``longest``.
 
-    Negative for a path that is too long wherever it lies.
+    The result is negative for a path that is too long anywhere.
     """
     return longest - _SEPARATOR - path_length(path)
 
 
 def fold_case(path: str) -> str:
-    """Return a path as NTFS compares it, in upper case letter by letter: equal for paths that it takes for the same.
+    """Return a path as NTFS compares it, uppercased letter by letter: equal for paths that NTFS considers equal.
 
-    Its table pairs a lower-case with an upper-case letter of 16 bits, and leaves letters that Unicode folds besides:
-    ``ß``, whose upper case is two letters, the dotless i (U+0131), the long s (U+017F), the micro sign (U+00B5). Wine's
-    has the same letters; that of ntfs-3g, taken from Windows XP, the final sigma (U+03C2) as well.
+    Its table maps lowercase to uppercase letters of 16 bits. It leaves some letters that Unicode folds: ``ß``, whose
+    uppercase has two letters, the dotless i (U+0131), the long s (U+017F), and the micro sign (U+00B5). Wine's table
+    has the same letters. The table of ntfs-3g, which is from Windows XP, also leaves the final sigma (U+03C2).
     """
     return path.upper() if path.isascii() else "".join(map(_upper, path))
 
@@ -162,15 +161,15 @@ def _upper(sign: str) -> str:
         return _SIGMA
     if sign > _LAST_OF_16_BITS:
         return sign
-    # Greek letters with a subscript iota have one upper-case letter, which Unicode calls their title case.
+    # Greek letters with an iota subscript have a single uppercase letter, which Unicode calls titlecase.
     return next((upper for upper in (sign.upper(), sign.title()) if len(upper) == 1 and upper.lower() == sign), sign)
 
 
 def find_case_clashes(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the paths that only differ in case, sorted: on Windows the last one that is written replaces the others.
+    """Yield the paths that differ only in case, sorted. On Windows, the last one that is written replaces the others.
 
-    A folder with the name of a file is reported by the folder's path. Folders alone may be spelled in several ways:
-    they become one folder.
+    If a folder has the name of a file, the folder's path is reported. Folders may differ in case, because they become
+    one folder.
     """
     files: dict[str, set[str]] = defaultdict(set)
     folders: dict[str, set[str]] = defaultdict(set)

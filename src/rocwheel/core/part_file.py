@@ -1,7 +1,7 @@
-"""A file that comes from elsewhere in pieces, perhaps in several runs, and gets its name when it is whole.
+"""A file that is fetched in pieces, possibly in several runs, and gets its name when it is complete.
 
-Until then its bytes stand in a hidden file next to it, and a stamp beside that says what they are the beginning of. A
-later run takes up where a killed one ended, if what it fetches has the same stamp.
+Until then, its bytes are in a hidden file next to it, with a stamp that identifies the complete file. A later run
+continues where a killed run stopped if the file it fetches has the same stamp.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20
 _LONGEST = 160
-"""Bytes of the name that a part's name keeps: a file name has at most 255."""
+"""The maximum length of the file name in a part's name, in bytes. A file name has at most 255."""
 _PART, _STAMP = ".rocwheel-part", ".rocwheel-part.json"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a file before it is fetched."""
+    """What is known about a file before it is fetched."""
 
     source: str
-    """Where it comes from, for messages."""
+    """The origin, for messages."""
     size: int | None = None
-    """Bytes."""
+    """In bytes."""
     version: str = ""
-    """Changes with the bytes at the source, such as an ETag; empty where nothing does."""
+    """A value that changes with the bytes at the source, such as an ETag; empty if there is none."""
     sha256: str = ""
-    """In hexadecimal; empty where nobody says."""
+    """In hexadecimal; empty if unknown."""
     modified: int | None = None
-    """The date that the file is to have, in nanoseconds since 1970; that of its last byte where this is none."""
+    """The modification time to set, in nanoseconds since 1970. If it is `None`, the time of the last byte remains."""
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """Of which file a part is the beginning."""
+    """Which file a part belongs to."""
 
     expected: Expected
     boot: str
-    """Which start of the machine wrote it: a crash of the machine can leave zeros in place of what was written."""
+    """The boot ID of the machine that wrote it. After a crash, zeros may replace what was written."""
 
 
 def is_part(name: str) -> bool:
-    """Return whether a name is one of those that unfinished files and their stamps get."""
+    """Return whether a name is that of an unfinished file or its stamp."""
     return name.startswith(".") and name.endswith((_PART, _STAMP))
 
 
@@ -65,20 +65,20 @@ def receive(
     read: Callable[[int], Iterator[bytes]],
     advance: Callable[[int], None] = lambda _: None,
 ) -> str:
-    """Write what ``read`` yields to ``path`` and return its SHA-256; ``read`` gets the number of bytes that are there.
+    """Write what ``read`` yields to ``path`` and return its SHA-256; ``read`` receives the number of existing bytes.
 
-    Nothing is visible under the name before the bytes are all there and, as far as they are known, of the expected size
-    and hash. What was there under that name is replaced then. ``advance`` is called with the bytes received, and first
-    with those of an earlier run.
+    The file appears only when all bytes are there and match the expected size and hash, if these are known. It then
+    replaces an existing file. ``advance`` is called with the number of bytes received, starting with those of an
+    earlier run.
 
-    Raises `InputError` for other bytes than expected, `WorkError` when another process fetches the same file or it
-    can't be written, and what ``read`` raises; what has come until then waits for the next run.
+    Raises `InputError` for unexpected bytes, `WorkError` if another process fetches the same file or writing fails, and
+    whatever ``read`` raises. The bytes received so far are kept for the next run.
     """
     with _opened(path, expected) as part:
         is_resumed = part.take_up(advance)
         part.fill(read, advance)
         fault = part.fault()
-        if fault and is_resumed:  # the earlier run's bytes may be to blame
+        if fault and is_resumed:  # the bytes of the earlier run may be wrong
             advance(-part.size)
             part.restart()
             part.fill(read, advance)
@@ -91,7 +91,7 @@ def receive(
 
 
 class _Part:
-    """The bytes that have come so far."""
+    """The bytes received so far."""
 
     def __init__(self, path: Path, expected: Expected, file: IO[bytes]) -> None:
         self.size = 0
@@ -105,7 +105,7 @@ class _Part:
         return self._digest.hexdigest()
 
     def take_up(self, advance: Callable[[int], None]) -> bool:
-        """Take over what an earlier run left, if it is the beginning of the same file; return whether it did."""
+        """Reuse the bytes of an earlier run if they belong to the same file; return whether that is so."""
         stamp = _Stamp(self._expected, _read_boot_id())
         if self._may_continue(stamp):
             self._file.seek(0)
@@ -126,13 +126,13 @@ class _Part:
         known = _read_stamp(_stamp_path(self._path))
         if known is None or known.expected != stamp.expected:
             return False
-        # Without a hash nobody would notice what a crash of the machine, or a failing disk, has lost.
+        # Without a hash, bytes lost in a crash or by a failing disk would go unnoticed.
         if not stamp.expected.sha256:
             return bool(stamp.expected.version) and known.boot == stamp.boot and self._is_on_disk()
         return True
 
     def _is_on_disk(self) -> bool:
-        """Return whether the disk has taken all: of a write that failed late, the system tells the next who asks."""
+        """Return whether the disk has accepted all bytes. The system reports a late write error to the next caller."""
         with suppress(OSError):
             os.fsync(self._file.fileno())
             return True
@@ -145,7 +145,7 @@ class _Part:
         self.size = 0
 
     def fill(self, read: Callable[[int], Iterator[bytes]], advance: Callable[[int], None]) -> None:
-        """Append what is missing; stop at the first byte too many."""
+        """Append the missing bytes; stop at the first extra byte."""
         size = self._expected.size
         if self.size == size:
             return
@@ -159,8 +159,8 @@ class _Part:
                 return
 
     def fault(self) -> InputError | None:
-        """Return what is wrong with the bytes, if they are all there."""
-        expected, remedy = self._expected, "Try again later, or ask who publishes it."
+        """Return the error if the bytes are complete but wrong, or `None`."""
+        expected, remedy = self._expected, "Try again later, or report this to the publisher."
         if expected.size is not None and self.size != expected.size:
             found = f"has {'more than ' if self.size > expected.size else ''}{min(self.size, expected.size)} bytes"
             return InputError(expected.source, found, expected=f"{expected.size} bytes", remedy=remedy)
@@ -176,12 +176,12 @@ class _Part:
         if self._expected.modified is not None:
             with suppress(OverflowError):  # a date that no file can have
                 os.utime(self._file.fileno(), ns=(self._expected.modified, self._expected.modified))
-        # First the stamp: nobody would look for that of a file that is whole.
+        # The stamp goes first, because nothing looks for the stamp of a complete file.
         _stamp_path(self._path).unlink(missing_ok=True)
         _part_path(self._path).replace(self._path)
 
     def forget(self) -> None:
-        """Have the next run begin anew, unless it has a hash to check: the disk may have lost some of the bytes."""
+        """Let the next run start over, unless a hash verifies the bytes: the disk may have lost some of them."""
         if not self._expected.sha256:
             with suppress(OSError):
                 _stamp_path(self._path).unlink()
@@ -199,7 +199,7 @@ def _opened(path: Path, expected: Expected) -> Iterator[_Part]:
         if path.is_dir() or (path.exists() and not path.is_file()):
             raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another folder.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Not through a link that somebody else has put there.
+        # Doesn't follow a link that someone else created there.
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "r+b", buffering=_BLOCK) as file:
             _lock(file, path)
@@ -215,11 +215,11 @@ def _lock(file: IO[bytes], path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:
-        raise WorkError(path, "is being fetched by another process", remedy="Wait until that has ended.") from e
+        raise WorkError(path, "is being fetched by another process", remedy="Wait until it ends.") from e
     except OSError:  # some network file systems have no locks
         return
     if not _is_at(file, _part_path(path)):
-        raise WorkError(path, "was fetched by another process meanwhile", remedy="Start again.")
+        raise WorkError(path, "was fetched by another process in the meantime", remedy="Start again.")
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A few changes to a large file, applied while it streams, so that it is never held or copied as a whole."""
+"""A few changes to a large file, which are applied as it streams, so that it is never held or copied whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE = 4 << 20
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """The bytes from ``start`` to ``stop`` of the new file: ``data``, and zeros for the rest.
+    """The bytes from ``start`` to ``stop`` of the new file: ``data``, then zeros.
 
     With ``source``, they are instead the bytes of the old file from that offset.
     """
@@ -32,7 +32,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, start: int, data: bytes | Data) -> Replacement:
-        """Return the replacement that writes ``data`` at ``start``."""
+        """Return a replacement that writes ``data`` at ``start``."""
         return cls(start, start + len(data), data)
 
     def content(self, old: Data) -> Data:
@@ -42,7 +42,7 @@ class Replacement(msgspec.Struct, frozen=True):
         return memoryview(self.data) if isinstance(self.data, bytes) else self.data
 
     def part(self, start: int, stop: int) -> Replacement:
-        """Return what this one puts between two places inside it."""
+        """Return the part of this replacement between two offsets inside it."""
         skipped = start - self.start
         if self.source is not None:
             return Replacement(start, stop, source=self.source + skipped)
@@ -50,9 +50,9 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 class FilePatch(msgspec.Struct, frozen=True):
-    """The changes that turn a file into another of ``size`` bytes; all other bytes stay as they are.
+    """The changes that turn a file into another one of ``size`` bytes; all other bytes stay the same.
 
-    Replacements are in rising order and don't overlap. Behind the old file's end, zeros stand between them.
+    Replacements are in ascending order and don't overlap. Beyond the end of the old file, the gaps are zeros.
     """
 
     size: int
@@ -65,13 +65,13 @@ class FilePatch(msgspec.Struct, frozen=True):
 
     @property
     def is_identity(self) -> bool:
-        """Whether the new file is the old one, byte for byte; even growing or shrinking takes a replacement."""
+        """Whether the new file is identical to the old one. Even growing or shrinking requires a replacement."""
         return not self.replacements
 
     def apply(self, data: Data, start: int = 0, stop: int | None = None) -> list[Data]:
-        """Return the new file's bytes from ``start`` to ``stop`` as buffers; ``data`` is the whole old file.
+        """Return the bytes of the new file from ``start`` to ``stop`` as buffers; ``data`` is the whole old file.
 
-        Nothing is copied, whatever the file's size.
+        Copies nothing, whatever the size of the file.
         """
         stop = self.size if stop is None else min(stop, self.size)
         buffers: list[Data] = []
@@ -90,13 +90,13 @@ class FilePatch(msgspec.Struct, frozen=True):
         return buffers + _old(data, position, stop)
 
     def pieces(self, data: Data) -> Iterator[memoryview | bytes]:
-        """Yield the new file in pieces of a few MiB, for those who write all of it: many small ones are many calls."""
+        """Yield the new file in pieces of a few MiB, for writing all of it with few calls."""
         for start in range(0, self.size, _PIECE):
             parts = self.apply(data, start, start + _PIECE)
             yield load(parts[0]) if len(parts) == 1 else join_data(parts)
 
     def is_hole(self, start: int, stop: int) -> bool:
-        """Return whether a replacement makes zeros of all bytes of the new file from ``start`` to ``stop``."""
+        """Return whether a replacement fills the new file from ``start`` to ``stop`` with zeros."""
         index = bisect_right(self.replacements, start, key=lambda replacement: replacement.stop)
         if index == len(self.replacements):
             return False
@@ -104,7 +104,7 @@ class FilePatch(msgspec.Struct, frozen=True):
         return covering.source is None and covering.start + len(covering.data) <= start and stop <= covering.stop
 
     def then(self, other: FilePatch) -> FilePatch:
-        """Return one patch for this one and then ``other``, whose replacements may have no ``source``."""
+        """Return one patch for this patch followed by ``other``, whose replacements may not have a ``source``."""
         grown = [Replacement(self.size, other.size)] if self.size < other.size else []
         before = [replacement for replacement in (*self.replacements, *grown) if replacement.start < other.size]
         kept = [piece for replacement in before for piece in _around(replacement, other.replacements)]
@@ -113,7 +113,7 @@ class FilePatch(msgspec.Struct, frozen=True):
 
 
 def _around(replacement: Replacement, holes: Sequence[Replacement]) -> Iterator[Replacement]:
-    """Yield the parts of a replacement that none of the ``holes``, in rising order, covers."""
+    """Yield the parts of a replacement that none of the ``holes``, in ascending order, covers."""
     position = replacement.start
     for hole in holes:
         if hole.stop <= position or hole.start >= replacement.stop:
@@ -126,7 +126,7 @@ def _around(replacement: Replacement, holes: Sequence[Replacement]) -> Iterator[
 
 
 def _old(data: Data, start: int, stop: int) -> list[Data]:
-    """Return a range of the old file, with zeros behind its end."""
+    """Return a range of the old file, with zeros beyond its end."""
     kept = data[start:stop] if start < stop else data[:0]
     return [*([kept] if len(kept) else []), *_zeros(stop - max(start, len(data)))]
 
@@ -136,7 +136,7 @@ def _zeros(size: int) -> list[Data]:
 
 
 def fill_gaps(pieces: Iterable[Replacement], start: int, stop: int = 0) -> Iterator[Replacement]:
-    """Yield ``pieces``, which come in rising order from ``start`` on, with zeros between them and up to ``stop``."""
+    """Yield ``pieces``, in ascending order from ``start``, with zeros between them and up to ``stop``."""
     for piece in pieces:
         if start < piece.start:
             yield Replacement(start, piece.start)
@@ -147,9 +147,9 @@ def fill_gaps(pieces: Iterable[Replacement], start: int, stop: int = 0) -> Itera
 
 
 def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacement], *, size: int | None = None) -> None:
-    """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero stays a hole.
+    """Write ``data`` with ``replacements``, in ascending order, at the position of ``file``; zeros become holes.
 
-    Each replacement is released once it is written. ``size`` is where to stop in ``data``, if not at its end. The file
+    Releases each replacement once it is written. ``size`` is where to stop in ``data``, if not at its end. The file
     ends there, even with a hole.
     """
     position = 0
@@ -165,19 +165,19 @@ def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacemen
 
 
 def write_patch(file: IO[bytes], data: Data, patch: FilePatch) -> None:
-    """Write to the new file ``file`` what ``patch`` makes of ``data``; what becomes zero stays a hole."""
+    """Write ``data`` with ``patch`` to the new file ``file``; zeros become holes."""
     write_patched(file, data, patch.replacements, size=patch.size)
     file.truncate(patch.size)
 
 
 def _skip(file: IO[bytes], size: int) -> None:
-    """Leave a hole; to seek writes what is buffered, so that isn't done for nothing."""
+    """Leave a hole. Seeks only if needed, because seeking flushes the buffer."""
     if size > 0:
         file.seek(size, os.SEEK_CUR)
 
 
 def write_data(file: IO[bytes], data: Data) -> None:
-    """Write bytes where ``file`` stands; memory holds a piece of them at a time."""
+    """Write bytes at the position of ``file``; memory holds one piece at a time."""
     for piece in iter_pieces(data):
         file.write(piece)
 
@@ -196,7 +196,7 @@ class _Patched(msgspec.Struct, frozen=True):
         return self.stop - self.start
 
     def part(self, start: int, stop: int) -> _Patched:
-        """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
+        """Return the range from ``start`` to ``stop``, both relative to the start of this one."""
         return msgspec.structs.replace(self, start=self.start + start, stop=self.start + stop)
 
     def read(self) -> bytes:
@@ -205,5 +205,5 @@ class _Patched(msgspec.Struct, frozen=True):
 
 
 def patched_view(data: Data, patch: FilePatch) -> FileView:
-    """Return what ``patch`` makes of ``data``, for those who look at a file before it is written; nothing is copied."""
+    """Return ``data`` with ``patch`` as a view of a file that is not written yet; nothing is copied."""
     return FileView(_Patched(data, patch, 0, patch.size))

@@ -1,4 +1,4 @@
-"""This Python: how a module runs, in which mode, and when garbage is collected."""
+"""The running Python: how it runs modules, its UTF-8 mode, and its garbage collection."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if sys.path[0] == "":
 import runpy
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
-"""``python -P -m``, which Python has since 3.11: with ``-m`` alone, the working directory comes first."""
+"""``python -P -m``, which Python has since 3.11: with only ``-m``, the working directory comes first."""
 
 
 def module_command(python: str | Path, module: str) -> list[str]:
-    """Return the words that run ``module`` as ``python -m`` does, but never one of the working directory."""
+    """Return a command that runs ``module`` like ``python -m``, but never from the working directory."""
     return [str(python), "-c", _PROGRAM, module]
 
 
 def as_typed(command: Sequence[str]) -> str:
-    """Return a command for a message: one of `module_command` as the ``python -m`` that people know."""
+    """Return a command for a message, with `module_command` shown as the usual ``python -m``."""
     python, *words = command
     if words[:2] == ["-c", _PROGRAM]:
         words[:2] = ["-m"]
@@ -38,15 +38,18 @@ def as_typed(command: Sequence[str]) -> str:
 
 
 _SELDOM = 200_000
-"""New containers between two searches; 700 by default, of which ten thousand files have many times as many."""
+"""The number of new containers between two collections.
+
+The default is 700; ten thousand files create many times that.
+"""
 
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Look for cycles seldom in a block that makes many values to keep, in all threads; memory stays bounded.
+    """Collect garbage rarely in a block that creates many long-lived values, in all threads; memory stays bounded.
 
-    Each search goes through what was made since the last ones, again and again: with a hundred thousand values, that
-    is a third of the work with them.
+    Each collection scans the values created since the last ones, repeatedly. With a hundred thousand values, that takes
+    a third of the time.
     """
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], _SELDOM) if before[0] else 0, *before[1:])
@@ -58,10 +61,10 @@ def rare_collections() -> Iterator[None]:
 
 @contextmanager
 def loading_without_collections() -> Iterator[None]:
-    """Look for no cycles in a block that loads modules, and after it never among what has been made until then.
+    """Don't collect garbage in a block that loads modules, and afterwards exclude everything created until then.
 
-    Modules and their classes stay until the process ends, and nearly all of the garbage comes later. The documentation
-    of `gc.freeze` names this order.
+    Modules and their classes live until the process ends, and nearly all garbage is created later. The documentation of
+    `gc.freeze` recommends this order.
     """
     is_wanted = gc.isenabled()
     gc.disable()
@@ -74,16 +77,16 @@ def loading_without_collections() -> Iterator[None]:
 
 
 def start_in_utf8_mode() -> None:
-    """Start the program again in Python's UTF-8 mode (:pep:`540`) if it takes names of files for ASCII.
+    """Restart the program in Python's UTF-8 mode (:pep:`540`) if it decodes file names as ASCII.
 
-    It does so in the locale C where its own remedies for that are turned off. Names in wheels, RECORD and artifacts are
-    UTF-8: with ASCII, a file would be there under one name and listed under another. What is printed stays in the
-    encoding that it had. Returns where this isn't needed, or Python can't be started.
+    That is so in the C locale with Python's own workarounds turned off. Names in wheels, RECORD, and artifacts are
+    UTF-8. With ASCII, a file would exist under one name and be listed under another. Printed text keeps its encoding.
+    Returns if no restart is needed or if Python can't be started.
     """
     if codecs.lookup(sys.getfilesystemencoding()).name != "ascii" or not sys.executable:
         return
     printed = {"PYTHONIOENCODING": sys.stdout.encoding} if sys.stdout else {}
-    # Of several -X utf8, the first counts.
+    # With several -X utf8 options, the first one counts.
     words = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
     with suppress(OSError):
         os.execve(sys.executable, words, {**printed, **os.environ})  # noqa: S606 (the words of this process)

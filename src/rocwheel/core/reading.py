@@ -1,7 +1,7 @@
-"""Reads regular files that others may write meanwhile: what was read is what was listed, or an error says so.
+"""Reads regular files that others may change in the meantime, and raises an error if they changed.
 
-Files that somebody else can write are read by pread(2) alone. A map of such a file would be fatal: where it is
-truncated, or its file system is full, touching a page of the map ends the process (SIGBUS).
+Files that others can write are read only with pread(2). Mapping such a file would be dangerous: if it is truncated or
+its file system is full, touching a page of the mapping ends the process (SIGBUS).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 _ANY = -1
-"""What differs between machines, in the stamp of a file that they share."""
+"""Replaces the fields of a shared file's stamp that differ between machines."""
 
 _GRANULARITY = 2_000_000_000
-"""Nanoseconds; FAT has the coarsest times."""
+"""In nanoseconds; FAT has the coarsest times."""
 
 
 class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
-    """Which file stands at a path, and when it was last written (stat(2)); times in nanoseconds."""
+    """The identity of a file at a path and its last modification (stat(2)); times in nanoseconds."""
 
     device: int
     inode: int
@@ -44,7 +44,7 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
     modified: int
     changed: int
     links: int
-    """How many names it has, whose coming and going is a change, too, but none of its bytes."""
+    """The number of hard links. A new or removed link is a change, but not of the bytes."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileStamp:
@@ -55,23 +55,23 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
 
     @classmethod
     def at(cls, path: Path) -> FileStamp:
-        """Return the stamp of the file at a path; raise `InputError` when it can't be read."""
+        """Return the stamp of the file at a path. Raises `InputError` if it can't be read."""
         try:
             return cls.of(path.stat())
         except OSError as e:
             raise read_error(str(path), e) from e
 
     def for_any_machine(self) -> FileStamp:
-        """Return the stamp as every machine sees it that shares the file: its size, and when it was last written.
+        """Return the stamp that every machine with access to the file sees: its size and modification time.
 
-        Machines number file systems, and some also files, as they like.
+        Machines number file systems, and some also files, independently.
         """
         return FileStamp(_ANY, _ANY, self.size, self.modified, _ANY, _ANY)
 
     def require(self, status: os.stat_result, path: str) -> None:
         """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the stamped one.
 
-        It may have got or lost names meanwhile, as where an index or a backup links to it.
+        Its hard links may have changed, for example because an index or a backup links to it.
         """
         now = FileStamp.of(status)
         if self.device == _ANY:
@@ -80,44 +80,44 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
             raise ChangedFileError(path, self._difference(now))
 
     def _has_other_links_alone(self, now: FileStamp) -> bool:
-        # A file without a name was removed, or another one took its name.
+        # A file without a name was removed or replaced.
         return now.links not in {0, self.links} and self == msgspec.structs.replace(
             now, changed=self.changed, links=self.links
         )
 
     def _difference(self, now: FileStamp) -> str:
         if (self.device, self.inode) != (now.device, now.inode):
-            return "another file took its place while it was being read"
+            return "was replaced by another file while it was being read"
         if not now.links:
             return "was removed or replaced while it was being read"
         if self.size != now.size:
             return f"changed from {self.size} to {count(now.size, 'byte')} while it was being read"
-        return "was written to while it was being read"
+        return "changed while it was being read"
 
 
 def is_settled(stamp: FileStamp, read_at: int) -> bool:
-    """Return whether the last change to a file or folder lies far enough before its reading.
+    """Return whether the last change to a file or folder was long enough before it was read.
 
-    Times are in nanoseconds since 1970. A date of the future is one that somebody gave the file: whoever writes to it
-    takes that date off, and so leaves a trace.
+    Times are in nanoseconds since 1970. A date in the future was set explicitly. Writing to the file would replace that
+    date, and so leave a trace.
     """
     modified = stamp.modified if stamp.modified <= read_at else 0
     return max(modified, stamp.changed) + _GRANULARITY <= read_at
 
 
 class ChangedFileError(WorkError):
-    """An input that something else wrote to, truncated or replaced between its listing and its last byte."""
+    """An input that was changed, truncated, or replaced between its listing and its last byte."""
 
     def __init__(self, path: str, found: str) -> None:
-        super().__init__(path, found, remedy="Leave the inputs alone until the work is done, and run it again.")
+        super().__init__(path, found, remedy="Run the command again, and don't change its inputs while it runs.")
 
 
 _LARGEST = 64 << 20
-"""Bytes of a file that is read at once."""
+"""The maximum size in bytes of a file that is read as a whole."""
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading; raise `OSError` also for a device and for a pipe, which would block."""
+    """Open a file for reading. Raises `OSError`, also for a device and for a pipe, which would block."""
     if source := source_of(path):
         return io.BufferedReader(SourceFile(path, source))
     mode = path.stat().st_mode
@@ -127,9 +127,9 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def read_regular(path: Path) -> bytes:
-    """Return all of a small file that the user named, such as settings.
+    """Return the content of a small file that the user named, such as settings.
 
-    Raises `OSError` as `open_regular` does, and for one of more than 64 MiB, which no text for us has: to read it would
+    Raises `OSError` like `open_regular`, and for files above 64 MiB: no text is that large, and processing it would
     take many times its size.
     """
     with open_regular(path) as file:
@@ -140,10 +140,10 @@ def read_regular(path: Path) -> bytes:
 
 
 def read_if_readable(path: Path) -> bytes:
-    """Return all of a small file, nothing where it is absent or may not be read.
+    """Return the content of a small file, or no bytes if it is missing or not readable.
 
-    Raises `InputError` where a disk fails, as the file may hold anything then, and `WorkError` at a limit of the
-    process, such as that of open files.
+    Raises `InputError` if a disk fails, because the file may then contain anything, and `WorkError` at a limit of the
+    process, such as open files.
     """
     try:
         return read_regular(path)
@@ -154,7 +154,7 @@ def read_if_readable(path: Path) -> bytes:
 
 
 def require_listable(folder: Path) -> None:
-    """Raise `InputError` for a folder that can't be listed: patterns find nothing in it, as if it were empty."""
+    """Raise `InputError` for a folder that can't be listed. Patterns would find nothing in it, as if it were empty."""
     try:
         os.scandir(folder).close()
     except OSError as e:
@@ -162,9 +162,9 @@ def require_listable(folder: Path) -> None:
 
 
 def read_small(path: Path, most: int, *, expected: str) -> bytes:
-    """Return all of a file of a stranger, of which ``most`` bytes, whole MiB, are read at most.
+    """Return the content of an untrusted file of at most ``most`` bytes, in whole MiB.
 
-    Raises `InputError` for a file that is larger or can't be read; ``expected`` says what it should be.
+    Raises `InputError` if the file is larger or can't be read; ``expected`` says what it should be.
     """
     try:
         with open_regular(path) as file:
@@ -177,9 +177,9 @@ def read_small(path: Path, most: int, *, expected: str) -> bytes:
 
 
 def read_at(descriptor: int, size: int, offset: int) -> bytes:
-    """Return ``size`` bytes of an open file from ``offset``, fewer only where it ends; raises `OSError`.
+    """Return ``size`` bytes of an open file from ``offset``, or fewer at its end. Raises `OSError`.
 
-    pread(2) itself may give less than it is asked for, as some network file systems do.
+    pread(2) itself may return fewer bytes than requested, as on some network file systems.
     """
     data = os.pread(descriptor, size, offset)
     while 0 < len(data) < size and (more := os.pread(descriptor, size - len(data), offset + len(data))):
@@ -189,10 +189,10 @@ def read_at(descriptor: int, size: int, offset: int) -> bytes:
 
 @contextmanager
 def open_unchanged(path: Path, stamp: FileStamp | None = None) -> Iterator[IO[bytes]]:
-    """Open a file to be read in one go, as `open_regular` does.
+    """Open a file for reading in one pass, like `open_regular`.
 
-    Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile, and
-    before the block when it is not the file that had ``stamp``.
+    Raises `ChangedFileError` before the block if the file doesn't match ``stamp``, and at the end of the block, however
+    it ends, if the file has changed in the meantime.
     """
     with open_regular(path) as file:
         if stamp is not None:
@@ -205,8 +205,8 @@ def open_unchanged(path: Path, stamp: FileStamp | None = None) -> Iterator[IO[by
 def unchanged(path: Path) -> Iterator[FileStamp]:
     """Yield the stamp of a file that the block reads by its path.
 
-    Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile, or
-    another has taken its place; `OSError` when there is none.
+    Raises `ChangedFileError` at the end of the block, however it ends, if the file was changed or replaced in the
+    meantime, and `OSError` if it doesn't exist.
     """
     with _requiring(path, path.stat) as stamp:
         yield stamp
@@ -218,7 +218,7 @@ def _requiring(path: Path, read_status: Callable[[], os.stat_result]) -> Iterato
     try:
         yield stamp
     except Exception:
-        # What looks like damage is the change.
+        # The change explains any apparent damage.
         stamp.require(read_status(), str(path))
         raise
     stamp.require(read_status(), str(path))
@@ -230,9 +230,9 @@ _RELEASE_INTERVAL = 0.05
 
 @contextmanager
 def mapped_range(path: str, offset: int, size: int) -> Iterator[memoryview]:
-    """Map a range of a file that nobody else can write; pages are read when touched and leave with the block.
+    """Map a range of a file that nobody else can write. Pages are read when touched, and released with the block.
 
-    Raises `InputError` when the file can't be read.
+    Raises `InputError` if the file can't be read.
     """
     if size == 0:
         yield memoryview(b"")
@@ -244,16 +244,17 @@ def mapped_range(path: str, offset: int, size: int) -> Iterator[memoryview]:
     except (OSError, ValueError) as e:
         error = e if isinstance(e, OSError) else OSError(errno.EINVAL, str(e))
         raise range_error(path, error) from e
-    # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
+    # Not closed explicitly: the mapping ends with its last view, wherever that view is still held.
     with _releasing_pages(mapping) if size >= _RELEASED_FROM else nullcontext():
         yield memoryview(mapping)[offset - start :]
 
 
 @contextmanager
 def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
-    """Release the pages of a large mapping again and again while a codec or a hash passes over it.
+    """Release the pages of a large mapping periodically while a codec or a hash scans it.
 
-    Touched pages of a mapped file count as resident memory; released ones are a soft fault away in the page cache.
+    Touched pages of a mapped file count as resident memory. After release, they are still in the page cache, a soft
+    fault away.
     """
     done = threading.Event()
 
@@ -271,7 +272,7 @@ def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
 
 
 def release_pages(data: Data) -> None:
-    """Release the mapped pages of ``data``, if it belongs to a mapped file, once a part of it has been scanned."""
+    """Release the mapped pages of ``data``, if it belongs to a mapped file, after scanning a part of it."""
     if isinstance(data, memoryview) and isinstance(data.obj, mmap.mmap):
         data.obj.madvise(mmap.MADV_DONTNEED)
 
@@ -279,7 +280,7 @@ def release_pages(data: Data) -> None:
 _VIEW_PIECE = 4 << 20
 _BLOCK = 64 << 10
 _BLOCKS = 32
-"""Blocks that a file's views keep: headers and tables are read in many small steps."""
+"""The number of blocks that the views of a file cache: headers and tables are read in many small steps."""
 
 
 class Source(Protocol):
@@ -290,16 +291,16 @@ class Source(Protocol):
         """Number of bytes."""
 
     def part(self, start: int, stop: int) -> Source:
-        """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
+        """Return the range from ``start`` to ``stop``, both relative to the start of this one."""
 
     def read(self) -> bytes:
         """Return the bytes of the range."""
 
 
 class FileView:
-    """Bytes of a file: slices are views, too, ``bytes(view)`` reads; several threads may use it at once.
+    """The bytes of a file. Slices are also views, and ``bytes(view)`` reads. Several threads may share a view.
 
-    Reading raises what the source raises. `load` and `iter_pieces` give codecs the buffers that they need.
+    Reading raises whatever the source raises. `load` and `iter_pieces` provide buffers for codecs.
     """
 
     __slots__ = ("_blocks", "_start", "_stop")
@@ -313,7 +314,7 @@ class FileView:
         return self._stop - self._start
 
     def __getitem__(self, part: slice) -> FileView:
-        """Return the view of a part; nothing is read."""
+        """Return a view of a part, without reading."""
         start, stop, step = part.indices(len(self))
         assert step == 1, "views are contiguous"
         view = object.__new__(FileView)
@@ -327,11 +328,11 @@ class FileView:
 
 
 Data: TypeAlias = memoryview | FileView
-"""The bytes of a file or of a part of it, in memory or still to be read."""
+"""The bytes of a file or of a part of it, in memory or not yet read."""
 
 
 class _Blocks:
-    """Reads a source, and keeps the blocks that were used last."""
+    """Reads a source, and caches the most recently used blocks."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -358,22 +359,22 @@ class _Blocks:
 
 
 def load(data: Data) -> memoryview:
-    """Return the bytes in memory; bytes that are there already are not copied."""
+    """Return the bytes in memory, without copying bytes that are already there."""
     return data if isinstance(data, memoryview) else memoryview(bytes(data))
 
 
 def join_data(parts: Iterable[Data]) -> bytes:
-    """Return several parts as one."""
+    """Return the concatenation of several parts."""
     return b"".join(map(load, parts))
 
 
 def have_same_bytes(one: Data, other: Data) -> bool:
-    """Return whether two are equal; memory holds a piece of each at a time."""
+    """Return whether two sources have equal bytes; memory holds one piece of each at a time."""
     return len(one) == len(other) and all(a == b for a, b in zip(iter_pieces(one), iter_pieces(other), strict=True))
 
 
 def iter_pieces(data: Data, size: int = _VIEW_PIECE) -> Iterator[memoryview]:
-    """Yield the bytes in pieces of ``size``, so that memory holds one of them at a time."""
+    """Yield the bytes in pieces of ``size``, so that memory holds one piece at a time."""
     for start in range(0, len(data), size):
         yield load(data[start : start + size])
 
@@ -381,9 +382,9 @@ def iter_pieces(data: Data, size: int = _VIEW_PIECE) -> Iterator[memoryview]:
 _READ_WHOLE = 1 << 20
 """Ranges up to this size are read at once by `FileRange.view`."""
 _READ_MOST = 1 << 30
-"""What one call reads at most; Linux ends a read just below 2 GiB."""
+"""The maximum size of one read call; Linux stops a read just below 2 GiB."""
 _PIECE = 256 << 10
-"""What `FileRange.feed` reads at a time: it stays in a core's own cache."""
+"""The read size of `FileRange.feed`, which fits a core's own cache."""
 
 
 class FileRange(msgspec.Struct, frozen=True, order=True):
@@ -393,11 +394,11 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     offset: int
     size: int
     stamp: FileStamp | None = None
-    """What the file was like when it was listed; none for a nameless file, which nobody else can write."""
+    """The stamp of the file when it was listed; `None` for an unnamed file, which nobody else can write."""
 
     @classmethod
     def whole(cls, path: Path) -> FileRange:
-        """Return the range that covers all of ``path``; raise `InputError` for what is no file, such as a device."""
+        """Return the range that covers all of ``path``. Raises `InputError` if it isn't a file, such as a device."""
         stamp = FileStamp.at(path)
         if not path.is_file() and not path.is_dir():
             raise read_error(str(path), OSError(errno.EINVAL, "it is not a regular file"))
@@ -412,22 +413,22 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @property
     def is_remote(self) -> bool:
-        """Whether the bytes are elsewhere, and each that is read has to be brought."""
+        """Whether the bytes are remote and each read has to fetch them."""
         return False
 
     def part(self, start: int, stop: int) -> FileRange:
-        """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
+        """Return the range from ``start`` to ``stop``, both relative to the start of this one."""
         return msgspec.structs.replace(self, offset=self.offset + start, size=stop - start)
 
     def for_any_machine(self) -> FileRange:
-        """Return the range as machines that share the file can read it."""
+        """Return the range in a form that other machines with access to the file can read."""
         return msgspec.structs.replace(self, stamp=self.stamp and self.stamp.for_any_machine())
 
     def read(self) -> bytes:
         """Return the bytes of the range.
 
-        Raises `ChangedFileError` when the file is not the one that was listed, before or after the reading, and
-        `InputError` when it can't be read.
+        Raises `ChangedFileError` if the file differs from the listed one before or after reading, and `InputError` if
+        it can't be read.
         """
         if self.size == 0:
             return b""
@@ -442,9 +443,9 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def feed(self, take: Callable[[memoryview], object]) -> None:
-        """Give the bytes of the range to ``take``, piece by piece; each is valid during its call alone.
+        """Pass the bytes of the range to ``take`` in pieces, each valid only during its call.
 
-        Raises what `read` does.
+        Raises whatever `read` raises.
         """
         if self.size <= _PIECE:
             if self.size:
@@ -462,13 +463,13 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     def _ended(self, at: int) -> ChangedFileError:
         stop = self.offset + self.size
-        return ChangedFileError(self.path, f"ends at byte {at} of {stop} that it was to have")
+        return ChangedFileError(self.path, f"ends at byte {at} instead of {stop}")
 
     @contextmanager
     def view(self) -> Iterator[Data]:
-        """Yield the range for those who look at parts of it; bytes are read when they are asked for.
+        """Yield the range for random access; bytes are read on demand.
 
-        Each access raises what `read` does: so all bytes are of the file as it was when it was listed.
+        Each access raises whatever `read` raises, so all bytes are from the file as it was listed.
         """
         if self.stamp is None:
             with mapped_range(self.path, self.offset, self.size) as data:
@@ -480,7 +481,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @contextmanager
     def _unchanged(self) -> Iterator[int]:
-        """Yield a descriptor of the file, which is compared with its stamp before and after the block."""
+        """Yield a descriptor of the file, whose stamp is checked before and after the block."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
@@ -498,17 +499,17 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
 
 class RemoteRange(FileRange, frozen=True, kw_only=True):
-    """A range of a file elsewhere; ``stamp`` is that of the file at its path, which has none of the bytes."""
+    """A range of a remote file; ``stamp`` is that of its local placeholder, which has none of the bytes."""
 
     source: ByteSource
 
     @property
     def is_remote(self) -> bool:
-        """Whether the bytes are elsewhere."""
+        """Whether the bytes are remote."""
         return True
 
     def read(self) -> bytes:
-        """Return the bytes of the range; raise what the source raises, and `ChangedFileError` where that ends first."""
+        """Return the bytes of the range. Raises whatever the source raises, and `ChangedFileError` if it ends early."""
         stop = self.offset + self.size
         data = self.source.read(self.offset, stop) if self.offset < stop <= self.source.size else b""
         if len(data) < self.size:
@@ -516,6 +517,6 @@ class RemoteRange(FileRange, frozen=True, kw_only=True):
         return data
 
     def feed(self, take: Callable[[memoryview], object]) -> None:
-        """Give the bytes of the range to ``take``, piece by piece; raise what `read` does."""
+        """Pass the bytes of the range to ``take`` in pieces. Raises whatever `read` raises."""
         for start in range(0, self.size, _READ_WHOLE):
             take(memoryview(self.part(start, min(start + _READ_WHOLE, self.size)).read()))

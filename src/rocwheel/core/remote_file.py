@@ -1,4 +1,4 @@
-"""Files elsewhere, such as at URLs: their bytes are had by range, and a path leads to them as if they were here."""
+"""Remote files, such as files at URLs: their bytes are fetched by range, and a local path represents them."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ if TYPE_CHECKING:
 
 
 class ByteSource(Protocol):
-    """Bytes that are had by range."""
+    """Bytes that can be read by range."""
 
     @property
     def size(self) -> int:
         """Number of bytes."""
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes between two places inside the size."""
+        """Return the bytes between two offsets."""
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Take note that these ranges will be read soon."""
+        """Announce that these ranges will be read soon."""
 
 
 class RemotePath(PosixPath):
-    """The path of a file that has the name and the size of one elsewhere, and none of its bytes.
+    """The path of a placeholder with the name and size of a remote file, but none of its bytes.
 
-    `rocwheel.core.reading` takes these from the source. A path that is made from its text leads to the file itself.
+    `rocwheel.core.reading` reads the bytes from the source. A path that is made from its text refers to the placeholder
+    itself.
     """
 
     source: ByteSource | None = None
-    """None for what is made from such a path, such as its parent."""
+    """`None` for a path derived from this one, such as its parent."""
 
 
 def make_remote(path: Path, source: ByteSource) -> RemotePath:
-    """Make the file at ``path``, and return the path by which ``source`` is read."""
+    """Create the placeholder at ``path``, and return the path that reads from ``source``."""
     with path.open("wb") as file:
         file.truncate(source.size)
     made = RemotePath(path)
@@ -44,12 +45,12 @@ def make_remote(path: Path, source: ByteSource) -> RemotePath:
 
 
 def source_of(path: Path) -> ByteSource | None:
-    """Return what has the bytes of a file that is elsewhere; none for other paths."""
+    """Return the source of a remote file, or `None` for other paths."""
     return path.source if isinstance(path, RemotePath) else None
 
 
 class SourceFile(io.RawIOBase):
-    """A source as a file that is open for reading; its descriptor is that of the file at its path."""
+    """A source as an open file for reading; its descriptor is that of the placeholder."""
 
     def __init__(self, path: Path, source: ByteSource) -> None:
         super().__init__()
@@ -58,28 +59,28 @@ class SourceFile(io.RawIOBase):
         self._position = 0
 
     def fileno(self) -> int:
-        """Return the descriptor of the file that has no bytes."""
+        """Return the descriptor of the placeholder."""
         return self._file.fileno()
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return `True`, because the file can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return that any place can be read."""
+        """Return `True`, because any position can be read."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a place."""
+        """Move to an offset."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._source.size}[whence]
         if start + offset < 0:
-            msg = "a place before the beginning"
+            msg = "an offset before the start of the file"
             raise OSError(msg)
         self._position = start + offset
         return self._position
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer
-        """Read into a buffer, and return how many bytes that were."""
+        """Read into a buffer, and return the number of bytes."""
         stop = min(self._position + len(buffer), self._source.size)
         data = self._source.read(self._position, stop) if stop > self._position else b""
         buffer[: len(data)] = data
@@ -87,6 +88,6 @@ class SourceFile(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Close the file that has no bytes."""
+        """Close the placeholder."""
         self._file.close()
         super().close()

@@ -1,9 +1,9 @@
-"""Temporary files and folders: nameless ones, hidden ones beside the output, and the lock of a folder.
+"""Temporary files and folders: unnamed ones, hidden ones next to the output, and locks on folders.
 
-Their names end with a mark, and each is locked (flock(2)) while its process lives. So whoever works in a folder next
-can tell what a killed process has left there, and removes it.
+Hidden names end with a mark, and each is locked (flock(2)) while its process lives. So the next process in the folder
+can recognize and remove what a killed process left there.
 
-The lock (flock(2)) is on the folder itself: it leaves no file, and goes with the process however that ends.
+The lock of a folder (flock(2)) is on the folder itself. It leaves no file, and it ends with the process.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 _RESERVE = 64 << 20
-"""Bytes that are left to others on a disk."""
+"""The number of bytes to leave free on a disk."""
 
 _NAMELESS = re.compile(r"/proc/\d+/fd/\d+$")
 _REMEDY = "Check its disk, or set TMPDIR to another folder."
 
 
 def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[bytes]:
-    """Open a file without a name in ``folder``, or in the folder for temporary files if that is ``None``.
+    """Open an unnamed file in ``folder``, or in the folder for temporary files if it is `None`.
 
-    It is unbuffered by default: what a full disk has not taken must not be tried again when the file closes.
-    Raises `WorkError` when ``TMPDIR`` names a folder that can't be used, and `OSError` when the file can't be made.
+    The file is unbuffered by default, so that bytes that a full disk rejected are not written again on close. Raises
+    `WorkError` if the folder in ``TMPDIR`` can't be used, and `OSError` if the file can't be created.
     """
     place = folder or temporary_folder()
     with tempfile.TemporaryFile(prefix="rocwheel-", buffering=0, dir=place) as made:
@@ -55,9 +55,9 @@ def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[byte
 
 
 class _Nameless(io.IOBase):
-    """A file whose close raises where the disk has not taken all, unless another error, which says more, is on its way.
+    """A file that raises on close if the disk didn't accept all bytes, unless another error is already raised.
 
-    A network file system tells only then of bytes that it took before; so do quotas. Raises `WorkError`.
+    Network file systems and quotas may report a rejected write only on close. Raises `WorkError`.
     """
 
     folder = ""
@@ -74,61 +74,63 @@ class _Nameless(io.IOBase):
 
 
 class _Raw(_Nameless, io.FileIO):
-    """An unbuffered one."""
+    """An unbuffered file."""
 
 
 class _Buffered(_Nameless, io.BufferedRandom):
-    """A buffered one."""
+    """A buffered file."""
 
 
 def temporary_folder() -> str:
     """Return the folder for temporary files.
 
-    Python would silently use another if that of ``TMPDIR`` is unusable: this raises `WorkError`.
+    Raises `WorkError` if the folder in ``TMPDIR`` is unusable; Python would silently use another one.
     """
     named = os.environ.get("TMPDIR")
     if not named:
         return tempfile.gettempdir()
     if not (Path(named).is_dir() and os.access(named, os.W_OK | os.X_OK)):
-        source, found = "TMPDIR", f"names {named}, where no file can be made"
+        source, found = "TMPDIR", f"is {named}, where no file can be created"
         raise WorkError(source, found, remedy="Correct or unset it.")
     return named
 
 
 def write_all(file: IO[bytes], data: bytes | bytearray | memoryview) -> None:
-    """Write all of ``data`` to an unbuffered ``file``, where one write may take less; raise `OSError` if it can't."""
+    """Write all of ``data`` to an unbuffered ``file``, in several writes if needed. Raises `OSError` if that fails."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file.fileno(), rest) :]
 
 
 def require_room(file: IO[bytes], size: int) -> None:
-    """Raise `OSError` when ``size`` more bytes of ``file``, if that is much, would fill its disk for others."""
+    """Raise `OSError` if ``size`` more bytes in ``file``, when that is a lot, would fill its disk."""
     disk = os.fstatvfs(file.fileno())
     if size >= _RESERVE and disk.f_bavail * disk.f_frsize < size + _RESERVE:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def path_of(file: IO[bytes]) -> str:
-    """Return a path by which threads and other processes of the same user open ``file`` while it is open here."""
+    """Return a path that lets threads and other processes of the same user open ``file`` while it is open here."""
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
 def unreadable(what: str, error: OSError) -> WorkError:
-    """Return the error to raise when ``what`` can't be read from a temporary file any more."""
+    """Return the error for ``what`` that can no longer be read from a temporary file."""
     found = f"{what} can't be read ({error.strerror or error})"
     return WorkError(_folder_name(), found, remedy=limit_remedy(error) or _REMEDY)
 
 
 def range_error(path: str, error: OSError) -> InputError:
-    """Return the error to raise for a file that can't be read, where ``path`` may be one of `path_of`."""
+    """Return the error for a file that can't be read; ``path`` may be a result of `path_of`."""
     return unreadable("a temporary file", error) if _NAMELESS.match(path) else read_error(path, error)
 
 
 def no_room(source: Path | str, what: str, error: OSError) -> WorkError:
-    """Return the error to raise when ``what``, which comes from ``source``, can't be written to a temporary file."""
+    """Return the error for ``what`` from ``source`` that can't be written to a temporary file."""
     found = f"{what} can't be written to {_folder_name()} ({error.strerror})"
-    return WorkError(source, found, remedy=limit_remedy(error) or "Make room there, or set TMPDIR to another folder.")
+    return WorkError(
+        source, found, remedy=limit_remedy(error) or "Free some space there, or set TMPDIR to another folder."
+    )
 
 
 def _folder_name() -> str:
@@ -137,28 +139,28 @@ def _folder_name() -> str:
 
 _MARK = ".rocwheel"
 _NAME = re.compile(rf"^\..+\.[a-z0-9_]{{8}}{re.escape(_MARK)}$")
-"""Names of the prefix and suffix below, and eight characters: those of `tempfile` for folders, digits for files."""
+"""Matches the prefix, eight characters, and the suffix: `tempfile` chooses them for folders; files have digits."""
 _PERMISSIONS, _FOLDER_MODE, _FILE_MODE = 0o777, 0o700, 0o600
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 200
-"""Bytes of a name that are kept: a file name has at most 255."""
+"""The maximum length of the original name in bytes. A file name has at most 255."""
 
 _visited: set[tuple[str, int, int]] = set()
-"""Folders in which this process has looked for what dead ones have left: paths, devices and inodes.
+"""The folders that this process has checked for leftovers of dead processes, as paths, devices, and inodes.
 
-Disks give the inode of a folder that was removed to the next; a path alone may be another folder's by then.
+File systems reuse the inode of a removed folder, and another folder may have the same path by then.
 """
 
 
 def is_scratch(name: str) -> bool:
-    """Return whether a name is one of those that scratch files and folders get."""
+    """Return whether a name is that of a scratch file or folder."""
     return name.startswith(".") and bool(_NAME.match(name))
 
 
 def make_scratch_file(path: Path) -> tuple[int, str]:
-    """Make an empty file next to ``path``; return its descriptor, which holds the lock, and its path.
+    """Create an empty file next to ``path``; return its descriptor, which holds the lock, and its path.
 
-    The first time that the process works in the folder, what dead processes left there is removed.
+    On first use of the folder, also removes what dead processes left there.
     """
     _visit(path.parent)
     return _locked(lambda: _make_file(path))
@@ -166,9 +168,9 @@ def make_scratch_file(path: Path) -> tuple[int, str]:
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """Yield a folder next to ``path``, which goes with the block; what is whole can be renamed out of it.
+    """Yield a folder next to ``path`` that is removed with the block; finished files can be renamed out of it.
 
-    Raises `OSError` when it can't be made. What can't be removed is left to the next process.
+    Raises `OSError` if it can't be created. The next process removes what can't be removed now.
     """
     _visit(path.parent)
     descriptor, name = _locked(lambda: _make_folder(path))
@@ -181,7 +183,7 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def _make_file(path: Path) -> tuple[int, str]:
-    """Make the file as mkstemp(3) does, but leave none where Ctrl-C comes while the disk makes it."""
+    """Create the file like mkstemp(3), but leave none if Ctrl-C interrupts the creation."""
     while True:
         name = str(path.parent.absolute() / f"{_prefix(path)}{secrets.token_hex(4)}{_MARK}")
         try:
@@ -197,7 +199,7 @@ def _make_file(path: Path) -> tuple[int, str]:
 def _make_folder(path: Path) -> tuple[int, str]:
     while True:
         name = tempfile.mkdtemp(prefix=_prefix(path), suffix=_MARK, dir=path.parent)
-        with suppress(FileNotFoundError):  # removed in the moment before it was opened
+        with suppress(FileNotFoundError):  # removed just before it was opened
             return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), name
 
 
@@ -212,11 +214,11 @@ def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if Path(name).exists():
             return descriptor, name
-        os.close(descriptor)  # removed in the moment before it was locked
+        os.close(descriptor)  # removed just before it was locked
 
 
 def _visit(folder: Path) -> None:
-    with suppress(OSError):  # whoever works there tells what is wrong
+    with suppress(OSError):  # the code that works there reports the error
         if _identity(folder, folder.stat()) not in _visited:
             remove_abandoned(folder)
 
@@ -228,14 +230,14 @@ def _identity(folder: Path, status: os.stat_result) -> tuple[str, int, int]:
 def remove_abandoned(folder: Path, names: Iterable[str] | None = None) -> tuple[Path, ...]:
     """Remove the scratch files and folders that killed processes left in a folder, and return their paths.
 
-    ``names`` are all that may be such, where the folder has been listed just before; else it is listed. Those that a
-    living process works on, even on another machine, are locked and stay, as do those of other users.
+    ``names`` are all candidates if the folder was just listed; otherwise, the folder is listed. Files of a living
+    process, even on another machine, are locked and stay, as do those of other users.
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
         _visited.add(_identity(folder, os.fstat(parent)))
         for name in _names_of_scratch(parent) if names is None else filter(is_scratch, names):
-            with suppress(OSError):  # gone meanwhile, or locked
+            with suppress(OSError):  # gone in the meantime, or locked
                 if _remove_unlocked(name, parent):
                     removed.append(folder / name)
     return tuple(removed)
@@ -247,9 +249,9 @@ def _names_of_scratch(folder: int) -> list[str]:
 
 
 def _remove_unlocked(name: str, parent: int) -> bool:
-    """Remove what is not locked, and return whether it was ours.
+    """Remove a file or folder that is not locked, and return whether it was ours.
 
-    All goes by descriptors and no link is followed: in a folder that others can write to, names change their meaning.
+    Uses descriptors and follows no links, because names may change in a folder that others can write to.
     """
     if not _is_ours(os.stat(name, dir_fd=parent, follow_symlinks=False)):
         return False
@@ -266,10 +268,10 @@ def _remove_unlocked(name: str, parent: int) -> bool:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Return whether this user's process can have made this.
+    """Return whether a process of this user can have created it.
 
-    A file has the mode of the final one when its process was killed just before the renaming. Below a folder with
-    setgid, folders have it, too.
+    A file has the mode of the final file if its process was killed just before renaming. In a folder with setgid,
+    folders also have that bit.
     """
     mode = status.st_mode
     is_ours = stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and mode & _PERMISSIONS == _FOLDER_MODE)
@@ -277,18 +279,18 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _remove_tree(name: str, parent: int) -> None:
-    """Remove a folder and all below it, folders that forbid writing included."""
+    """Remove a folder and everything below it, including folders without write permission."""
     for _, folders, _, descriptor in os.fwalk(name, dir_fd=parent):
         for folder in folders:
             with suppress(OSError):  # a link
                 _open_up(folder, descriptor)
-    # Which follows no links below; the parameter that takes a descriptor is new in Python 3.11.
+    # It follows no links below. The parameter that accepts a descriptor is new in Python 3.11.
     shutil.rmtree(f"/proc/self/fd/{parent}/{name}")
 
 
 def _open_up(folder: str, parent: int) -> None:
     with _opened(folder, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, parent) as descriptor:
-        # fchmod(2) wants a descriptor to read by, which a folder may forbid.
+        # fchmod(2) needs a readable descriptor, which the mode of a folder may forbid.
         Path(f"/proc/self/fd/{descriptor}").chmod(_FOLDER_MODE)
 
 
@@ -302,9 +304,9 @@ def _opened(path: str | Path, flags: int, parent: int | None = None) -> Iterator
 
 
 _TIMEOUT = 600.0
-"""Seconds that a process waits for another."""
+"""How long a process waits for another one, in seconds."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
-"""Seconds."""
+"""In seconds."""
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 logger = logging.getLogger(__name__)
@@ -318,11 +320,11 @@ def locked_folder(
     silence: float = 0.0,
     on_no_lock: Callable[[OSError], None] | None = None,
 ) -> Iterator[None]:
-    """Make a folder if it is not there, and hold its lock during the block; afterwards an empty one is removed.
+    """Create a folder if needed, and hold its lock during the block; afterwards, remove it if it is empty.
 
-    A process that finds it locked says so in a warning after ``silence`` seconds, and waits. Where the file system has
-    no locks, as some of networks, or the folder can't be opened, ``on_no_lock`` is told why, by default in a warning
-    that nothing keeps others out. Raises `WorkError` when the folder can't be made, or is still locked after
+    If it is locked, a process waits and, after ``silence`` seconds, warns. If the file system has no locks, as some
+    network file systems, or the folder can't be opened, ``on_no_lock`` receives the reason. By default, it warns that
+    other processes are not kept out. Raises `WorkError` if the folder can't be created, or is still locked after
     ``timeout`` seconds.
     """
     try:
@@ -332,13 +334,13 @@ def locked_folder(
     try:
         yield
     finally:
-        with suppress(OSError):  # it has files
+        with suppress(OSError):  # it contains files
             folder.rmdir()
         os.close(descriptor)
 
 
 def _lock(folder: Path, timeout: float, silence: float, on_no_lock: Callable[[OSError], None]) -> int:
-    """Return a descriptor of the folder that has its lock, if there are locks."""
+    """Return a descriptor of the folder that holds its lock, if locks are available."""
     start, pause, is_told = time.monotonic(), _FIRST_PAUSE, False
     while True:
         folder.mkdir(parents=True, exist_ok=True)
@@ -353,21 +355,24 @@ def _lock(folder: Path, timeout: float, silence: float, on_no_lock: Callable[[OS
         else:
             if is_at(descriptor, folder):
                 return descriptor
-            os.close(descriptor)  # removed, and perhaps made again, before it was locked
+            os.close(descriptor)  # removed, and perhaps created again, before it was locked
             continue
         waited = time.monotonic() - start
         if waited >= timeout:
-            found, remedy = "is still being written by another run", "Wait for its end, and run it again."
+            found, remedy = (
+                "is still being written by another run",
+                "Wait until that run ends, then run the command again.",
+            )
             raise WorkError(folder, found, remedy=remedy)
         if not is_told and waited >= silence:
-            logger.warning("%s: is being written by another run; waiting for its end", folder)
+            logger.warning("%s: is being written by another run; waiting until it ends", folder)
             is_told = True
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
 def _warn(folder: Path, error: OSError) -> None:
-    logger.warning("%s: can't be locked (%s), so let no two runs write it at the same time", folder, error.strerror)
+    logger.warning("%s: can't be locked (%s); don't let two runs write it at the same time", folder, error.strerror)
 
 
 def is_at(descriptor: int, folder: Path) -> bool:

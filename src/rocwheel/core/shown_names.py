@@ -1,4 +1,4 @@
-"""The names by which messages and results call files that were brought from elsewhere, in place of their paths here."""
+"""The names that messages and results show for fetched files in place of their local paths."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _names: dict[str, str] = {}
 
 
 def show_as(path: Path, name: str) -> None:
-    """Have a file, or a folder of files, shown as ``name``."""
+    """Show a file or folder as ``name``."""
     _names[str(path)] = name
 
 
 def forget_names() -> None:
-    """Show every file by its path again, as a run begins."""
+    """Show every file by its path again, as at the start of a run."""
     _names.clear()
 
 
 def shown(text: str) -> str:
-    """Return a text with the names of what is elsewhere in place of its paths here."""
+    """Return a text with local paths of remote files replaced by their names."""
     for path, name in _names.items():
         text = text.replace(path, name)
     return text
 
 
 def place_of(file: str) -> str:
-    """Return the URL that a file of this name stands for; the name itself if it stands for none, or is a whole path."""
+    """Return the URL for this file name; the name itself if it has no URL or is a whole path."""
     if os.path.isabs(file):  # noqa: PTH117
         return file
     for path, name in _names.items():

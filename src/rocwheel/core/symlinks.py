@@ -1,4 +1,4 @@
-"""Following the symlinks of a tree that is only described, as Linux follows them (path_resolution(7))."""
+"""Follows the symlinks of a described tree as Linux does (path_resolution(7))."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Callable
 import msgspec
 
 MAX_LINKS = 40
-"""Links that Linux follows on one way before it answers ELOOP."""
+"""The number of links that Linux follows on one path before it returns ELOOP."""
 
 
 class WalkEnd(enum.Enum):
     """How a walk along a path ends."""
 
     REACHED = "reached"
-    """At the end of the path. Whether anything exists there is the caller's to know."""
+    """At the end of the path. The caller has to check whether anything exists there."""
     MISSING = "missing"
-    """At something that is not a folder, with more of the path ahead."""
+    """At something that is not a folder, before the end of the path."""
     LOOP = "loop"
-    """At one link too many."""
+    """After too many links."""
     ABOVE = "above"
     """At a ``..`` that climbs above the root."""
     OUTSIDE = "outside"
@@ -30,7 +30,7 @@ class WalkEnd(enum.Enum):
 class Walk(msgspec.Struct, frozen=True):
     """How a walk ended, and at which path.
 
-    For `WalkEnd.ABOVE` the path is that of the last link followed, or the whole path if there was none.
+    For `WalkEnd.ABOVE`, the path is that of the last link that was followed, or the whole path if there was no link.
     """
 
     end: WalkEnd
@@ -40,21 +40,21 @@ class Walk(msgspec.Struct, frozen=True):
 class Symlinks(msgspec.Struct, frozen=True):
     """The symlinks of a tree.
 
-    Paths are relative to the root of the tree, which is the empty path. With ``root`` set to ``/`` they are absolute,
-    and ``..`` of the root is the root, as on a whole file system.
+    Paths are relative to the root of the tree, which is the empty path. With ``root`` set to ``/``, they are absolute,
+    and ``..`` of the root is the root, as in a whole file system.
     """
 
     text_at: Callable[[str], str | WalkEnd | None]
-    """Returns the text of the link at a path, `WalkEnd.OUTSIDE` if it leaves the tree, or None if there is no link."""
+    """Returns the target of the link at a path, `WalkEnd.OUTSIDE` if it leaves the tree, or `None` without a link."""
     is_folder: Callable[[str], bool] = lambda _: True
-    """Returns whether a folder stands at a path, links not followed."""
+    """Returns whether a folder is at a path, without following links."""
     root: str = ""
 
     def follow(self, path: str, *, start: str | None = None, follows_last: bool = True) -> Walk:
-        """Walk along ``path`` through every symlink on the way; absolute texts of links begin at the root.
+        """Walk along ``path`` and follow every symlink; absolute link targets begin at the root.
 
-        A relative path begins at ``start``, else at the root. Without ``follows_last``, a link at the very end of the
-        path is where the walk ends.
+        A relative path begins at ``start``, or at the root. Without ``follows_last``, the walk doesn't follow a link at
+        the end of the path.
         """
         here = self.root if start is None or path.startswith("/") else start
         walker = _Walker(self, here, path, follows_last=follows_last)
@@ -66,7 +66,7 @@ class Symlinks(msgspec.Struct, frozen=True):
 
 
 class _Walker:
-    """A place on the way, and the segments that are still ahead, the next one last."""
+    """A position on the way, and the remaining segments in reverse order."""
 
     def __init__(self, links: Symlinks, here: str, path: str, *, follows_last: bool) -> None:
         self.here = here
@@ -77,7 +77,7 @@ class _Walker:
         self._followed = 0
 
     def step(self, segment: str) -> Walk | None:
-        """Take one segment of the path; return how the walk ends if it ends here."""
+        """Follow one segment of the path; return how the walk ends, or `None` if it continues."""
         if segment == "..":
             if not self.here:
                 return Walk(WalkEnd.ABOVE, self._last_link)

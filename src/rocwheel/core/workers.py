@@ -1,4 +1,4 @@
-"""The workers of a job: how many there are, what reads its files, and how their errors are collected."""
+"""The workers of a job: their number, how they read files, and how their errors are collected."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Made = TypeVar("Made")
 Batch = TypeVar("Batch", bound="Sized")
 
 BYTES_IN_WORK = 64 << 20
-"""About how many bytes workers have in hand together, with what waits to be written.
+"""The approximate number of bytes that workers hold together, including those that wait to be written.
 
-A single piece of work may have more; while it compresses, both its input and its output are in memory.
+A single task may have more. While it compresses, both its input and output are in memory.
 """
 _SMALL = 64 << 10
-"""Bytes up to which an item is done sooner than another thread has it."""
+"""Items up to this size in bytes are faster to process here than to hand to another thread."""
 _LEAST = 64 << 10
-"""What a piece of work counts at least, as a million small ones take memory, too."""
+"""The minimum cost of a task in bytes, because a million small ones also take memory."""
 
 
 def worker_count(jobs: int) -> int:
-    """Return the number of workers that was asked for: ``jobs``, or with 0 one for each core of this process.
+    """Return the requested number of workers: ``jobs``, or one per core of this process if it is 0.
 
     Raises `InputError` for a negative number.
     """
@@ -46,10 +46,10 @@ def worker_count(jobs: int) -> int:
 
 @contextmanager
 def open_workers(count: int | None = None) -> Iterator[ThreadPoolExecutor]:
-    """Yield ``count`` threads, by default a few for each core, and wait for their work at the end of the block.
+    """Yield ``count`` threads, by default a few per core, and wait for their work at the end of the block.
 
-    A block that fails, or that a signal ends, gives up the work that hasn't begun: a process that was told to end would
-    else finish thousands of members first.
+    If the block fails or a signal ends it, work that hasn't started is dropped. Otherwise, a terminated process would
+    first finish thousands of members.
     """
     with ThreadPoolExecutor(count, "rocwheel") as executor:
         try:
@@ -60,9 +60,9 @@ def open_workers(count: int | None = None) -> Iterator[ThreadPoolExecutor]:
 
 
 def iter_batches(items: Iterable[Item], cost: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
-    """Yield lists of items whose costs come to ``limit`` or a little more, and what is left.
+    """Yield lists of items whose total cost is ``limit`` or a little more, then the rest.
 
-    A task of each small item would take workers longer to get than to do.
+    Handing a task with a single small item to a worker would take longer than the task itself.
     """
     batch: list[Item] = []
     total = 0
@@ -77,11 +77,11 @@ def iter_batches(items: Iterable[Item], cost: Callable[[Item], int], limit: int)
 
 
 def map_waiting(executor: Executor, function: Callable[[Batch], Made], batches: Iterable[Batch]) -> Iterator[Made]:
-    """Yield what ``function`` makes of each batch: called in this thread while it computes, by workers once it waits.
+    """Yield the result of ``function`` for each batch, in this thread while it computes, and in workers once it waits.
 
-    Threads that run Python take turns, and each call of the system is the end of a turn: as long as disk and network
-    don't make them wait, two take longer than one. A batch waits where it takes twice the time that the processor
-    works on it, and leaves the processor for every second item.
+    Python threads take turns, and each system call ends a turn. So two threads take longer than one unless they wait
+    for disk or network. A batch counts as waiting if it takes twice its processor time and yields the processor for
+    every second item.
     """
     rest = iter(batches)
     for batch in rest:
@@ -98,9 +98,10 @@ def map_waiting(executor: Executor, function: Callable[[Batch], Made], batches: 
 def map_sized(
     executor: Executor, function: Callable[[Item], Made], items: Sequence[Item], size: Callable[[Item], int]
 ) -> Iterator[Made]:
-    """Yield what ``function`` returns for each item, in order: workers do the large ones, this thread the others.
+    """Yield the result of ``function`` for each item, in order. Workers process large items, this thread the others.
 
-    ``size`` is that of an item in bytes: codecs and hashes of many bytes let other threads run, all else takes turns.
+    ``size`` returns the size of an item in bytes. Codecs and hashes of many bytes let other threads run; everything
+    else takes turns.
     """
     order = sorted(range(len(items)), key=lambda at: -size(items[at]))  # so that all workers are busy to the end
     large = {at: executor.submit(function, items[at]) for at in order if size(items[at]) > _SMALL}
@@ -109,17 +110,17 @@ def map_sized(
 
 
 def _waits() -> int:
-    """Return how often this thread has left the processor by itself."""
+    """Return how often this thread has voluntarily yielded the processor."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
 def work_in_order(
     executor: Executor, work: Iterable[tuple[int, Callable[[], Made]]], limit: int = BYTES_IN_WORK
 ) -> Iterator[Made]:
-    """Yield what the pieces of ``work`` return, in their order; each comes with the bytes that it holds in memory.
+    """Yield the results of the tasks in ``work`` in order; each has the number of bytes that it holds in memory.
 
-    The next piece is begun as long as all that were begun and not yielded come to ``limit`` bytes at most, or none is
-    left. Raises what the pieces raise.
+    Starts the next task while all started but not yielded tasks have at most ``limit`` bytes, or if there are none.
+    Raises whatever the tasks raise.
     """
     waiting: deque[tuple[int, Future[Made]]] = deque()
     held = 0
@@ -136,9 +137,9 @@ def work_in_order(
 
 @contextmanager
 def run_in_background(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
-    """Yield a function that has a thread call ``function``, one call behind; what that raises, the next one raises.
+    """Yield a function that calls ``function`` in a thread, one call behind. The next call raises its exceptions.
 
-    All calls are done at the end of the block.
+    All calls are finished at the end of the block.
     """
     with ThreadPoolExecutor(1, "rocwheel-beside") as executor:
         under_way: list[Future[object]] = []
@@ -157,38 +158,38 @@ Result = TypeVar("Result")
 
 
 class ReadContext(NamedTuple):
-    """What readers are told of an item before it is read."""
+    """What readers know about an item before it is read."""
 
     name: str
-    """For messages."""
+    """The name for messages."""
     size: int
-    """About how many bytes are read."""
+    """The approximate number of bytes that are read."""
     path: str
     """The file that they are read from."""
 
 
 class Readers(Protocol):
-    """Workers that may be on other machines; these have the files under the same paths."""
+    """Workers that may be on other machines, where the files have the same paths."""
 
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], ReadContext]
     ) -> Iterator[Result]:
-        """Yield what ``function`` returns for each item, in their order; both can be copied by pickle.
+        """Yield the result of ``function`` for each item, in order; functions and items must be picklable.
 
-        Items bear no stamps but those that hold on any machine. Raises what ``function`` raises, and `WorkError` for a
-        worker that can't read one of the files.
+        Items have only stamps that are valid on any machine. Raises whatever ``function`` raises, and `WorkError` if a
+        worker can't read a file.
         """
 
 
 _WORKERS = min(3, os.cpu_count() or 1)
-"""Items in work at a time: the codecs release the interpreter's lock, and each may hold a window of 128 MiB."""
+"""Parallel items: the codecs release the interpreter's lock, and each may use a window of 128 MiB."""
 
 
 def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
-    """Raise the one problem, or a `ProblemsError` about ``subject`` that holds all; nothing when there is none.
+    """Raise the only problem, or a `ProblemsError` about ``subject`` with all of them; do nothing if there is none.
 
-    One `ProblemsError` is raised as it is, with the subject that it is about. A `WorkError` that many items have
-    word for word, such as of a temporary folder that is not there, is raised once.
+    A single `ProblemsError` is raised unchanged, with its own subject. A `WorkError` that occurs several times with the
+    same text, such as for a missing temporary folder, is raised once.
     """
     work = {str(problem): problem for problem in problems if isinstance(problem, WorkError)}
     different = [problem for problem in problems if work.get(str(problem), problem) is problem]
@@ -199,7 +200,7 @@ def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
 
 
 def map_collecting(subject: str, convert: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Call ``convert`` with each item and return the results; raise the errors of all, as `raise_all` does."""
+    """Call ``convert`` with each item and return the results; raise all errors like `raise_all`."""
     problems: list[RocwheelError] = []
     results = attempt_all(convert, items, problems)
     raise_all(subject, problems)
@@ -211,8 +212,8 @@ def map_skipping(
 ) -> list[Result]:
     """Call ``convert`` with each item, return the results, and append the errors to ``problems``.
 
-    The caller goes on with the results, and raises the problems in the end. They are raised here, as `raise_all` does,
-    when there is no result to go on with, or when one of them is a `WorkError`.
+    The caller continues with the results and raises the problems in the end. They are raised here, like `raise_all`, if
+    there are no results or one of them is a `WorkError`.
     """
     found: list[RocwheelError] = []
     results = attempt_all(convert, items, found)
@@ -244,11 +245,11 @@ def map_in_threads(
     known: Sequence[RocwheelError] = (),
     unread: list[RocwheelError] | None = None,
 ) -> tuple[Result, ...]:
-    """Call ``function`` with each item, in a few threads, and return the results in the order of the items.
+    """Call ``function`` with each item in a few threads, and return the results in order.
 
-    Raises `ProblemsError` about ``subject`` with the ``known`` problems and those that the calls raised, even for one
-    problem. A `WorkError` is raised as it is. With a list ``unread``, the problems are appended to it, and the results
-    are those of all other items, if there are any.
+    Raises `ProblemsError` about ``subject`` with the ``known`` problems and those from the calls, even for one problem.
+    Raises a `WorkError` unchanged. With a list ``unread``, the problems are appended to it, and the results of all
+    other items, if any, are returned.
     """
     with open_workers(_WORKERS) as executor:
         futures = [executor.submit(function, item) for item in items]
@@ -263,7 +264,7 @@ def map_in_threads(
 
 
 def serialized(advance: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a form of ``advance`` that several threads may call."""
+    """Return a thread-safe form of ``advance``."""
     lock = threading.Lock()
 
     def locked(amount: int) -> None:

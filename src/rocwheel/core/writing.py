@@ -1,4 +1,4 @@
-"""Writes files and folders that appear under their names only when they are whole."""
+"""Writes files and folders that appear under their names only when they are complete."""
 
 from __future__ import annotations
 
@@ -19,69 +19,69 @@ if TYPE_CHECKING:
 
 
 PERMISSIONS = 0o7777
-"""All bits that chmod(2) takes."""
+"""All bits that chmod(2) accepts."""
 UNSAFE = 0o6002
-"""Setuid, setgid, and write permission for everybody: what the audit calls wrong."""
+"""Setuid, setgid, and write permission for everyone: the audit reports them."""
 _SAFE = 0o755
 _READABLE = 0o644
 _ANY_EXECUTE = 0o111
 
 
 def safe_mode(mode: int) -> int:
-    """Return the bits that a copy keeps: none by which it runs as another user, or by which others may write to it.
+    """Return the bits that a copy keeps, without those that let it run as another user or let others write to it.
 
-    Without any, as in archives that have none, they are those that installers set.
+    For mode 0, as in archives without modes, return the mode that installers set.
     """
     return mode & _SAFE or _READABLE
 
 
 def plain_mode(mode: int) -> int:
-    """Return 0o755 for anything executable, else 0o644: the umask of whoever made it must not show."""
+    """Return 0o755 for anything executable, and 0o644 otherwise, so that the creator's umask has no effect."""
     return _SAFE if mode & _ANY_EXECUTE else _READABLE
 
 
 def check_destination(dest_dir: Path, *, option: str = "--dest-dir") -> None:
-    """Raise `InputError` if something at or above ``dest_dir``, which ``option`` has named, is not a folder."""
+    """Raise `InputError` if something at or above ``dest_dir``, the value of ``option``, is not a folder."""
     try:
         nearest = next(path for path in (dest_dir, *dest_dir.parents) if path.exists() or path.is_symlink())
         is_folder = nearest.is_dir()
     except OSError as e:
         raise read_error(dest_dir, e) from e
     if not is_folder:
-        raise InputError(nearest, "not a folder", expected="a folder to write to", remedy=f"Change {option}.")
+        raise InputError(nearest, "is not a folder", expected="a folder to write to", remedy=f"Change {option}.")
 
 
 def check_output(output: Path, *, option: str = "--output") -> None:
-    """Raise `InputError` where the file ``output`` can't go: a folder or device stands there, or a file above it.
+    """Raise `InputError` if the file ``output`` can't be written: it is a folder or device, or a parent is a file.
 
-    A link that leads nowhere is no fault: the file takes its place.
+    A dangling link is fine: the file replaces it.
     """
     check_place(output, option=option)
     check_destination(output.parent, option=option)
     if output.is_dir():
-        raise InputError(output, "a folder", expected="a file to write to", remedy=f"Change {option}.")
+        raise InputError(output, "is a folder", expected="a file to write to", remedy=f"Change {option}.")
 
 
 def check_place(output: Path, *, option: str = "--output") -> None:
-    """Raise `InputError` where neither a file nor a folder ``output`` can go: a device or pipe stands there.
+    """Raise `InputError` if ``output`` can't be a file or a folder because a device or pipe is there.
 
-    ``-``, standard output elsewhere, is a fault, too.
+    Also rejects ``-``, which means standard output elsewhere.
     """
     if str(output) == "-":
-        raise InputError(option, "is -, and nothing is written to standard output", remedy="Name a file.")
+        raise InputError(option, "is -, but the output can't go to standard output", remedy="Name a file.")
     try:
         is_other = output.exists() and not output.is_file() and not output.is_dir()
     except OSError as e:
         raise read_error(output, e) from e
     if is_other:
-        raise InputError(output, "not a regular file", expected="a file to write to", remedy=f"Change {option}.")
+        raise InputError(output, "is not a regular file", expected="a file to write to", remedy=f"Change {option}.")
 
 
 def check_other(output: Path, given: Path | None, what: str) -> None:
-    """Raise `InputError` where the file ``output`` would take the place of ``given``, which is ``what`` and is read."""
+    """Raise `InputError` if the file ``output`` would replace ``given``, an input that messages call ``what``."""
     try:
         is_given = given is not None and output.resolve() == given.resolve()
-    except (OSError, RuntimeError):  # a ring of links, which nothing is read from
+    except (OSError, RuntimeError):  # a loop of links, which can't be read
         return
     if is_given:
         raise InputError(output, f"is {what}", expected="another file to write to")
@@ -91,10 +91,11 @@ _WRITEBACK_STEP = 16 << 20
 
 
 class AtomicFile:
-    """A temporary file next to ``path``. `commit` syncs it to disk and gives it that name; otherwise no trace is left.
+    """A temporary file next to ``path``. `commit` syncs it and gives it that name; otherwise, it is removed.
 
-    Creating, writing and committing it raise `WorkError` when the folder can't be written or the disk is full. Writes
-    are buffered: a full disk may show only at a later step. With ``makes_folder``, folders on the way are made.
+    Creating, writing, and committing raise `WorkError` if the folder can't be written or the disk is full. Writes are
+    buffered, so a full disk may be detected only at a later step. With ``makes_folder``, missing parent folders are
+    created.
     """
 
     def __init__(self, path: Path, *, mode: int = 0o644, makes_folder: bool = True) -> None:
@@ -109,7 +110,7 @@ class AtomicFile:
         self._temporary, self._is_gone = Path(temporary), False
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
         self.stamp: FileStamp | None = None
-        """That of the file when it had got its name."""
+        """The stamp of the file after it got its name."""
         self._writeback_begun = 0
         self._is_synced = False
 
@@ -121,7 +122,7 @@ class AtomicFile:
                 self._begin_writeback()
 
     def overwrite(self, offset: int, data: bytes) -> None:
-        """Replace bytes that were written before, without moving the current position."""
+        """Replace bytes that were already written, without moving the current position."""
         with self._reporting():
             position = self.file.tell()
             self.file.seek(offset)
@@ -129,24 +130,24 @@ class AtomicFile:
             self.file.seek(position)
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return bytes that were written before, without moving the current position."""
+        """Return bytes that were already written, without moving the current position."""
         with self._reporting():
             self.file.flush()
             return read_at(self.file.fileno(), stop - start, start)
 
     def tell(self) -> int:
-        """Return the current position, in bytes from the beginning of the file."""
+        """Return the current position, as an offset from the start of the file."""
         return self.file.tell()
 
     def begin_writeback(self) -> None:
-        """Have the kernel begin to write to disk what is left, while other files are written; nothing comes later."""
+        """Let the kernel start writing the rest to disk while other files are written. Call it after the last write."""
         with self._reporting():
             self._begin_writeback()
 
     def _begin_writeback(self) -> None:
-        """Have the kernel begin to write to disk what has come since, so that `commit` finds little left to sync.
+        """Let the kernel start writing the new bytes to disk, so that `commit` has little left to sync.
 
-        Linux begins writeback of a range that the process no longer needs; it doesn't wait for the disk.
+        Linux starts writeback of a range that the process no longer needs, without waiting for the disk.
         """
         self.file.flush()
         size = self.file.tell() - self._writeback_begun
@@ -154,20 +155,20 @@ class AtomicFile:
         self._writeback_begun += size
 
     def sync(self) -> None:
-        """Wait until all bytes are on the disk, so that `commit` need not; none may be written any more."""
+        """Wait until all bytes are on disk, so that `commit` need not wait. No bytes may be written afterwards."""
         with self._reporting():
             self.file.flush()
             os.fsync(self.file.fileno())
             self._is_synced = True
 
     def commit(self) -> None:
-        """Sync the bytes to disk and give the file its name; it is discarded when that fails."""
+        """Sync the bytes to disk and give the file its name; discard it if that fails."""
         self._finish(self._replace)
 
     def commit_new(self) -> bool:
-        """Do as `commit` does if nothing has that name, and return whether nothing had; else the file is discarded.
+        """Like `commit`, but only if the name is free; return whether it was. Otherwise, discard the file.
 
-        One step of the file system finds that out and gives the name. Where it has no links for that, it takes two.
+        A single file system operation checks and assigns the name. On file systems without links, there are two.
         """
         return self._finish(self._link)
 
@@ -198,12 +199,12 @@ class AtomicFile:
         return True
 
     def discard(self) -> None:
-        """Remove the temporary file; harmless after `commit`."""
+        """Remove the temporary file. Has no effect after `commit`."""
         if self._is_gone:
             return
         with suppress(OSError):
             self.file.close()
-        # What can't be removed, as where the file system has turned read-only, must not hide why the work failed.
+        # A failed removal, as on a file system that became read-only, must not hide why the work failed.
         with suppress(OSError):
             self._temporary.unlink(missing_ok=True)
             self._is_gone = True
@@ -217,18 +218,18 @@ class AtomicFile:
 
 
 def _require_replaceable(path: Path) -> None:
-    """Refuse to take the name of what is neither a file nor a symlink to something, and that of an open file."""
+    """Refuse to replace anything that is neither a file nor a link to something, and any open file."""
     if not (path.is_file() or path.is_dir()) or _leads_to_open_file(path):
-        # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
+        # Replacing a device or a pipe would destroy it: as root, even /dev/null.
         raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another output.")
     if path.is_dir() and not path.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
 def _leads_to_open_file(path: Path) -> bool:
-    """Return whether a path is that of a file which a process has open, such as ``/dev/stdout``, by links or itself.
+    """Return whether a path leads to a file that a process has open, such as ``/dev/stdout``, directly or by links.
 
-    Whatever that file is, its name there is a link of the system, which others need.
+    Its name there is a link of the system, which other programs need.
     """
     for _ in range(MAX_LINKS):
         if path.parent.resolve().is_relative_to("/proc"):
@@ -241,7 +242,7 @@ def _leads_to_open_file(path: Path) -> bool:
 
 @contextmanager
 def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
-    """Open an `AtomicFile` that is committed when the block ends well, and discarded otherwise."""
+    """Open an `AtomicFile` that is committed if the block succeeds, and discarded otherwise."""
     target = AtomicFile(path, mode=mode)
     try:
         yield target
@@ -251,15 +252,15 @@ def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
 
 
 SYNCING = 4
-"""Threads that wait for the disk, which writes what several ask for in one go."""
+"""The number of threads that wait for the disk. It combines the writes that several threads request."""
 
 
 @contextmanager
 def atomic_files(executor: Executor) -> Iterator[list[AtomicFile]]:
-    """Yield a list for files that are written in the block, and committed when it ends well, or else discarded.
+    """Yield a list for files that are written in the block, then committed if the block succeeds, or else discarded.
 
-    Each gets its name once all are on the disk, which `SYNCING` workers of ``executor`` wait for. Where one can't be
-    committed, those before it have their names. Raises what `AtomicFile.commit` does.
+    Files get their names once all are on disk; `SYNCING` workers of ``executor`` wait for that. If one can't be
+    committed, the earlier ones keep their names. Raises whatever `AtomicFile.commit` raises.
     """
     files: list[AtomicFile] = []
     try:
@@ -281,10 +282,11 @@ def _sync(files: Sequence[AtomicFile]) -> None:
 
 @contextmanager
 def new_folder(dest: Path, *sources: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes ``dest`` when the block ends well; otherwise nothing is left.
+    """Yield an empty folder that becomes ``dest`` if the block succeeds; otherwise, it is removed.
 
-    ``sources`` are what the block reads. Raises `InputError` when ``dest`` exists and is not an empty folder, is in one
-    of them, or is one; `InputError` for what the block can't read there, and `WorkError` for what it can't write.
+    ``sources`` are what the block reads. Raises `InputError` if ``dest`` exists and is not an empty folder, or is one
+    of the sources or inside one. Also raises `InputError` for sources that can't be read, and `WorkError` if writing
+    fails.
     """
     require_free(dest, *sources)
     place = dest.resolve()
@@ -302,7 +304,7 @@ def new_folder(dest: Path, *sources: Path) -> Iterator[Path]:
 
 @contextmanager
 def no_folder_left(folder: Path) -> Iterator[None]:
-    """Let the block make a folder: where the block fails, none is left that is empty and wasn't there."""
+    """Let the block create a folder. If the block fails, remove the folder if it is empty and new."""
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         yield
@@ -314,12 +316,12 @@ def no_folder_left(folder: Path) -> Iterator[None]:
 
 
 def require_free(dest: Path, *sources: Path) -> None:
-    """Raise `InputError` when a new folder can't become ``dest``, before everything is written."""
+    """Raise `InputError` if a new folder can't become ``dest``, before anything is written."""
     for source in sources:
         if source.is_dir() and dest.resolve().is_relative_to(source.resolve()):
-            raise InputError(dest, f"a folder in {source}, which is copied", expected="one outside of it")
+            raise InputError(dest, f"is a folder in {source}, which is copied", expected="a folder outside it")
         if source.is_file() and dest.exists() and dest.samefile(source):
-            expected, remedy = "a new or empty folder", "Name another one."
+            expected, remedy = "a new or empty folder", "Name another folder."
             raise InputError(dest, "is a file to read", expected=expected, remedy=remedy)
     try:
         if dest.is_dir() and not any(dest.iterdir()):
@@ -336,7 +338,7 @@ def _require_replaceable_folder(dest: Path) -> None:
     found = "is a mount point" if dest.is_mount() else "is the current folder" if dest.samefile(".") else ""
     if found:
         remedy = "Name a new folder below it."
-        raise InputError(dest, f"{found}, and the result would take its place", remedy=remedy)
+        raise InputError(dest, f"{found}, but the result would replace it", remedy=remedy)
 
 
 def _error(error: OSError, dest: Path, sources: tuple[Path, ...]) -> InputError:

@@ -66,7 +66,7 @@ def check_members(path: Path, members: Mapping[str, ZipMember], refused: Sequenc
 def _fault(member: ZipMember) -> tuple[str, InputError] | None:
     try:
         if reason := outside_reason(member.name):
-            raise InputError(member.source, reason, expected="a place inside the environment", remedy=_REMEDY)
+            raise InputError(member.source, reason, expected="a path inside the environment", remedy=_REMEDY)
         check_member(member)
     except WorkError:
         raise

@@ -316,7 +316,7 @@ def _as_here(new: _New, result: Found | RocwheelError, begun: int) -> Found | Ro
     except RocwheelError as e:
         return e
     if stamp.for_any_machine() != result.known.stamp.for_any_machine():
-        return ChangedFileError(str(new.path), "was written to while it was being read")
+        return ChangedFileError(str(new.path), "changed while it was being read")
     is_sure = result.known.is_settled and is_settled(stamp, begun)
     return Found(msgspec.structs.replace(result.known, stamp=stamp, is_settled=is_sure), result.metadata)
 

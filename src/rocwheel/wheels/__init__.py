@@ -1,1 +1,1 @@
-"""Wheels and sdists as formats: archives, metadata, RECORD, tags, and packing on all cores."""
+"""Handles the wheel and sdist formats: archives, metadata, RECORD, tags, and parallel packing."""

@@ -1,4 +1,4 @@
-"""The binaries in a place that a command is given: a file, a folder with all that is below it, or a wheel's members."""
+"""Finds the binaries at a path: a file, every file below a folder, or the members of a wheel."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _INSTALLED = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
-"""The folder of a wheel whose files are installed beside all others."""
+"""The wheel folder whose files are installed next to the other packages."""
 
 
 def installed_place(member: str) -> str:
-    """Return where a member of a wheel is once that is installed; any other place stays as it is."""
+    """Return where a wheel member is after installation. Return any other path unchanged."""
     return _INSTALLED.sub("", member, count=1)
 
 
 class Binary(msgspec.Struct, frozen=True):
-    """A file that is worth reading, wherever it is.
+    """A file worth reading: a plain file or an archive member.
 
-    ``name`` is how messages call it: its path, or ``wheel!member``. ``place`` is its path, with ``/``, below the folder
-    or in the wheel that it was found in; empty for a file that was itself given, which comes whatever is in it. A
-    member of another package than a wheel was unpacked to ``file``, which is also the path of a file elsewhere.
+    ``name`` is the name in messages: its path, or ``wheel!member``. ``place`` is its ``/``-separated path inside the
+    folder or wheel where it was found. ``place`` is empty for a file that was given directly; such a file is read
+    whatever it holds. A member of a package that is not a wheel is unpacked to ``file``. For a remote file, ``file`` is
+    the path of its placeholder.
     """
 
     name: str
@@ -53,12 +54,12 @@ class Binary(msgspec.Struct, frozen=True):
 
     @property
     def folder(self) -> Path | None:
-        """The folder that the file is in, where other files belong to it; none for a member of a package."""
+        """Return the folder of the file and of the files that belong to it, or `None` for a member of a package."""
         is_itself = self.member is None and self.file in {None, Path(self.name)}
         return Path(self.name).parent if is_itself else None
 
     def for_any_machine(self) -> Binary:
-        """Return the binary as machines that share the file can read it."""
+        """Return the binary in a form that other machines with access to the file can read."""
         if self.member is None:
             return self
         member = msgspec.structs.replace(self.member, packed=self.member.packed.for_any_machine())
@@ -66,10 +67,10 @@ class Binary(msgspec.Struct, frozen=True):
 
     @contextmanager
     def view(self, *, limit: int | None = None) -> Iterator[Data]:
-        """Yield the bytes; a packed member of a wheel is unpacked into a nameless file, which goes with the block.
+        """Yield the bytes.
 
-        Raises `InputError` for a file that can't be read, and for a member that is damaged or that unpacks to more than
-        ``limit`` bytes, if there is one.
+        A compressed wheel member is unpacked into an unnamed file that is deleted when the block ends. Raises
+        `InputError` if the file can't be read, or if a member is damaged or unpacks to more than ``limit`` bytes.
         """
         if self.member is None:
             with FileRange.whole(self.file or Path(self.name)).view() as data:
@@ -80,36 +81,36 @@ class Binary(msgspec.Struct, frozen=True):
 
 
 def is_wheel(path: Path) -> bool:
-    """Return whether a file is a ZIP archive, as wheels are, rather than a binary with an archive behind it.
+    """Return whether a file is a ZIP archive, as wheels are, rather than a binary with an appended archive.
 
-    Raises `InputError` when it can't be read.
+    Raises `InputError` if the file can't be read.
     """
     return _head_of_archive(path)[1]
 
 
 def inner_wheel_warnings(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a warning for each wheel among the files of a folder: what changes the others doesn't open it."""
+    """Yield a warning for each wheel in a folder. Commands that change the other files don't open it."""
     for path in paths:
         if path.suffix == ".whl" and path.is_file():
-            yield f"{path}: is a wheel, which stays as it is: give it by itself"
+            yield f"{path}: is a wheel and is left unchanged; to process it, name it directly"
 
 
 def is_given_wheel(path: Path) -> bool:
-    """Return whether a file that was itself given is a wheel, as `is_wheel` does.
+    """Return whether a file that was given directly is a wheel, as `is_wheel` does.
 
-    Raises `InputError` for one that is named as a wheel or begins as an archive and is none, or that can't be read.
+    Raises `InputError` if the file can't be read, or if it is named or begins like a wheel but isn't one.
     """
     if not path.is_file():
         return False
     head, is_archive = _head_of_archive(path)
     if not is_archive and not is_binary(head) and (head.startswith(ZIP_MAGIC) or path.suffix == ".whl"):
-        expected = "a whole wheel, with its directory at the end"
-        raise InputError(path, "a truncated or damaged archive", expected=expected)
+        expected = "a complete wheel, with its central directory at the end"
+        raise InputError(path, "is a truncated or damaged archive", expected=expected)
     return is_archive
 
 
 def _head_of_archive(path: Path) -> tuple[bytes, bool]:
-    """Return the first bytes of a file, and whether it is a ZIP archive; neither of what is no file."""
+    """Return the first bytes of a file, and whether it is a ZIP archive. Return empty values if it isn't a file."""
     if not path.is_file():
         return b"", False
     try:
@@ -121,9 +122,9 @@ def _head_of_archive(path: Path) -> tuple[bytes, bool]:
 
 
 def read_binaries(path: Path, read: Callable[[Data, Binary], Result]) -> Iterator[tuple[str, Result | InputError]]:
-    """Yield the name of each binary at ``path`` and what ``read`` makes of its bytes.
+    """Yield the name of each binary at ``path`` and what ``read`` returns for its bytes.
 
-    In a folder or a wheel, a file that is damaged or that ``read`` refuses comes with its error. An error about
+    In a folder or a wheel, a damaged file, or one that ``read`` rejects, is yielded with its error. An error about
     ``path`` itself is raised.
     """
     for name, result in read_found(list(find_binaries(path)), read):
@@ -135,9 +136,9 @@ def read_binaries(path: Path, read: Callable[[Data, Binary], Result]) -> Iterato
 def read_found(
     binaries: Iterable[Binary | InputError], read: Callable[[Data, Binary], Result], *, limit: int | None = None
 ) -> Iterator[tuple[str, Result | InputError]]:
-    """Yield the name of each of ``binaries``, and what ``read`` makes of its bytes, or its error.
+    """Yield the name of each of ``binaries``, with what ``read`` returns for its bytes or with its error.
 
-    A packed member that unpacks to more than ``limit`` bytes comes with an error.
+    A compressed member that unpacks to more than ``limit`` bytes is yielded with an error.
     """
     for found in binaries:
         name = str(found.source) if isinstance(found, InputError) else found.name
@@ -154,7 +155,7 @@ def read_found(
 def tracked_binaries(
     binaries: Sequence[Binary | InputError], label: str, progress: Progress
 ) -> Iterator[Binary | InputError]:
-    """Yield binaries, and report each as done when the next one is asked for."""
+    """Yield binaries, and report each as done when the next one is requested."""
     sizes = [0 if isinstance(found, InputError) else found.size for found in binaries]
     return tracked(progress, label, binaries, sizes)
 
@@ -166,9 +167,9 @@ def find_all_binaries(paths: Iterable[Path]) -> Iterator[Binary | InputError]:
 
 
 def find_places(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the place of every file in the folders and wheels among ``paths``, whatever it is, as `Binary` has it.
+    """Yield the path of every file in the folders and wheels among ``paths``, whatever its type, as in `Binary.place`.
 
-    What can't be read is passed over: `find_binaries` reports it.
+    Skips what can't be read: `find_binaries` reports it.
     """
     for path in paths:
         if path.is_dir():
@@ -191,8 +192,8 @@ def _member_names(wheel: Path) -> Iterator[str]:
 def find_binaries(path: Path) -> Iterator[Binary | InputError]:
     """Yield the binaries at ``path``, in order: the file itself, those below a folder, or those in a wheel.
 
-    What can't be read, is damaged or is not a regular file comes as the error that says so; the rest follows. In a
-    folder, symlinks are passed over, and files named as wheels are looked into; files that are no binaries don't come.
+    Anything that can't be read, is damaged, or is not a regular file is yielded as an error, and the search continues.
+    In a folder, symlinks are skipped, wheels are opened, and files that are not binaries are left out.
     """
     try:
         mode = path.stat().st_mode
@@ -209,8 +210,8 @@ def find_binaries(path: Path) -> Iterator[Binary | InputError]:
     elif stat.S_ISREG(mode):
         yield from _find_given(path)
     else:
-        # A pipe would be waited for, a device read without end.
-        yield InputError(path, "isn't a regular file", expected="a binary, a folder or a wheel")
+        # Reading a pipe would block, and reading a device would never end.
+        yield InputError(path, "is not a regular file", expected="a binary, a folder or a wheel")
 
 
 def _find_given(path: Path) -> Iterator[Binary | InputError]:

@@ -1,9 +1,10 @@
-"""The manifest of a build: what went in, how it was built, and what came out, with checksums and provenance.
+"""The build manifest: the inputs, options, and outputs of a build, with checksums and provenance.
 
 Statements: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md. The predicate:
-https://slsa.dev/spec/v1.0/provenance. Both are written as JSON, unsigned.
+https://slsa.dev/spec/v1.0/provenance. Both are written as unsigned JSON.
 
-So whatever stands beside a manifest is what it says, even after a build was killed.
+A build removes the old manifest first and writes the new one last. So the files next to a manifest always match it,
+even after a build was killed.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 
 MANIFEST_NAME = "rocwheel-build.json"
 BUILT_FOLDER = "dist"
-"""The folder that a build puts its distributions into, beside the manifest."""
+"""The folder for the distributions of a build, next to the manifest."""
 SUMS_NAME = "SHA256SUMS"
-"""Of the file that ``sha256sum -c`` takes."""
+"""The name of the checksum file, in the format of ``sha256sum -c``."""
 ATTESTATIONS = "attestations"
-"""Of the folder with statements about the outputs, beside the manifest."""
+"""The folder for statements about the outputs, next to the manifest."""
 PREDICATE_NAME = "provenance.json"
 STATEMENT_SUFFIX = ".intoto.json"
 MANIFEST_SCHEMA = "rocwheel.build-manifest/1"
@@ -50,84 +51,85 @@ _Size = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class ManifestInput(msgspec.Struct, frozen=True):
-    """An artifact that the build was made of."""
+    """An artifact that went into the build."""
 
     name: str
-    """Such as ``blas_lib_generic``."""
+    """The name, such as ``blas_lib_generic``."""
     files: _Size
     size: _Size
-    """Bytes of its files."""
+    """The total size of its files in bytes."""
     sha256: _Sha256
-    """As `rocwheel.artifacts.summary` has it: the same for the folder and the archive of an artifact."""
+    """The hash that `rocwheel.artifacts.summary` computes. A folder and an archive of one artifact have the same hash.
+    """
     place: str
-    """Where it was: a path relative to the manifest's folder, or a URL; its name alone beside a manifest on a store."""
+    """The location: a path relative to the manifest's folder, or a URL. In a store, only the artifact's name."""
 
 
 class ManifestRecipe(msgspec.Struct, frozen=True):
     """The recipe of the build."""
 
     name: str
-    """Of its file; ``rocm.toml`` for the one that ships with rocwheel."""
+    """The file name; ``rocm.toml`` for the built-in recipe."""
     sha256: _Sha256
     place: str = ""
-    """Where it was, as that of an input; empty for the one that ships with rocwheel."""
+    """The location, in the same form as that of an input; empty for the built-in recipe."""
 
 
 class ManifestOutput(msgspec.Struct, frozen=True):
     """A distribution that the build made."""
 
     path: str
-    """Relative to the manifest's folder, with ``/``."""
+    """The ``/``-separated path relative to the manifest's folder."""
     size: _Size
     sha256: _Sha256
 
 
 class BuildManifest(msgspec.Struct, frozen=True):
-    """A whole build. The same build gives the same manifest: it has no dates but that of the sources."""
+    """A whole build. Equal builds have equal manifests: the only date is that of the sources."""
 
     rocwheel: str
     """The version of rocwheel."""
     source_date_epoch: _Seconds
-    """Seconds since 1970 that date members of archives."""
+    """The date of archive members, in seconds since 1970."""
     options: dict[str, Any]
-    """Those that change bytes, by the names that they have in the Python API; ``level`` is libdeflate's."""
+    """The options that affect bytes, named as in the Python API; ``level`` is the libdeflate level."""
     recipe: ManifestRecipe
     inputs: tuple[ManifestInput, ...]
     outputs: tuple[ManifestOutput, ...]
     """Sorted by path."""
     tools: dict[str, str] = {}
-    """Versions of Python and of libraries, by their names."""
+    """The versions of Python and of the libraries, by name."""
     codecs: dict[str, str] = {}
-    """By the name of a codec, a hash of what it makes of a sample: some choose their ways by the processor."""
+    """By codec name, the hash of its output for a sample. Some codecs choose their code path by the processor."""
 
 
 def render_manifest(manifest: BuildManifest) -> bytes:
-    """Return a manifest as JSON, in ASCII, so that names which are not UTF-8 need no rule of their own."""
+    """Return a manifest as ASCII-only JSON, so that names that are not UTF-8 need no special rule."""
     document = {"schema": MANIFEST_SCHEMA, **msgspec.to_builtins(manifest)}
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def render_sums(manifest: BuildManifest) -> bytes:
-    """Return what ``sha256sum -c`` takes in the manifest's folder: a line for each output."""
+    """Return the checksum file: one line for each output, as ``sha256sum -c`` expects in the manifest's folder."""
     return "".join(f"{output.sha256}  {output.path}\n" for output in manifest.outputs).encode()
 
 
 MOST_OF_MANIFEST = 64 << 20
-"""Bytes; a build of ten thousand outputs has two million."""
+"""The size limit in bytes. The manifest of a build with ten thousand outputs has two million."""
 _SCHEMA = re.compile(r"rocwheel\.build-manifest/([0-9]{1,9})")
 _OURS = int(MANIFEST_SCHEMA.rpartition("/")[2])
-_EXPECTED = f"a {MANIFEST_NAME} that rocwheel build has written"
+_EXPECTED = f"a {MANIFEST_NAME} written by 'rocwheel build'"
 
 
 def find_manifest(path: Path) -> Path:
-    """Return where the manifest of a build is, which is given by its file, its folder, or that of its packages."""
+    """Return the path of a build's manifest, given the manifest itself, its folder, or the folder of the packages."""
     if not path.is_dir():
         return path
     return manifest_beside(path) or path / MANIFEST_NAME
 
 
 def manifest_beside(folder: Path) -> Path | None:
-    """Return the manifest of the build whose packages a folder holds, which may be given as ``.``; None without one."""
+    """Return the manifest of the build whose packages are in ``folder``, or `None` if it has none. It may be ``.``."""
     is_named = folder.name not in {"", ".."}
     name, parent = (folder.name, folder.parent) if is_named else (folder.resolve().name, folder / "..")
     beside = parent / MANIFEST_NAME
@@ -135,23 +137,24 @@ def manifest_beside(folder: Path) -> Path | None:
 
 
 def read_manifest(path: Path) -> BuildManifest:
-    """Read a manifest; raises `InputError` for a file that can't be read, and what `parse_manifest` raises."""
+    """Read a manifest. Raises `InputError` if the file can't be read, and whatever `parse_manifest` raises."""
     return parse_manifest(read_manifest_text(path), str(path))
 
 
 def read_manifest_text(path: Path) -> bytes:
-    """Return the JSON text of a manifest; raises `InputError` for a file that can't be read, or is too large."""
+    """Return the JSON text of a manifest. Raises `InputError` if the file can't be read or is too large."""
     return read_small(path, MOST_OF_MANIFEST, expected=_EXPECTED)
 
 
 def parse_manifest(data: bytes, source: str) -> BuildManifest:
-    """Return what the JSON text of a manifest says.
+    """Parse the JSON text of a manifest.
 
-    Raises `InputError` for text that is none, for one of a newer rocwheel, and for an output whose path leads out of
-    the folder or is there twice, and for a place that no file can have; `ProblemsError` for several.
+    Raises `InputError` if the text is not a manifest, was written by a newer rocwheel, has an output path that is
+    duplicated or leads out of the folder, or has a location that no file can have. Raises `ProblemsError` for several
+    problems.
     """
     if not data.strip():
-        raise InputError(source, "is empty", expected=_EXPECTED, remedy="Copy it again, or build again.")
+        raise InputError(source, "is empty", expected=_EXPECTED, remedy="Copy it again, or repeat the build.")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as e:
@@ -162,8 +165,8 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
         found = f"has the schema {quoted(str(schema))}" if schema else "has no schema"
         raise InputError(source, found, expected=_EXPECTED)
     if int(match[1]) != _OURS:
-        found = f"has the schema {match[0]}, of another rocwheel"
-        raise InputError(source, found, expected=MANIFEST_SCHEMA, remedy="Use the rocwheel that has written it.")
+        found = f"has the schema {match[0]}, which is from another version of rocwheel"
+        raise InputError(source, found, expected=MANIFEST_SCHEMA, remedy="Use the version of rocwheel that wrote it.")
     try:
         manifest = convert_value(document, BuildManifest)
     except msgspec.ValidationError as e:
@@ -183,11 +186,11 @@ def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]
         if reason := _path_fault(path):
             yield InputError(source, f"names the output {quoted(path)}, {reason}", expected="a path below its folder")
         if number > 1:
-            yield InputError(source, f"names the output {quoted(path)} {number} times", expected="each once")
+            yield InputError(source, f"names the output {quoted(path)} {number} times", expected="each output once")
 
 
 def _is_possible(place: str) -> bool:
-    """Return whether a text can be a path: of names that are not UTF-8, bytes stand as surrogates."""
+    """Return whether a text can be a path. In names that are not UTF-8, surrogates stand for the other bytes."""
     try:
         return b"\0" not in os.fsencode(place)
     except UnicodeEncodeError:
@@ -196,27 +199,30 @@ def _is_possible(place: str) -> bool:
 
 def _path_fault(path: str) -> str:
     if not path.isprintable():
-        return "which has characters that can't be printed"
+        return "which contains control characters"
     if path in {"", "."}:
-        return "which is no file"
+        return "which is not a file"
     return outside_reason(path).replace("of the wheel", "of the folder")
 
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#unnamed-builder"
-"""The builder where nobody names the service that ran the build; the section says that it is nobody's name."""
+"""The builder if no service is named. The section at this URL says that it identifies nobody."""
 BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#attestations"
 _STATEMENT = frozenset({"_type", "subject", "predicateType", "predicate"})
 _PREDICATE = frozenset({"buildDefinition", "runDetails"})
 _HASHED = "what sha256sum prints for its files but artifact_manifest.txt, sorted by path"
-"""What the hash of an artifact is of: no archive has it. Signing tools refuse a name of their own for it."""
+"""Says what the hash of an artifact covers, since it isn't the hash of an archive.
+
+Signing tools reject a new hash name.
+"""
 
 
 def make_predicate(manifest: BuildManifest, text: bytes, builder: str = DEFAULT_BUILDER) -> dict[str, Any]:
-    """Return the provenance of a build; ``builder`` is a URI that stands for who ran it.
+    """Return the provenance of a build; ``builder`` is a URI that identifies who ran the build.
 
-    ``text`` is what the manifest was read from, which may be spelled otherwise than this rocwheel writes it.
+    ``text`` is the text that the manifest was read from. Its formatting may differ from what this version writes.
     """
     recipe = {"name": manifest.recipe.name, "digest": {"sha256": manifest.recipe.sha256}}
     listed = {"name": MANIFEST_NAME, "digest": {"sha256": hashlib.sha256(text).hexdigest()}}
@@ -243,7 +249,7 @@ def _dependency(used: ManifestInput) -> dict[str, Any]:
 
 
 def make_statement(output: ManifestOutput, predicate: dict[str, Any]) -> dict[str, Any]:
-    """Return the statement about one output; its subject is named without folders, as indexes name files."""
+    """Return the statement about one output. The subject has no folder in its name, as in an index."""
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": output.path.rpartition("/")[2], "digest": {"sha256": output.sha256}}],
@@ -253,14 +259,14 @@ def make_statement(output: ManifestOutput, predicate: dict[str, Any]) -> dict[st
 
 
 def render_json(document: dict[str, Any]) -> bytes:
-    """Return a document as JSON: always the same bytes for the same values."""
+    """Return a document as JSON. Equal values always give the same bytes."""
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def is_rendered(data: bytes) -> bool:
-    """Return whether a file is a statement, or a predicate alone, of a build type of ours, as `render_json` has it.
+    """Return whether a file is an unsigned statement or predicate of our build type, as `render_json` formats it.
 
-    What is signed has more around it, or other fields.
+    A signed one has an envelope, or other fields.
     """
     try:
         document = json.loads(data)
@@ -276,15 +282,15 @@ def _has(document: object, names: frozenset[str]) -> bool:
     return isinstance(document, dict) and document.keys() == names
 
 
-_REMEDY = "Move it, or change --dest-dir."
+_REMEDY = "Move it, or choose another --dest-dir."
 _SUM = re.compile(rb"[0-9a-f]{64}  dist/.+\.(?:whl|tar\.gz)")
 _MAX_SUMS = 64 << 20
 
 
 def check_manifest_place(dest_dir: Path) -> None:
-    """Raise `InputError` for what stands in the place of a manifest or of its checksums, and is not of a build.
+    """Raise `InputError` if something other than a build's output is where the manifest or the checksums go.
 
-    `ProblemsError` for both. A folder of artifacts may have checksums of its own, for instance.
+    Raises `ProblemsError` if both places are taken. For example, a folder of artifacts may have checksums of its own.
     """
     raise_all(str(dest_dir), list(_obstacles(dest_dir)))
 
@@ -301,10 +307,12 @@ def _obstacles(dest_dir: Path) -> Iterator[InputError]:
             continue
         if not stat.S_ISREG(status.st_mode):
             kind = "a symlink" if stat.S_ISLNK(status.st_mode) else "not a file"
-            yield InputError(path, f"is {kind}", expected="nothing, or what an earlier build wrote", remedy=_REMEDY)
+            yield InputError(path, f"is {kind}", expected="no file, or the file of an earlier build", remedy=_REMEDY)
         elif name == SUMS_NAME and not _holds_sums(path, status.st_size):
-            expected = "nothing, or those of an earlier build"
-            yield InputError(path, "holds checksums of other files than a build's", expected=expected, remedy=_REMEDY)
+            expected = "no file, or the checksums of an earlier build"
+            yield InputError(
+                path, "contains checksums of files that are not from a build", expected=expected, remedy=_REMEDY
+            )
 
 
 def _holds_sums(path: Path, size: int) -> bool:
@@ -315,20 +323,20 @@ def _holds_sums(path: Path, size: int) -> bool:
 
 
 def are_sums_of_a_build(data: bytes) -> bool:
-    """Return whether checksums are those of distributions of a build, all of them in ``dist``."""
+    """Return whether all checksums are for distributions in ``dist``, as a build writes them."""
     return all(_SUM.fullmatch(line) for line in data.splitlines())
 
 
 def remove_manifest(dest_dir: Path) -> None:
     """Remove the attestations of an earlier build, then its manifest and checksums.
 
-    Other files among the attestations stay. Raises `WorkError` where something can't be removed.
+    Other files among the attestations stay. Raises `WorkError` if something can't be removed.
     """
     _remove_attestations(dest_dir / ATTESTATIONS)
     for name in (MANIFEST_NAME, SUMS_NAME):
         _remove(dest_dir / name)
-    # Have a folder's names on the disk, so that what comes later does not get there first.
-    with suppress(OSError):  # no such folder yet, or a file system that can't
+    # Sync the folder, so that the removal reaches the disk before anything that is written later.
+    with suppress(OSError):  # the folder doesn't exist yet, or the file system can't sync it
         descriptor = os.open(dest_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -337,9 +345,11 @@ def remove_manifest(dest_dir: Path) -> None:
 
 
 def _remove_attestations(folder: Path) -> None:
-    """Remove what `rocwheel attest` has written, and folders that are empty then; of a symlink, the link alone.
+    """Remove the files that `rocwheel attest` wrote, and then empty folders.
 
-    What others have put there stays, such as statements that were signed.
+    If ``folder`` is a symlink, remove only the link.
+
+    Other files stay, such as signed statements.
     """
     if folder.is_symlink():
         _remove(folder)
@@ -349,14 +359,14 @@ def _remove_attestations(folder: Path) -> None:
             is_named_so = name == PREDICATE_NAME or name.endswith(STATEMENT_SUFFIX)
             if is_named_so and is_own_attestation(Path(root, name)):
                 _remove(Path(root, name))
-        with suppress(OSError):  # there are other files
+        with suppress(OSError):  # other files are in it
             Path(root).rmdir()
 
 
 def is_own_attestation(path: Path) -> bool:
-    """Return whether a file is an unsigned statement or predicate as `rocwheel attest` writes it, byte by byte.
+    """Return whether a file is, byte for byte, an unsigned statement or predicate as `rocwheel attest` writes it.
 
-    Raises `InputError` for one that can't be read.
+    Raises `InputError` if the file can't be read.
     """
     try:
         status = path.lstat()
@@ -373,7 +383,7 @@ def _remove(path: Path) -> None:
 
 
 def write_manifest(dest_dir: Path, manifest: BuildManifest) -> Path:
-    """Write the checksums, and the manifest last; return its path. Raises `WorkError` when that fails."""
+    """Write the checksums, and the manifest last, and return its path. Raises `WorkError` if that fails."""
     for name, data in ((SUMS_NAME, render_sums(manifest)), (MANIFEST_NAME, render_manifest(manifest))):
         with atomic_file(dest_dir / name) as file:
             file.write(data)

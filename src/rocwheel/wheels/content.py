@@ -1,4 +1,4 @@
-"""The bytes of an archive member, readable by range any number of times, their digests, and tars as contents."""
+"""Sources of member bytes that can be read by range repeatedly, their digests, and tar files as such sources."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Content(Protocol):
         """Number of bytes."""
 
     def open(self, start: int, stop: int) -> AbstractContextManager[list[memoryview]]:
-        """Yield the bytes from ``start`` to ``stop`` as a few buffers, valid inside the block.
+        """Yield the bytes from ``start`` to ``stop`` as a few buffers that are valid inside the block.
 
-        What comes from a file is read into memory of its own. Raises what `FileRange.read` does.
+        Bytes from a file are read into their own memory. Raises whatever `FileRange.read` raises.
         """
 
 
@@ -55,7 +55,7 @@ class BytesContent(msgspec.Struct, frozen=True):
 
 
 class FileContent(msgspec.Struct, frozen=True):
-    """A range of a file, unchanged."""
+    """An unchanged range of a file."""
 
     source: FileRange
 
@@ -71,7 +71,7 @@ class FileContent(msgspec.Struct, frozen=True):
 
 
 class PatchedContent(msgspec.Struct, frozen=True):
-    """A file with a patch that is applied while it is read."""
+    """A file with a patch that is applied as the file is read."""
 
     source: FileRange
     patch: FilePatch
@@ -83,9 +83,9 @@ class PatchedContent(msgspec.Struct, frozen=True):
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Yield the patched range; where nothing in it is changed, it is what was read, without a copy."""
+        """Yield the patched range. If the range has no changes, yield the bytes as they were read, without a copy."""
         if self.patch.is_hole(start, stop):
-            # The system maps one page of zeros again and again for bytes that nobody wrote.
+            # The system maps a single page of zeros repeatedly for bytes that are never written.
             yield [memoryview(bytes(stop - start))]
             return
         with self.source.view() as old:
@@ -95,10 +95,10 @@ class PatchedContent(msgspec.Struct, frozen=True):
 
 
 class EditedContent:
-    """A file with an edit that is planned when it is needed, such as another run path, or compressed device code.
+    """A file with an edit that is planned on demand, such as a new run path or compressed device code.
 
-    ``edit`` is another value where the same file would become another one. ``plan`` may use the workers that it gets.
-    An edit is costly if planning it takes longer than reading the file.
+    ``edit`` identifies the edit: it differs if the same file would get other bytes. ``plan`` may use the executor that
+    it receives. An edit is costly if planning it takes longer than reading the file.
     """
 
     def __init__(
@@ -108,13 +108,13 @@ class EditedContent:
         self.edit = edit
         self.is_costly = is_costly
         self.source_sha256 = b""
-        """The hash of the file, for those who have found it out."""
+        """The hash of the unedited file, set once it is known."""
         self._plan = plan
         self._planned: Content | None = None
         self._lock = threading.Lock()
 
     def planned(self, executor: Executor | None = None) -> Content:
-        """Return the edited file. Workers give no executor, as they would wait for one another."""
+        """Return the edited file. Workers must not pass an executor, because they would wait for each other."""
         with self._lock:
             if self._planned is None:
                 self._planned = self._plan(executor)
@@ -133,10 +133,10 @@ class EditedContent:
 
 
 class SequenceContent:
-    """Several contents, one after the other, such as the members of a tar with their headers.
+    """Several contents in sequence, such as the members of a tar with their headers.
 
-    ``joints`` are places at which it is best cut, in rising order: each follows from what begins there, so that they
-    move along with it.
+    ``joints`` are the best offsets for cuts, in ascending order. Each depends only on the bytes that follow it, so it
+    moves with them.
     """
 
     def __init__(self, parts: tuple[Content, ...], joints: tuple[int, ...] = ()) -> None:
@@ -151,8 +151,8 @@ class SequenceContent:
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Yield the range of the one part that holds it, or a copy gathered from several parts."""
-        # The parts that hold bytes of the range, with the range inside each.
+        """Yield the range from the one part that contains it, or a copy assembled from several parts."""
+        # The parts that overlap the range, with the range inside each part.
         touched = []
         for index in range(bisect_right(self._ends, start), len(self.parts)):
             part = self.parts[index]
@@ -194,7 +194,7 @@ _STEP = 16 << 20
 
 
 class Digest(msgspec.Struct, frozen=True):
-    """CRC-32, SHA-256 and number of a member's bytes."""
+    """The CRC-32, SHA-256, and size of a member's bytes."""
 
     crc32: int
     sha256: bytes
@@ -202,13 +202,13 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 class Hasher:
-    """Computes the digest of bytes that come piece by piece."""
+    """Computes the digest of bytes that arrive piece by piece."""
 
     def __init__(self) -> None:
         self._crc32, self._sha256, self._size = 0, hashlib.sha256(), 0
 
     def update(self, data: bytes | memoryview) -> None:
-        """Add bytes to the digest. Pages of a mapped file are released on the way, so that memory stays flat."""
+        """Add bytes to the digest. Releases pages of mapped files as it goes, so that memory use stays flat."""
         view = memoryview(data)
         for start in range(0, len(view), _STEP):
             part = view[start : start + _STEP]
@@ -218,7 +218,7 @@ class Hasher:
         self._size += len(view)
 
     def digest(self) -> Digest:
-        """Return the digest of all bytes so far."""
+        """Return the digest of all bytes added so far."""
         return Digest(self._crc32, self._sha256.digest(), self._size)
 
 
@@ -230,7 +230,7 @@ def digest_bytes(data: bytes | memoryview) -> Digest:
 
 
 def digest_content(content: Content) -> Digest:
-    """Return the digest of a content, read in steps of 16 MiB."""
+    """Return the digest of a content, which is read in steps of 16 MiB."""
     hasher = Hasher()
     _feed(hasher, content)
     return hasher.digest()
@@ -238,7 +238,7 @@ def digest_content(content: Content) -> Digest:
 
 def _feed(hasher: Hasher, content: Content) -> None:
     if isinstance(content, SequenceContent):
-        # Part by part: a range of several parts would be copied.
+        # Part by part, because opening a range of several parts copies it.
         for part in content.parts:
             _feed(hasher, part)
         return
@@ -250,7 +250,7 @@ def _feed(hasher: Hasher, content: Content) -> None:
 
 _RECORD = tarfile.RECORDSIZE
 _JOINT_EVERY = 32
-"""About how many members lie between two joints: with files of a usual size, some megabytes."""
+"""The average number of members between two joints: a few megabytes with files of the usual size."""
 
 
 class TarFile(msgspec.Struct, frozen=True):
@@ -262,7 +262,7 @@ class TarFile(msgspec.Struct, frozen=True):
 
 
 class TarLink(msgspec.Struct, frozen=True):
-    """A symlink of a tar, with its raw text."""
+    """A symlink in a tar, with its target as raw text."""
 
     path: str
     text: str
@@ -278,7 +278,7 @@ def tar_content(members: Iterable[TarFile | TarLink], *, mtime: int) -> Sequence
 
 
 def _joints(groups: Sequence[tuple[str, tuple[Content, ...]]]) -> tuple[int, ...]:
-    """Return where members begin, but the first, whose path says so: no other member has a say in that."""
+    """Return the offsets of the members that are cut points. Whether a member is one depends only on its path."""
     starts = accumulate((sum(part.size for part in group) for _, group in groups), initial=0)
     return tuple(
         start

@@ -1,7 +1,7 @@
-"""Names of wheels, sdists and ``.dist-info`` folders, with the label of a variant, if there is one.
+"""Parses the names of wheels, sdists, and ``.dist-info`` folders, including variant labels.
 
-Wheels with faulty names have to be reported, so nothing is refused here that has the parts of a name. Where only valid
-names are of use, ``packaging.utils.parse_wheel_filename`` reads them.
+Commands have to report wheels with invalid names, so this module accepts every name with the right number of parts. To
+accept only valid names, use ``packaging.utils.parse_wheel_filename``.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 
 def normalized_file_part(distribution: str) -> str:
-    """Return a distribution name as file names spell it: lower case, runs of ``-_.`` become one ``_``."""
+    """Return a distribution name as file names spell it: lowercase, with each run of ``-_.`` replaced by one ``_``."""
     return canonicalize_name(distribution).replace("-", "_")
 
 
 WHEEL_SUFFIX = ".whl"
 SDIST_SUFFIX = ".tar.gz"
 DISTRIBUTION_SUFFIXES = (WHEEL_SUFFIX, SDIST_SUFFIX)
-"""How the names of distributions end."""
+"""The suffixes of distribution file names."""
 
 _LABEL_PARTS = 5
-"""Those of a name without build number and label."""
+"""The number of parts without a build number and a label."""
 _PYTHON = re.compile(r"[a-z]+\d\w*(\.\w+)*", re.ASCII | re.IGNORECASE)
 
 
 def split_label(file_name: str) -> tuple[str, str]:
-    """Return the file name of a wheel without its variant label, and the label; empty for none.
+    """Return a wheel file name without its variant label, and the label; empty if there is no label.
 
-    A build number begins with a digit, and the tag of a Python can't: that tells a name with a build number from one
-    with a label. A name with other parts, or whose last part can't be a label, is returned as it is: readers of plain
-    names refuse it.
+    A build number begins with a digit, but a Python tag can't. That distinguishes a name with a build number from one
+    with a label. Returns any other name unchanged, also if its last part can't be a label. Parsers of plain names
+    reject it.
     """
     stem = file_name.removesuffix(WHEEL_SUFFIX)
     parts = stem.split("-")
@@ -62,29 +62,29 @@ def split_label(file_name: str) -> tuple[str, str]:
 
 
 def without_label(file_name: str) -> str:
-    """Return the file name of a wheel without its variant label, as readers of plain names take it."""
+    """Return a wheel file name without its variant label, as parsers of plain names need it."""
     return split_label(file_name)[0]
 
 
 def with_label(file_name: str, label: str) -> str:
-    """Return the plain file name of a wheel with a variant label; an empty one changes nothing."""
+    """Return the plain file name of a wheel with a variant label added; an empty label changes nothing."""
     return f"{file_name.removesuffix(WHEEL_SUFFIX)}-{label}{WHEEL_SUFFIX}" if label else file_name
 
 
 _PARTS = (5, 6)
-"""Without and with a build number."""
+"""The number of parts without and with a build number."""
 
 
 class WheelFileName(msgspec.Struct, frozen=True):
-    """The parts of a wheel's file name as they are spelled; each of the last three may be several, joined by dots."""
+    """The parts of a wheel file name as spelled. Each of the last three may be several tags joined by dots."""
 
     stem: str
-    """Distribution and version, and the build number if there is one."""
+    """Distribution, version, and the build number, if any."""
     python: str
     abi: str
     platform: str
     label: str = ""
-    """The label of a wheel variant (:pep:`825`, a draft); empty for none."""
+    """The label of a wheel variant (:pep:`825`, a draft); empty if there is none."""
 
     @property
     def text(self) -> str:
@@ -98,12 +98,12 @@ class WheelFileName(msgspec.Struct, frozen=True):
 
 
 def is_wheel_file_name(text: str) -> bool:
-    """Return whether a file name has the five parts of a wheel's, or six with a build number; a label may follow."""
+    """Return whether a file name has the five or six parts of a wheel file name; a label may follow."""
     return len(split_label(text)[0].removesuffix(WHEEL_SUFFIX).split("-")) in _PARTS
 
 
 def split_wheel_file_name(text: str) -> WheelFileName:
-    """Return the parts of a wheel's file name; raise `ValueError` for a name of too few parts."""
+    """Return the parts of a wheel file name. Raises `ValueError` if there are too few."""
     plain, label = split_label(text)
     stem, python, abi, platform = plain.removesuffix(WHEEL_SUFFIX).rsplit("-", 3)
     return WheelFileName(stem, python, abi, platform, label)
@@ -115,9 +115,9 @@ def wheel_platforms(file_name: str) -> tuple[PlatformTag, ...]:
 
 
 def name_and_version(text: str) -> tuple[str, str]:
-    """Return the distribution and version, as spelled, with which the name of a wheel or ``.dist-info`` folder begins.
+    """Return the distribution and version, as spelled, at the start of a wheel or ``.dist-info`` name.
 
-    The version is empty in a name without one.
+    The version is empty if the name has no version.
     """
     distribution, _, rest = text.removesuffix(".dist-info").partition("-")
     return distribution, rest.partition("-")[0]
@@ -127,19 +127,19 @@ _TAG = re.compile(r"\w+-\w+-\w+", re.ASCII)
 
 
 class FileName(msgspec.Struct, frozen=True):
-    """What the name of a distribution says."""
+    """What the file name of a distribution says."""
 
     project: str
-    """Normalized."""
+    """The normalized project name."""
     version: Version
     identity: str
-    """As that of an `IndexEntry`."""
+    """The same value as that of an `IndexEntry`."""
     label: str = ""
-    """Of a variant wheel."""
+    """The label of a wheel variant, or an empty string."""
 
 
 def is_distribution_name(name: str) -> bool:
-    """Return whether a wheel or sdist may be called so."""
+    """Return whether a name is valid for a wheel or sdist."""
     try:
         return bool(parse_path(Path(name)))
     except InputError:
@@ -147,14 +147,14 @@ def is_distribution_name(name: str) -> bool:
 
 
 def parse_file_name(name: str) -> FileName:
-    """Return what the name of a wheel or sdist says; raise `InputError` for another name, and for a path."""
+    """Parse the file name of a wheel or sdist. Raises `InputError` for any other name, and for a path."""
     if "/" in name:
         raise _bad_name(Path(name))
     return parse_path(Path(name))
 
 
 def parse_path(path: Path) -> FileName:
-    """Return what the name of a file says; raise `InputError` about the path for another name."""
+    """Parse the file name in a path. Raises `InputError` about the path if the name is not that of a wheel or sdist."""
     plain, label = split_label(path.name)
     try:
         if path.name.endswith(WHEEL_SUFFIX):
@@ -174,13 +174,15 @@ def parse_path(path: Path) -> FileName:
 
 def _bad_name(path: Path) -> InputError:
     expected = "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
-    return InputError(path, "not the name of a distribution", expected=expected, remedy="Rename it, or remove it.")
+    return InputError(
+        path, "is not the file name of a wheel or sdist", expected=expected, remedy="Rename or remove the file."
+    )
 
 
 def check_identity(path: Path | str, metadata: RawMetadata, project: str, version: Version) -> None:
-    """Raise `InputError` when metadata names another project, or another version, than the file name does.
+    """Raise `InputError` if the metadata and the file name disagree on the project or the version.
 
-    ``project`` is the normalized name in the file name of ``path``. Installers refuse such a file.
+    ``project`` is the normalized name in the file name of ``path``. Installers reject such a file.
     """
     if canonicalize_name(metadata.get("name", "")) != project:
         found = f"its metadata names the project {quoted(metadata.get('name', ''))}"

@@ -1,15 +1,15 @@
-"""Packing that takes what was packed before from a cache, and keeps what it packs.
+"""Packs members with the help of a cache that keeps packed bytes for later builds.
 
-A file that was changed only just now counts as unknown, since it could be written to again without a trace (git's
-documentation calls it "racily clean").
+A file that changed only just now counts as unknown, because it could change again without a trace. Git's documentation
+calls such a file "racily clean".
 
-A member is known by the hash of its bytes after all edits. Its packed bytes are kept under that hash, the codec, the
-level and what identifies the codec. A member in blocks has an entry that lists those of its blocks; the blocks of a
-sequence are known by their own bytes as well, so that a change in a tar leaves the others known.
+The key of a member is the hash of its bytes after all edits. The cache stores the packed bytes under that hash, the
+codec, its level, and its identity. A member in blocks has an entry that lists its blocks. The blocks of a sequence are
+also stored by their own bytes, so a change in one place of a tar doesn't invalidate the other blocks.
 
-The hash of what comes from unchanged files is noted by their stamps, so that such files need not be read. It is known
-after the packing, at no cost. So a large member without a note is read for its hash first only if one of its size was
-packed before.
+The cache also notes the hash of unchanged files by their stamps, so that they need not be read again. Packing yields
+the hash at no cost. So a large member without a note is read for its hash only if a member of its size was packed
+before.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ _encode = msgspec.msgpack.encode
 
 
 class _UnknownError(Exception):
-    """Only reading tells which bytes it is about."""
+    """The bytes can't be identified without reading them."""
 
 
 def origin_of(content: Content) -> bytes | None:
-    """Return a value that differs when the content has other bytes, or when other code makes them.
+    """Return a value that changes if the bytes of the content change, or if the code that produces them changes.
 
-    None where that can't be known: for nameless files, new ones and large patches.
+    Return `None` for unnamed files, new files, and large patches, for which this isn't possible.
     """
     hasher = hashlib.sha256(_code_identity())
     try:
@@ -96,7 +96,7 @@ def _code_identity() -> bytes:
 
 
 def _describe(content: Content, now: int) -> Iterator[bytes]:
-    """Yield the description of a content, no two of which are alike where the bytes are not."""
+    """Yield a description of a content. Contents with different bytes never have the same description."""
     if isinstance(content, BytesContent):
         yield _encode(["bytes", hashlib.sha256(content.data).digest()])
     elif isinstance(content, FileContent):
@@ -114,8 +114,8 @@ def _describe(content: Content, now: int) -> Iterator[bytes]:
 
 
 def is_known(source: FileRange, now: int) -> bool:
-    """Return whether the stamp of a file tells ``now``, in nanoseconds since 1970, which bytes it has."""
-    # The stamp of a file that stands for one elsewhere says nothing of the bytes there.
+    """Return whether the stamp of a file identifies its bytes at time ``now``, in nanoseconds since 1970."""
+    # The stamp of a placeholder says nothing about the bytes of the remote file.
     return source.stamp is not None and is_settled(source.stamp, now) and not source.is_remote
 
 
@@ -123,7 +123,7 @@ def _describe_range(source: FileRange, now: int) -> tuple[object, ...]:
     stamp = source.stamp
     if stamp is None or not is_known(source, now):
         raise _UnknownError
-    # Names come and go without a change of bytes, but with one of `changed`; that is left to the hash.
+    # A new hard link changes `changed` but no bytes. The hash detects that nothing else changed.
     return stamp.device, stamp.inode, stamp.size, stamp.modified, stamp.changed, source.offset, source.size
 
 
@@ -136,11 +136,11 @@ def _describe_patch(changes: FilePatch) -> Iterator[object]:
 
 
 _NOTED = 256 << 10
-"""Contents from this size on, in bytes, have a note of their hash: to read smaller ones costs no more than the note."""
+"""The size in bytes from which the hash of a content is noted. Reading a smaller one costs no more than a note."""
 
 
 class KnownMember(msgspec.Struct, frozen=True, array_like=True):
-    """What an entry says of a member: the digest of its bytes, the ZIP method, and the keys of its blocks, if any."""
+    """What a cache entry says about a member: its digest, its ZIP method, and the keys of its blocks, if any."""
 
     digest: Digest
     method: int = DEFLATED
@@ -148,7 +148,7 @@ class KnownMember(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MemberCache:
-    """Packs at one level with the help of a store. Members above ``whole_limit`` bytes are packed in blocks."""
+    """Packs at one level and uses a store as its cache. Members above ``whole_limit`` bytes are packed in blocks."""
 
     def __init__(self, store: EntryStore, level: int, whole_limit: int) -> None:
         self._store = store
@@ -156,29 +156,29 @@ class MemberCache:
         self._whole_limit = whole_limit
 
     def digest_of(self, content: Content) -> Digest | None:
-        """Return the digest of a content by the stamps of its files, none if it has to be read for that."""
+        """Return the digest of a content by the stamps of its files, or `None` if the content has to be read."""
         entry = self._store.get(key) if (key := _note_key(content)) else None
         return _decode(entry).digest if entry else None
 
     def digest_of_edited(self, content: EditedContent) -> Digest | None:
-        """Return the digest of an edited file by the file's hash, which is told to it, and its edit."""
+        """Return the digest of an edited file by its edit and the file's hash, which this sets on ``content``."""
         content.source_sha256 = digest_content(FileContent(content.source)).sha256
         entry = self._store.get(_edited_key(content))
         return _decode(entry).digest if entry else None
 
     def may_have(self, content: Content) -> bool:
-        """Return whether reading a large content for its hash may spare its packing."""
+        """Return whether reading a large content for its hash may save packing it."""
         return not isinstance(content, SequenceContent) and self._store.has(self._size_key(content.size))
 
     def find(self, content: Content, digest: Digest) -> KnownMember | None:
-        """Return the member that a content of this digest was packed as, if the cache has it."""
+        """Return the cached member for a content with this digest, or `None` if the cache doesn't have it."""
         if self._store.has(self._whole_key(digest)):
             return KnownMember(digest)
         entry = self._store.get(self._blocks_key(content, digest))
         return known if entry and (known := _decode(entry)).blocks else None
 
     def note(self, content: Content, digest: Digest) -> None:
-        """Keep the digest of a content that was read, by the stamps of its files, and by the hash before an edit."""
+        """Store the digest of a content under the stamps of its files, and under the hash before an edit."""
         keys = [_note_key(content)]
         if isinstance(content, EditedContent) and content.source_sha256:
             keys.append(_edited_key(content))
@@ -187,14 +187,14 @@ class MemberCache:
                 self._store.put(key, _encode(KnownMember(digest)))
 
     def keep_blocks(self, content: Content, method: int, digest: Digest, blocks: Sequence[bytes]) -> None:
-        """Keep which blocks make a content of this digest, and that one of its size is known."""
+        """Store the keys of the blocks of a content with this digest, and note that its size is known."""
         facts = _encode(KnownMember(digest, method, tuple(blocks)))
         self._store.put(self._blocks_key(content, digest), facts)
         self._store.put(self._size_key(content.size), b"")
         self.note(content, digest)
 
     def pack_whole(self, content: Content) -> Packed:
-        """Do what `rocwheel.wheels.member_compression.pack_whole` does, unless the cache has it."""
+        """Like `rocwheel.wheels.member_compression.pack_whole`, but uses the cache."""
         with content.open(0, content.size) as buffers:
             data = join(buffers)
         digest = digest_bytes(data)
@@ -207,10 +207,10 @@ class MemberCache:
         return self._keep(content, pack_bytes(data, digest, self._level))
 
     def recall_whole(self, content: Content, digest: Digest) -> Packed:
-        """Return what a content of this digest was packed as; it is packed again if the entry is damaged or gone."""
+        """Return the packed form of a content with this digest. Packs it again if the entry is damaged or missing."""
         entry = self._store.get(self._whole_key(digest))
         if entry is None:
-            # What samples had let be stored may gain a little by being deflated: other bytes than before.
+            # Deflating may save a little where sampling had chosen to store, and would give other bytes than before.
             is_deflated = is_worthwhile(content.size, expected_size(content))
             return self._keep(content, pack_whole(content, self._level) if is_deflated else store_whole(content))
         method = _decode(entry).method
@@ -219,13 +219,13 @@ class MemberCache:
         return Packed(entry.data, method, digest, is_kept=True, sha256=entry.sha256)
 
     def store_edited(self, content: EditedContent) -> Packed:
-        """Return an edited file as it is, and keep it, as the edit costs more than its place."""
+        """Return an edited file uncompressed, and cache it: the edit costs more than the disk space."""
         packed = store_whole(content)
         self.note(content, packed.digest)
         return self._keep(content, packed)
 
     def _keep(self, content: Content, packed: Packed) -> Packed:
-        # Of a file that deflate doesn't shrink, that alone is worth its place.
+        # If deflate doesn't shrink a file, keep its bytes only if its edit is costly.
         is_costly = isinstance(content, EditedContent) and content.is_costly
         key, facts = self._whole_key(packed.digest), _encode(KnownMember(packed.digest, packed.method))
         if packed.method == STORED and not is_costly:
@@ -234,13 +234,13 @@ class MemberCache:
         return msgspec.structs.replace(packed, sha256=self._put(key, packed.data, facts))
 
     def deflate_block(self, content: Content, start: int, stop: int) -> PackedBlock:
-        """Do what `rocwheel.wheels.member_compression.deflate_block` does, unless the cache has it."""
+        """Like `rocwheel.wheels.member_compression.deflate_block`, but uses the cache."""
         if isinstance(content, SequenceContent):
             return self._deflate_piece(content, start, stop)
         return self._keep_block(deflate_block(content, start, stop, self._level))
 
     def store_block(self, content: EditedContent, start: int, stop: int) -> PackedBlock:
-        """Return a block of an edited file as it is, and keep it."""
+        """Return a block of an edited file uncompressed, and cache it."""
         return self._keep_block(store_block(content, start, stop))
 
     def _keep_block(self, block: PackedBlock) -> PackedBlock:
@@ -250,7 +250,7 @@ class MemberCache:
         return msgspec.structs.replace(block, key=key, sha256=packed_hash)
 
     def _deflate_piece(self, content: Content, start: int, stop: int) -> PackedBlock:
-        """Deflate a piece of a sequence, which is known by its bytes and those that prime the compressor."""
+        """Deflate a piece of a sequence. Its key is the hash of its bytes and of those that prime the compressor."""
         history = history_of(start)
         is_last = stop == content.size
         with content.open(start - history, stop) as buffers:
@@ -264,7 +264,7 @@ class MemberCache:
         return PackedBlock(packed, data[history:], data[:history], key, sha256=sha256)
 
     def recall_block(self, key: bytes, method: int, content: Content, start: int, stop: int) -> PackedBlock:
-        """Return a block by its key; it is packed again if the entry is damaged or gone."""
+        """Return a block by its key. Packs it again if the entry is damaged or missing."""
         if entry := self._store.get(key):
             return PackedBlock(entry.data, b"", key=key, is_kept=True, sha256=entry.sha256)
         is_stored = method == STORED
@@ -272,7 +272,7 @@ class MemberCache:
         return msgspec.structs.replace(block, sha256=self._put(key, block.data))
 
     def compress_piece(self, content: Content, start: int, stop: int, format_: StreamFormat) -> PackedBlock:
-        """Do what `rocwheel.wheels.member_compression.compress_piece` does, unless the cache has it."""
+        """Like `rocwheel.wheels.member_compression.compress_piece`, but uses the cache."""
         with content.open(start, stop) as buffers:
             data = memoryview(join(buffers))
         identity = xz_identity() if format_ == "xz" else codec_identity()
@@ -283,7 +283,7 @@ class MemberCache:
         return PackedBlock(packed, b"", key=key, sha256=self._put(key, packed))
 
     def _put(self, key: bytes, packed: bytes | bytearray | memoryview, facts: bytes = b"") -> bytes:
-        """Keep packed bytes, and return their hash."""
+        """Store packed bytes, and return their hash."""
         sha256 = hashlib.sha256(packed).digest()
         self._store.put_hashed(key, facts, packed, sha256)
         return sha256
@@ -300,7 +300,7 @@ class MemberCache:
 
 
 def known_ranges(content: Content, digest: Digest) -> list[tuple[int, int]]:
-    """Return where a content of this digest is cut into blocks; an edit need not be planned for that."""
+    """Return the block ranges of a content with this digest, without planning an edit."""
     is_sequence = isinstance(content, SequenceContent)
     return piece_ranges(content, BLOCK) if is_sequence else block_ranges(digest.size, BLOCK)
 

@@ -1,4 +1,4 @@
-"""Core metadata (version 2.4, :pep:`639`) and the small files of ``.dist-info``: read, edited and written."""
+"""Reads, edits, and writes core metadata (version 2.4, :pep:`639`) and the small files of ``.dist-info``."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 class CoreMetadataError(ValueError):
-    """Text that is not core metadata; the text of the error says why."""
+    """Text that is not core metadata; the error message says why."""
 
 
 def parse_core_metadata(data: bytes) -> tuple[RawMetadata, dict[str, list[str]]]:
-    """Return the fields of core metadata, and apart from them those that are unknown or can't be read.
+    """Return the fields of core metadata, and separately the unknown or unreadable fields.
 
-    Raises `CoreMetadataError` for messages within messages, which the standard library reads as e-mails have them.
+    Raises `CoreMetadataError` for nested messages, which the standard library parses as in emails.
     """
     try:
         return parse_email(data)
     except RecursionError as e:
-        msg = "messages are nested too deeply in it"
+        msg = "its messages are nested too deeply"
         raise CoreMetadataError(msg) from e
 
 
@@ -46,12 +46,12 @@ _PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECAS
 
 
 def add_requirements(metadata: bytes, requirements: Sequence[str]) -> bytes:
-    """Return METADATA with more ``Requires-Dist`` lines: after the last one, else at the end of the headers."""
+    """Return METADATA with more ``Requires-Dist`` lines, after the last one or at the end of the headers."""
     return add_values(metadata, "Requires-Dist", requirements)
 
 
 def add_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
-    """Return METADATA with more lines of a field: after its last one, else at the end of the headers."""
+    """Return METADATA with more lines of a field, after its last line or at the end of the headers."""
     if not values:
         return metadata
     end = _headers_end(metadata)
@@ -61,14 +61,17 @@ def add_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
 
 
 def _lines_of(field: str) -> re.Pattern[bytes]:
-    """Return what finds the lines of a field, each with those that it is folded over."""
+    """Return a pattern that matches each line of a field, with its continuation lines."""
     return re.compile(
         rb"^%s:[^\n]*(?:\n|\Z)(?:[ \t][^\n]*(?:\n|\Z))*" % re.escape(field.encode()), re.MULTILINE | re.IGNORECASE
     )
 
 
 def edit_requirements(metadata: bytes, edit: Callable[[str], str]) -> bytes:
-    """Return METADATA with what ``edit`` makes of each ``Requires-Dist``; of a folded one, of its first line."""
+    """Return METADATA with ``edit`` applied to each ``Requires-Dist``.
+
+    Of a folded value, only the first line is edited.
+    """
 
     def edited(match: re.Match[bytes]) -> bytes:
         return match[1] + edit(match[2].decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
@@ -78,7 +81,7 @@ def edit_requirements(metadata: bytes, edit: Callable[[str], str]) -> bytes:
 
 
 def set_version(metadata: bytes, version: str) -> bytes:
-    """Return METADATA with another ``Version``."""
+    """Return METADATA with a new ``Version``."""
     end = _headers_end(metadata)
     return _VERSION.sub(lambda match: match[1] + version.encode(), metadata[:end], count=1) + metadata[end:]
 
@@ -95,7 +98,7 @@ def drop_values(metadata: bytes, field: str, is_dropped: Callable[[str], bool]) 
 
 
 def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
-    """Return METADATA with exactly these values of a field, in the place of its first line or at the headers' end."""
+    """Return METADATA with exactly these values of a field, in place of its first line or at the end of the headers."""
     end = _headers_end(metadata)
     line = _lines_of(field)
     first = line.search(metadata, 0, end)
@@ -106,7 +109,7 @@ def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
 
 
 def _newline(headers: bytes) -> bytes:
-    """Return what ends the first line of headers."""
+    """Return the line ending of the first header line."""
     return b"\r\n" if headers.partition(b"\n")[0].endswith(b"\r") else b"\n"
 
 
@@ -116,18 +119,18 @@ def _render(field: str, values: Sequence[str], newline: bytes) -> bytes:
 
 
 def _ended(text: bytes, newline: bytes) -> bytes:
-    """Return lines with the end of the last one, which a file without a description may lack."""
+    """Return lines with the end of the last line, which may be missing in a file without a description."""
     return text if not text or text.endswith(b"\n") else text + newline
 
 
 def _headers_end(text: bytes) -> int:
-    """Return where the empty line begins that ends the headers, or the text's end."""
+    """Return the offset of the empty line that ends the headers, or the end of the text."""
     match = re.search(rb"\n\r?\n", text)
     return match.start() + 1 if match else len(text)
 
 
 def set_wheel_fields(wheel: bytes, *, tags: Sequence[str] = (), platlib: bool = False) -> bytes:
-    """Return WHEEL with other ``Tag`` lines, if any are given, and with ``Root-Is-Purelib: false`` for ``platlib``."""
+    """Return WHEEL with new ``Tag`` lines, if any are given, and with ``Root-Is-Purelib: false`` for ``platlib``."""
     if platlib:
         wheel = _PURELIB.sub(b"Root-Is-Purelib: false", wheel)
     if not tags:
@@ -141,20 +144,20 @@ def set_wheel_fields(wheel: bytes, *, tags: Sequence[str] = (), platlib: bool = 
 
 
 SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
-"""The groups of which installers make commands."""
+"""The entry point groups that installers create commands for."""
 
 
 class _EntryPoints(configparser.RawConfigParser):
-    """A parser whose names keep their case."""
+    """A parser that preserves the case of names."""
 
     def optionxform(self, optionstr: str) -> str:
         return optionstr
 
 
 def parse_entry_points(source: str, data: bytes) -> dict[str, dict[str, str]]:
-    """Return each group of entry points: names, each with its object reference, ``module:attribute``.
+    """Return each group of entry points as a dictionary from names to object references, ``module:attribute``.
 
-    Raises `InputError`, naming ``source``, for text that is none.
+    Raises `InputError` about ``source`` if the text can't be parsed.
     """
     parser = _EntryPoints(delimiters=("=",), strict=False, interpolation=None, default_section="")
     try:
@@ -169,7 +172,7 @@ _AND = " AND "
 
 
 def expression_fault(text: str) -> str:
-    """Return what is wrong with an SPDX expression; nothing for a right one."""
+    """Return what is wrong with an SPDX expression, or an empty string if it is valid."""
     try:
         canonicalize_license_expression(text)
     except InvalidLicenseExpression as e:
@@ -178,9 +181,9 @@ def expression_fault(text: str) -> str:
 
 
 def join_expressions(expressions: Iterable[str | None]) -> str | None:
-    """Return the expression for what holds several parts, each term once and sorted; none if that of a part is missing.
+    """Return one expression for all parts, with each term once and sorted, or `None` if a part has no expression.
 
-    A choice (``OR``) is left to those who get the package.
+    A choice (``OR``) is kept, because the recipients make it.
     """
     given = list(expressions)
     if not given or not all(given):
@@ -197,24 +200,24 @@ def _terms(text: str) -> list[str]:
 
 _LICENSES_FOLDER = Version("2.4")
 
-# GPL, LGPL and AGPL count as whole words: pgplatform.h is no license.
+# GPL, LGPL, and AGPL must be whole words: pgplatform.h is not a license.
 _LICENSE_NAME = re.compile(r"licen|copying|notice|copyright|(?<![a-z])[al]?gpl(?![a-z])", re.IGNORECASE)
 
 
 def is_license_name(name: str) -> bool:
-    """Return whether a file is a license text or a notice by its name, without its folder."""
+    """Return whether a file name, without its folder, is that of a license text or a notice."""
     return _LICENSE_NAME.search(name) is not None
 
 
 def has_licenses_folder(metadata_version: str) -> bool:
-    """Return whether License-File of a version of core metadata names files below ``licenses/`` in ``.dist-info``."""
+    """Return whether License-File names files below ``.dist-info/licenses/`` in this version of core metadata."""
     with suppress(ValueError):
         return Version(metadata_version) >= _LICENSES_FOLDER
     return False
 
 
 def license_places(dist_info: str, name: str, metadata_version: str) -> tuple[str, ...]:
-    """Return where the file that License-File names may be in a wheel.
+    """Return the possible paths in a wheel of a file that License-File names.
 
     Before version 2.4, builders put the file into ``.dist-info`` itself, mostly without its folders.
     """
@@ -228,7 +231,7 @@ def license_places(dist_info: str, name: str, metadata_version: str) -> tuple[st
 class CoreMetadata(msgspec.Struct, frozen=True):
     """The fields of METADATA and PKG-INFO that rocwheel writes.
 
-    ``requires`` holds requirement strings with their markers, ``extras`` the names that those markers use,
+    ``requires`` holds requirement strings with their markers, ``extras`` the names that those markers use, and
     ``dynamic`` the fields that an sdist leaves to its build, such as ``requires-dist``.
     """
 
@@ -245,7 +248,7 @@ class CoreMetadata(msgspec.Struct, frozen=True):
     keywords: tuple[str, ...] = ()
     description: str = ""
     license: str = ""
-    """What older tools wrote of the license; not beside an expression."""
+    """The license field of older tools; not used together with an expression."""
 
 
 def metadata_files(
@@ -256,12 +259,12 @@ def metadata_files(
     entry_points: Mapping[str, Mapping[str, str]],
     others: Mapping[str, bytes] | None = None,
 ) -> dict[str, bytes]:
-    """Return the files of a wheel's ``.dist-info`` by their names in it, in the order in which they are written.
+    """Return the files of a wheel's ``.dist-info`` by name, in the order in which they are written.
 
-    ``tag`` is the whole compatibility tag of the file name; WHEEL lists each of the tags that it stands for.
+    ``tag`` is the whole compatibility tag of the file name. WHEEL lists each tag that it stands for.
 
-    These are METADATA, WHEEL, the ``others``, and ``entry_points.txt`` when there are any entry points; RECORD is not
-    among them. Raises as `render_metadata` does.
+    The files are METADATA, WHEEL, the ``others``, and ``entry_points.txt`` if there are entry points, but not RECORD.
+    Raises whatever `render_metadata` raises.
     """
     generator = f"rocwheel {rocwheel.__version__}"
     files = {
@@ -275,12 +278,12 @@ def metadata_files(
 
 
 def render_metadata(metadata: CoreMetadata) -> bytes:
-    """Return the text of METADATA or PKG-INFO, checked field by field by ``packaging``.
+    """Return the text of METADATA or PKG-INFO; ``packaging`` checks each field.
 
-    Raises ``packaging.metadata.InvalidMetadata`` (in a group) on a field that breaks the standard.
+    Raises ``packaging.metadata.InvalidMetadata`` (in a group) if a field violates the standard.
     """
     message = RFC822Message()
-    # The fields as ``packaging`` has them, without those that are empty.
+    # The fields as ``packaging`` represents them, without empty ones.
     raw: RawMetadata = {"metadata_version": "2.4", "name": metadata.name, "version": metadata.version}
     if metadata.summary:
         raw["summary"] = metadata.summary
@@ -301,14 +304,14 @@ def render_metadata(metadata: CoreMetadata) -> bytes:
         raw["description"] = metadata.description
         raw["description_content_type"] = "text/markdown"
     for name, value in Metadata.from_raw(raw).as_rfc822().items():
-        # uv reads the values of Dynamic case by case, too.
+        # uv also compares the values of Dynamic case-sensitively.
         message[_header_case(name)] = _header_case(value) if name == "dynamic" else value
     message.set_payload(metadata.description)
     return bytes(message)
 
 
 def _header_case(name: str) -> str:
-    """Spell a header as the specification does; ``packaging`` writes all of them in lower case."""
+    """Return a header name as the specification spells it; ``packaging`` writes all names in lowercase."""
     return name.title().replace("-Url", "-URL")
 
 
@@ -321,7 +324,7 @@ def render_wheel_file(generator: str, tags: tuple[str, ...], *, is_purelib: bool
 
 
 def render_entry_point_groups(groups: Mapping[str, Mapping[str, str]]) -> bytes:
-    """Return the text of ``entry_points.txt``: groups and their names sorted, with a blank line between groups."""
+    """Return the text of ``entry_points.txt``, with sorted groups and names, and a blank line between groups."""
     sections = (
         "\n".join([f"[{group}]", *(f"{name} = {target}" for name, target in sorted(names.items())), ""])
         for group, names in sorted(groups.items())
@@ -330,7 +333,7 @@ def render_entry_point_groups(groups: Mapping[str, Mapping[str, str]]) -> bytes:
 
 
 def wheel_headers(text: bytes) -> list[tuple[str, str]]:
-    """Return the headers of WHEEL as it lists them, names in lower case."""
-    # Not by `str.splitlines`, for which values may have ends of lines in them.
+    """Return the headers of WHEEL in order, with lowercase names."""
+    # Doesn't use `str.splitlines`, because values may contain characters that it treats as line endings.
     headers = [line.partition(":") for line in text.decode("utf-8", "replace").split("\n")]
     return [(key.strip().lower(), value.strip()) for key, _, value in headers]

@@ -1,4 +1,4 @@
-"""Packs many members by an executor's workers, ahead of the one writer, within a budget of memory."""
+"""Packs many members on an executor, ahead of the single writer and within a memory budget."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Receives packed members one after the other, on the thread that runs the `Packer`."""
+    """Receives packed members in sequence, on the thread that runs the `Packer`."""
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
-        """Start a member of at most ``size`` unpacked bytes, packed by ZIP ``method``."""
+        """Start a member of at most ``size`` unpacked bytes, packed with the ZIP ``method``."""
 
     def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:
-        """Append packed bytes to the member, with their SHA-256 where somebody knows it."""
+        """Append packed bytes to the member, with their SHA-256 if it is known."""
 
     def end(self, digest: Digest) -> None:
-        """Complete the member; ``digest`` is that of the unpacked bytes."""
+        """Finish the member; ``digest`` is that of the unpacked bytes."""
 
 
 class PackedCount(msgspec.Struct, frozen=True):
-    """How many members with bytes of files were packed, and how many a cache had; with their bytes, unpacked.
+    """How many members from files were packed, how many came from a cache, and their unpacked sizes.
 
-    Members that are stored count for neither, nor does generated text. A member counts as packed if any of its pieces
-    was; its bytes are counted by pieces.
+    Stored members and generated text count as neither. A member counts as packed if any of its pieces was packed. Its
+    bytes are counted per piece.
     """
 
     packed: int = 0
@@ -69,24 +69,24 @@ class PackedCount(msgspec.Struct, frozen=True):
     kept_bytes: int = 0
 
     def plus(self, *, is_kept: bool, members: int = 0, size: int = 0) -> PackedCount:
-        """Return this count with more members, or bytes, added."""
+        """Return this count with more members or bytes added."""
         if is_kept:
             return msgspec.structs.replace(self, kept=self.kept + members, kept_bytes=self.kept_bytes + size)
         return msgspec.structs.replace(self, packed=self.packed + members, packed_bytes=self.packed_bytes + size)
 
     def since(self, earlier: PackedCount) -> PackedCount:
-        """Return what came to an ``earlier`` count until it was this one."""
+        """Return the difference between this count and an ``earlier`` one."""
         mine, before = msgspec.structs.astuple(self), msgspec.structs.astuple(earlier)
         return PackedCount(*(now - then for now, then in zip(mine, before, strict=True)))
 
     def left(self, other: PackedCount) -> PackedCount:
-        """Return this count with all members of another added as kept ones, since they were left where they are."""
+        """Return this count plus all members of another count, as kept members, because they stayed where they were."""
         members, size = other.packed + other.kept, other.packed_bytes + other.kept_bytes
         return self.plus(is_kept=True, members=members, size=size)
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What is known of a member before it is packed; ``size`` is that of its content, in bytes."""
+    """What is known about a member before it is packed; ``size`` is the size of its content in bytes."""
 
     sink: Sink
     name: str
@@ -96,17 +96,17 @@ class Head(msgspec.Struct, frozen=True):
     """Whether it counts as packed or kept."""
 
     def begin(self, method: int, bound: int | None = None) -> None:
-        """Begin the member, of ``bound`` bytes at most if that is not its size."""
+        """Begin the member, with at most ``bound`` bytes if that differs from its size."""
         self.sink.begin(self.name, self.mode, method, self.size if bound is None else bound)
 
 
 class _PiecewiseMember:
-    """A member that goes to the sink piece by piece: begun, written, and ended with its digest."""
+    """A member that goes to the sink piece by piece: it is begun, written, and ended with its digest."""
 
     def __init__(self, head: Head, method: int, bound: int | None = None) -> None:
         self.head = head
         self.are_kept = True
-        """Whether a cache had all pieces that were written."""
+        """Whether all pieces written so far came from a cache."""
         self._method = method
         self._bound = bound
         self._hasher = Hasher()
@@ -121,7 +121,7 @@ class _PiecewiseMember:
         self.head.sink.write(block.data, block.sha256)
 
     def end(self) -> Digest:
-        """End the member, and return its digest."""
+        """End the member and return its digest."""
         digest = self._digest()
         self.head.sink.end(digest)
         return digest
@@ -131,18 +131,18 @@ class _PiecewiseMember:
 
 
 class BlockMember(_PiecewiseMember):
-    """Hashes the blocks of a member on their way to the sink, so that the digest is that of the bytes packed."""
+    """Hashes the blocks of a member on their way to the sink, so that the digest matches the packed bytes."""
 
     def __init__(self, head: Head, method: int = DEFLATED) -> None:
         super().__init__(head, method)
         self.keys: list[bytes] = []
-        """Those of the blocks in a cache."""
+        """The cache keys of its blocks."""
         self._tail = b""
 
     def write(self, block: PackedBlock) -> None:
-        """Write a block; raise `ChangedFileError` unless it was primed with the end of those before it."""
+        """Write a block. Raises `ChangedFileError` unless it was primed with the end of the preceding blocks."""
         if block.history != self._tail[len(self._tail) - len(block.history) :]:
-            raise ChangedFileError(self.head.name, "was written to while it was being packed")
+            raise ChangedFileError(self.head.name, "changed while it was being packed")
         self._hasher.update(block.original)
         self._tail = (self._tail + block.original[-WINDOW:])[-WINDOW:]
         self.keys.append(block.key)
@@ -150,7 +150,7 @@ class BlockMember(_PiecewiseMember):
 
 
 class RecalledMember(_PiecewiseMember):
-    """Takes the blocks of a member whose digest is known."""
+    """Passes on the blocks of a member with a known digest."""
 
     def __init__(self, head: Head, known: KnownMember) -> None:
         super().__init__(head, known.method)
@@ -161,7 +161,7 @@ class RecalledMember(_PiecewiseMember):
 
 
 class EncodedMember(_PiecewiseMember):
-    """Hashes the pieces of a compressed stream on their way to the sink, as the size is known at its end only."""
+    """Hashes the pieces of a compressed stream on their way to the sink, because the size is known only at the end."""
 
     def __init__(self, head: Head) -> None:
         super().__init__(head, STORED, stream_bound(head.size))
@@ -173,10 +173,10 @@ class EncodedMember(_PiecewiseMember):
 
 
 class Schedule:
-    """Submits tasks and delivers what they return in the order in which they were added.
+    """Submits tasks and delivers their results in the order in which they were added.
 
-    Each comes with its cost, in bytes; those that are submitted and not delivered come to ``budget`` at most, or are
-    one alone.
+    Each task has a cost in bytes. The total cost of submitted but undelivered tasks stays within ``budget``, unless
+    there is only one.
     """
 
     def __init__(self, executor: Executor, budget: int) -> None:
@@ -186,7 +186,7 @@ class Schedule:
         self._in_flight = 0
 
     def submit(self, cost: int, deliver: Callable[[Any], object], task: Callable[..., Any], *args: object) -> None:
-        """Add a task, whose result ``deliver`` gets; this blocks while the budget is used up."""
+        """Add a task; ``deliver`` receives its result. Blocks while the budget is used up."""
         while self._pending and self._in_flight + cost > self._budget:
             self._deliver_next()
         self._in_flight += cost
@@ -195,11 +195,11 @@ class Schedule:
             self._deliver_next()
 
     def call(self, function: Callable[[], object]) -> None:
-        """Add a call for when everything added so far has been delivered."""
+        """Add a call that runs when everything added so far has been delivered."""
         self._pending.append((None, 0, lambda _: function()))
 
     def drain(self) -> None:
-        """Deliver everything that is still under way."""
+        """Deliver all pending results."""
         while self._pending:
             self._deliver_next()
 
@@ -216,7 +216,7 @@ class Schedule:
         self._in_flight -= cost
 
 
-# Eleven blocks with what they become: enough for two workers while one waits for a large member to be written.
+# Eleven blocks and their results: enough for two workers while another block waits for a large member to be written.
 _BUDGET = 368 << 20
 _STORED_WHOLE = 32 << 20
 
@@ -224,8 +224,8 @@ _STORED_WHOLE = 32 << 20
 class Packer:
     """Schedules packing on an executor and delivers to sinks in the order in which members were added.
 
-    Work in flight is bounded by a budget of bytes: what a worker reads plus what it puts out, by samples. What the
-    ``kept`` store has is not packed again, and what is packed goes there.
+    A budget of bytes limits the work in flight: the input of a worker plus its output as estimated from samples.
+    Members in the ``kept`` store are not packed again, and newly packed members are added to it.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class Packer:
         kept: EntryStore | None = None,
     ) -> None:
         self.count = PackedCount()
-        """What was delivered so far."""
+        """What has been delivered so far."""
         self._schedule = Schedule(executor, budget)
         self._level = level
         self._progress = progress
@@ -247,7 +247,7 @@ class Packer:
         self._cache = MemberCache(kept, level, whole_limit) if kept is not None else None
 
     def add(self, sink: Sink, name: str, mode: int, content: Content) -> None:
-        """Schedule a member; this blocks while the budget is used up."""
+        """Schedule a member. Blocks while the budget is used up."""
         is_text = isinstance(content, BytesContent)
         cache = None if is_text or not self._level else self._cache
         if cache and (known := self._find(cache, content)):
@@ -270,7 +270,7 @@ class Packer:
             self._add_deflated(head, content)
 
     def add_encoded(self, sink: Sink, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
-        """Schedule a member that holds the content compressed as a stream of its own, which ZIP then stores."""
+        """Schedule a member that holds the content compressed into its own stream, which ZIP then stores."""
         encoder = EncodedMember(Head(sink, name, mode, content.size))
         compress = self._cache.compress_piece if self._cache else compress_piece
         deliver_piece = self._deliver_block if self._cache else self._deliver_piece
@@ -282,11 +282,11 @@ class Packer:
         self.call(partial(self._end, encoder))
 
     def call(self, function: Callable[[], object]) -> None:
-        """Schedule a call for when everything added so far has been delivered."""
+        """Schedule a call that runs when everything added so far has been delivered."""
         self._schedule.call(function)
 
     def drain(self) -> None:
-        """Deliver everything that is still under way."""
+        """Deliver all pending results."""
         self._schedule.drain()
 
     def cancel(self) -> None:
@@ -294,7 +294,7 @@ class Packer:
         self._schedule.cancel()
 
     def add_stored(self, sink: Sink, name: str, mode: int, content: Content) -> None:
-        """Schedule a member that stays as it is, as what is compressed already does."""
+        """Schedule a member that is stored unchanged, because it is already compressed."""
         head = Head(sink, name, mode, content.size, is_counted=False)
         if content.size <= _STORED_WHOLE:
             self._schedule.submit(content.size, partial(self._deliver_whole, head), store_whole, content)
@@ -304,7 +304,7 @@ class Packer:
             self.call(member.end)
 
     def _find(self, cache: MemberCache, content: Content) -> KnownMember | None:
-        """Return the member that a content was packed as, if its digest is known, or a large one is worth reading."""
+        """Return the cached member of a content, if its digest is known or the content is worth reading."""
         digest = cache.digest_of(content)
         if digest is None and isinstance(content, EditedContent) and content.is_costly:
             digest = self._schedule.executor.submit(cache.digest_of_edited, content).result()
@@ -326,7 +326,7 @@ class Packer:
         self.call(partial(self._end, member))
 
     def _add_edited(self, cache: MemberCache, head: Head, content: EditedContent) -> None:
-        """Add a member that stays as it is after an edit that the cache can spare the next build."""
+        """Add an edited member that is stored uncompressed, so that the cache can save the edit in the next build."""
         if content.size <= _STORED_WHOLE:
             self._schedule.submit(2 * content.size, partial(self._deliver_whole, head), cache.store_edited, content)
             return
@@ -380,11 +380,14 @@ class Packer:
 
 
 CUT_FROM = WHOLE_LIMIT + (16 << 20)
-"""Bytes of the smallest file that can be packed in parts: with any edit of its run path, it is in blocks."""
+"""The minimum size in bytes of a file that can be packed in parts.
+
+It is split into blocks with any edit of its run path.
+"""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Those of the pieces that a content is cut into which begin from ``start`` on, and before ``stop`` if given."""
+    """The pieces of a content that begin at or after ``start``, and before ``stop`` if it is set."""
 
     start: int
     stop: int | None = None
@@ -400,19 +403,19 @@ class CutFacts(msgspec.Struct, frozen=True):
 
     method: int
     bound: int
-    """Bytes of the member at most."""
+    """The maximum size of the member in bytes."""
     crc32: int = 0
 
 
 def level_for(content: Content, level: int) -> int:
-    """Return the level for all spans of a content: 0, which stores, where samples say that deflating gains little."""
+    """Return the level for all spans of a content: 0, which stores, if samples say that deflating saves little."""
     return level if level and is_worthwhile(content.size, expected_size(content)) else 0
 
 
 def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes | memoryview], object]) -> CutFacts:
-    """Pack a span of a content above `WHOLE_LIMIT`, block by block, and give ``write`` each packed block.
+    """Pack a span of a content above `WHOLE_LIMIT` block by block, and pass each packed block to ``write``.
 
-    ``level`` is what `level_for` says of the content, or 0 for one that is to be stored anyway.
+    ``level`` is the result of `level_for` for the content, or 0 for a content that is stored anyway.
     """
     crc32, is_deflated = 0, level > 0
     for start, stop in span.ranges(content, BLOCK):
@@ -425,14 +428,14 @@ def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes |
 def encode_span(
     content: Content, span: Span, encoding: StreamFormat, write: Callable[[bytes | memoryview], object]
 ) -> CutFacts:
-    """Compress a span of a content into streams of their own, and give ``write`` each."""
+    """Compress a span of a content into its own streams, and pass each to ``write``."""
     for start, stop in span.ranges(content, STREAM_PIECE):
         write(compress_piece(content, start, stop, encoding))
     return CutFacts(STORED, stream_bound(content.size))
 
 
 def digest_spans(content: Content, spans: Sequence[Span]) -> tuple[Digest, tuple[int, ...]]:
-    """Return the digest of a content, and the CRC-32 of each of the spans that it consists of."""
+    """Return the digest of a content, and the CRC-32 of each of its spans."""
     hasher, found = Hasher(), []
     for span in spans:
         crc32 = 0

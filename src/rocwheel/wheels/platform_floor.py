@@ -1,4 +1,4 @@
-"""The platform tag of a wheel, computed from the symbol versions that its files ask for (:pep:`600`)."""
+"""Computes the platform tag of a wheel from the symbol versions that its files require (:pep:`600`)."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
 
 _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
-# PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
+# PEP 600 defines no tag below the oldest glibc that an architecture was ever tagged for.
 _OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
-# The glibc versions that auditwheel has policies for; from the last one on, every minor version.
+# The glibc versions that auditwheel has policies for. After the last one, every minor version is a policy.
 _POLICIES = ((2, 5), (2, 12), (2, 17), (2, 24), (2, 26), (2, 27), (2, 28), (2, 31), (2, 34))
 _GLIBC = "libc.so.6"
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
 class PlatformFloor(msgspec.Struct, frozen=True):
-    """The oldest glibc that a set of files runs on, and the file and symbol version that ask for it."""
+    """The oldest glibc that a set of files runs on, and the file and symbol version that require it."""
 
     machine: int
     glibc: tuple[int, int]
     reason: str
     needs_glibc: str = ""
-    """The first file that needs glibc itself; empty if the files would run with another C library, such as musl."""
+    """The first file that needs glibc itself; empty if the files also run with another C library, such as musl."""
     is_by_alignment: bool = False
-    """Whether only the alignment of a library's segments asks for it, which a repair corrects."""
+    """Whether only the alignment of a library's segments requires this glibc; a repair can fix that."""
 
     @property
     def architecture(self) -> str:
-        """The machine as platform tags spell it, such as ``x86_64``."""
+        """The architecture as platform tags spell it, such as ``x86_64``."""
         return _ARCHITECTURES[self.machine]
 
     @property
@@ -49,22 +49,22 @@ class PlatformFloor(msgspec.Struct, frozen=True):
 
 
 def host_machines() -> dict[int, str]:
-    """Return the machine numbers of ELF that platform tags have names for, with these names."""
+    """Return the ELF machine numbers that platform tags have names for, with these names."""
     return dict(_ARCHITECTURES)
 
 
 def oldest_tag(machine: int) -> str:
-    """Return the tag that any glibc Linux of a machine accepts, for files such as GPU kernels that need no glibc."""
+    """Return the tag that every glibc Linux on a machine accepts, for files that don't need glibc."""
     return PlatformFloor(machine, _OLDEST[_ARCHITECTURES[machine]], "").tag
 
 
 def next_policy(glibc: tuple[int, int]) -> tuple[int, int]:
-    """Return the glibc of the strictest tag that auditwheel gives to files that ask for ``glibc``."""
+    """Return the glibc version of the strictest tag that auditwheel assigns to files that require ``glibc``."""
     return min((policy for policy in _POLICIES if policy >= glibc), default=glibc)
 
 
 def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:
-    """Return the highest floor of all files of a known host machine; GPU code objects don't count."""
+    """Return the highest floor of all files for a known host machine, or `None`. GPU code objects don't count."""
     hosts = [(name, elf) for name, elf in files if elf.machine in _ARCHITECTURES]
     floors = [floor for name, elf in hosts for floor in _floors(name, elf)]
     if not floors:
@@ -75,7 +75,7 @@ def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:
 
 
 def _needs_glibc(elf: Elf) -> bool:
-    # musl's libc.so has no symbol versions, and its loader opens no libc.so.6.
+    # musl's libc.so has no symbol versions, and its loader doesn't open libc.so.6.
     return _GLIBC in elf.needed or any(need.version.startswith("GLIBC_") for need in elf.version_needs)
 
 
@@ -83,7 +83,7 @@ def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
     oldest = _OLDEST[_ARCHITECTURES[elf.machine]]
     known = [(need.version, _glibc_of(need.version)) for need in elf.version_needs]
     return [
-        PlatformFloor(elf.machine, oldest, f"{name}: oldest tag of its machine"),
+        PlatformFloor(elf.machine, oldest, f"{name}: oldest tag for its architecture"),
         *(PlatformFloor(elf.machine, max(glibc, oldest), f"{name}: {version}") for version, glibc in known if glibc),
         *_alignment_floor(name, elf, oldest),
     ]
@@ -92,14 +92,14 @@ def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
 def _alignment_floor(name: str, elf: Elf, oldest: tuple[int, int]) -> Iterator[PlatformFloor]:
     segment = elf.misaligned
     if segment is not None:
-        reason = f"{name}: a segment at {segment.address:#x} that asks for an alignment of {segment.alignment:#x}"
+        reason = f"{name}: a segment at {segment.address:#x} that requires an alignment of {segment.alignment:#x}"
         can_be_mended = elf.realigned != elf.segments
         yield PlatformFloor(elf.machine, max(ANY_ALIGNMENT, oldest), reason, is_by_alignment=can_be_mended)
 
 
 @functools.cache
 def _glibc_of(symbol_version: str) -> tuple[int, int] | None:
-    """Return the glibc of the oldest Linux distributions whose libraries have a symbol version; none if unknown."""
+    """Return the glibc of the oldest distributions whose libraries have a symbol version, or `None` if unknown."""
     library, _, version = symbol_version.rpartition("_")
     if library == "GLIBC" and _is_number(version):
         return _pair(version)

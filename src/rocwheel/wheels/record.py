@@ -1,4 +1,4 @@
-"""The RECORD file of a wheel: path, SHA-256 and size of every member (recording installed projects; :pep:`376`)."""
+"""Reads and writes the RECORD file of a wheel: the path, SHA-256, and size of every member (:pep:`376`)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
-"""The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
+"""The files of ``.dist-info`` that sign RECORD. RECORD doesn't list them (:pep:`427`)."""
 STRONG_HASHES = frozenset({"sha256", "sha384", "sha512"})
-"""The algorithms that the format of wheels allows for RECORD, of those that every Python has."""
+"""The hash algorithms that the wheel format allows for RECORD and that every Python has."""
 
 
 def signature_paths(dist_info: str) -> frozenset[str]:
-    """Return the members of a wheel that sign its RECORD."""
+    """Return the paths of the wheel members that sign its RECORD."""
     return frozenset(f"{dist_info}/{name}" for name in SIGNATURES)
 
 
 def unhashed_paths(dist_info: str) -> frozenset[str]:
-    """Return the members of a wheel that have no hash in its RECORD: RECORD itself and its signatures."""
+    """Return the paths of the wheel members without a hash in RECORD: RECORD itself and its signatures."""
     return signature_paths(dist_info) | {f"{dist_info}/RECORD"}
 
 
@@ -48,7 +48,7 @@ class RecordRow(msgspec.Struct, frozen=True, order=True):
 
 
 class RecordEntry(msgspec.Struct, frozen=True):
-    """A row of a RECORD as it was read: path, ``algorithm=digest``, size."""
+    """A row of a RECORD as read: path, ``algorithm=digest``, and size."""
 
     path: str
     hash: str
@@ -56,12 +56,12 @@ class RecordEntry(msgspec.Struct, frozen=True):
 
     @property
     def algorithm(self) -> str:
-        """The algorithm of the hash, such as ``sha256``; empty where there is no hash."""
+        """The hash algorithm, such as ``sha256``; empty if there is no hash."""
         return self.hash.partition("=")[0]
 
     @property
     def digest(self) -> bytes:
-        """The raw hash; empty where it is not spelled in URL-safe base64 without padding."""
+        """The raw hash; empty unless it is valid URL-safe base64 without padding."""
         text = self.hash.partition("=")[2]
         try:
             return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -75,9 +75,9 @@ def spell_hash(sha256: bytes) -> str:
 
 
 def render_record(rows: list[RecordRow], record_path: str) -> bytes:
-    """Return RECORD's text: the rows sorted by path, then RECORD itself, without hash and size.
+    """Return the text of RECORD: the rows sorted by path, then RECORD itself without hash and size.
 
-    Paths are text, as the names of members of a wheel are; raises `UnicodeEncodeError` for surrogates in them.
+    Paths are text, as in the names of wheel members. Raises `UnicodeEncodeError` if they contain surrogates.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -87,28 +87,28 @@ def render_record(rows: list[RecordRow], record_path: str) -> bytes:
 
 
 def parse_record(data: bytes, source: Path | str) -> tuple[RecordEntry, ...]:
-    """Return the rows of the RECORD ``source``; cells that a row lacks are empty. Raises `InputError` unless it is CSV.
+    """Return the rows of a RECORD; missing cells are empty. Raises `InputError` about ``source`` if it isn't CSV.
 
-    Bytes that are not UTF-8 stand as surrogates, as in the names of files (:pep:`383`): so such a path is that of its
-    file, and can't be mistaken for another.
+    Bytes that are not UTF-8 become surrogates, as in file names (:pep:`383`). So such a path matches its file and no
+    other file.
     """
     rows = csv.reader(io.StringIO(data.decode(errors="surrogateescape")))
     try:
         return tuple(RecordEntry(*(*row, "", "")[:3]) for row in rows if row)
     except csv.Error as e:
         found, remedy = f"can't be read ({e})", "Build or fetch it again."
-        raise InputError(source, found, expected="lines of CSV", remedy=remedy) from e
+        raise InputError(source, found, expected="CSV", remedy=remedy) from e
 
 
 class RecordGaps(msgspec.Struct, frozen=True):
-    """Where the RECORD of a wheel disagrees with its members about their names."""
+    """Where RECORD and the members of a wheel disagree about paths."""
 
     repeated: dict[str, int]
-    """Paths of several rows, and how many each has."""
+    """Paths with several rows, and the number of rows."""
     absent: tuple[str, ...]
-    """Paths of rows that no member has."""
+    """Paths in RECORD that no member has."""
     unlisted: tuple[str, ...]
-    """Members without a row that need one: all but RECORD itself and its signatures (:pep:`427`)."""
+    """Members without a row that need one: all except RECORD itself and its signatures (:pep:`427`)."""
 
 
 def find_record_gaps(paths: Iterable[str], members: Collection[str], dist_info: str) -> RecordGaps:

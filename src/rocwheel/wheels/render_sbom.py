@@ -1,4 +1,4 @@
-"""Writes software bills of materials by ``cyclonedx-python-lib``, which takes long to load."""
+"""Writes software bills of materials with ``cyclonedx-python-lib``, which is slow to import."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def render_bill(bill: BillOfMaterials) -> bytes:
-    """Return the JSON text; the same values give the same bytes."""
+    """Return the JSON text. Equal values give the same bytes."""
     components = {item.key: _component(item) for item in (bill.subject, *bill.items)}
     bom = Bom(components=[components[item.key] for item in bill.items])
     bom.metadata.timestamp = datetime.fromtimestamp(bill.seconds, timezone.utc)

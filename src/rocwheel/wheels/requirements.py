@@ -1,4 +1,4 @@
-"""What distributions require: of others, of Python and of machines, judged by its markers (:pep:`508`)."""
+"""What distributions require from other distributions, Python, and the machine, by their markers (:pep:`508`)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 def prefix_match(version: Version, numbers: int) -> str:
-    """Return the pattern, ``1.2.*``, of all versions that have the same first ``numbers`` of their release.
+    """Return the pattern, such as ``1.2.*``, of all versions that share the first ``numbers`` parts of their release.
 
-    A release of fewer numbers gets zeros. By :pep:`440`, installers pass over the pre-releases that match it.
+    A release with fewer parts is padded with zeros. By :pep:`440`, installers skip the pre-releases that match.
     """
     epoch = f"{version.epoch}!" if version.epoch else ""
     release = (*version.release, *[0] * numbers)[:numbers]
@@ -41,7 +41,7 @@ def prefix_match(version: Version, numbers: int) -> str:
 
 
 def release_match(version: Version, numbers: int) -> str:
-    """Return `prefix_match` of a final release; the exact public version of a pre-release.
+    """Return `prefix_match` for a final release, or the exact public version for a pre-release.
 
     A prefix match can't name a pre-release (:pep:`440`).
     """
@@ -50,28 +50,24 @@ def release_match(version: Version, numbers: int) -> str:
 
 _WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
 _MINORS = range(8, 16)
-"""The minor versions of Python 3 that a wheel for any Python is judged for."""
+"""The minor versions of Python 3 that are checked for a wheel for any Python."""
 _MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 _PLATFORMS = (*(("linux", machine) for machine in _MACHINES), ("win32", "AMD64"), ("darwin", "arm64"))
 Interpreter = tuple[int, tuple[str, str]]
 """A minor version of Python 3, and the values of ``sys_platform`` and ``platform_machine``."""
 ALL_INTERPRETERS: tuple[Interpreter, ...] = tuple(product(_MINORS, _PLATFORMS))
-"""Those that a wheel for any Python and platform is judged for."""
+"""The interpreters that are checked for a wheel for any Python and platform."""
 _NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("Darwin", "posix")}
 
 
 @cache
 def marker_holds(marker: str, extra: str, filename: str) -> bool:
-    """Return whether ``marker`` holds, with ``extra``, for some Python and platform that the file ``filename`` is for.
-
-    A file name that is not a wheel's names neither: every known Python and platform counts then. The Python that runs
-    this does not matter.
-    """
+    """Return whether ``marker``, with ``extra``, is true for any Python and platform that ``filename`` supports."""
     return marker_holds_for(marker, extra, _interpreters_of(PurePath(filename).name))
 
 
 def marker_holds_for(marker: str, extra: str, interpreters: Iterable[Interpreter]) -> bool:
-    """Return whether ``marker`` holds, with ``extra``, for one of the interpreters."""
+    """Return whether ``marker``, with ``extra``, is true for one of the interpreters."""
     parsed = Marker(marker)
     return any(parsed.evaluate({**_environment(minor, *platform), "extra": extra}) for minor, platform in interpreters)
 
@@ -87,7 +83,7 @@ def _interpreters_of(filename: str) -> tuple[Interpreter, ...]:
 
 
 def tag_minors(tag: Tag) -> tuple[int, ...]:
-    """Return the minor versions of Python 3 that a tag is for; all where it doesn't name one."""
+    """Return the minor versions of Python 3 that a tag supports; all if it doesn't name one."""
     match = re.fullmatch(r"(?:cp|py)3(\d+)", tag.interpreter)
     if match is None:
         return tuple(_MINORS)
@@ -97,9 +93,9 @@ def tag_minors(tag: Tag) -> tuple[int, ...]:
 
 
 def platforms_of_tag(tag: str) -> tuple[tuple[str, str], ...]:
-    """Return the values of ``sys_platform`` and ``platform_machine`` that one platform tag is for.
+    """Return the values of ``sys_platform`` and ``platform_machine`` that one platform tag supports.
 
-    All known ones where the tag is for any, or is not known.
+    Returns all known values for the tag ``any`` and for unknown tags.
     """
     (platform,) = parse_platforms(tag)
     if platform.is_linux:
@@ -131,26 +127,29 @@ _REFUSAL = "is.not.in.this.release"
 
 _BRACKET = re.compile("[()]")
 _MOST_NESTED = 32
-"""Brackets within brackets; ``packaging`` calls itself for each, and markers of builds have three at most."""
+"""Nested brackets. ``packaging`` recurses for each one, and markers of real builds nest at most three."""
 
 _LONG_NUMBER = re.compile(r"\d{4001}")
-"""Python makes numbers of 4,300 digits at most; ``packaging`` takes longer ones, and fails once it compares them."""
-_TOO_LONG = "a number of more than 4,000 digits"
+"""Python converts at most 4,300 digits. ``packaging`` accepts more digits, but fails when it compares such versions."""
+_TOO_LONG = "a number with more than 4,000 digits"
 
 
 class RequirementError(ValueError):
-    """A Requires-Dist that is malformed, or whose marker compares what can't be compared; the text says which."""
+    """A Requires-Dist that is malformed, or whose marker can't be evaluated; the message says which."""
 
 
 def read_requirement(text: str) -> Requirement:
-    """Return a requirement, whatever its marker compares; raise `RequirementError`, with why, for text that is none."""
-    # How many brackets are open at most, those in quotes among them.
+    """Parse a requirement without evaluating its marker.
+
+    Raises `RequirementError` with the reason if it is malformed.
+    """
+    # The maximum depth of open brackets, including brackets in quotes.
     depth = most = 0
     for bracket in _BRACKET.findall(text):
         depth += 1 if bracket == "(" else -1
         most = max(most, depth)
     if most > _MOST_NESTED:
-        message = f"more than {_MOST_NESTED} brackets within one another"
+        message = f"more than {_MOST_NESTED} nested brackets"
         raise RequirementError(message)
     if _LONG_NUMBER.search(text):
         raise RequirementError(_TOO_LONG)
@@ -161,14 +160,14 @@ def read_requirement(text: str) -> Requirement:
 
 
 def read_specifier(text: str) -> SpecifierSet:
-    """Return the versions that a text allows, such as Requires-Python; raise `InvalidSpecifier` for any other text."""
+    """Parse a version specifier, such as Requires-Python. Raises `InvalidSpecifier` if it is malformed."""
     if _LONG_NUMBER.search(text):
         raise InvalidSpecifier(_TOO_LONG)
     return SpecifierSet(text)
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Return a requirement whose marker can be judged; raise `RequirementError` for any other text."""
+    """Parse a requirement whose marker can be evaluated. Raises `RequirementError` for any other text."""
     try:
         requirement = read_requirement(text)
         applies(requirement)
@@ -181,18 +180,18 @@ def parse_requirement(text: str) -> Requirement:
     except UndefinedEnvironmentName as e:
         message = f"a Requires-Dist with a marker of lock files ({shortened(str(e.args[0]))})"
         raise RequirementError(message) from e
-    # A requirement's text from the end of its URL, which may have any characters, or from the first ``;``.
+    # The text of a requirement from the end of its URL, which may contain any characters, or from the first ``;``.
     if "\\" in (text.partition(requirement.url)[2] if requirement.url else text.partition(";")[2]):
-        message = "a malformed Requires-Dist (its marker has a backslash)"  # which packaging reads as Python does
+        message = "a malformed Requires-Dist (its marker has a backslash)"  # packaging evaluates it as Python does
         raise RequirementError(message)
     if not all(specifier.version for specifier in requirement.specifier):
-        message = "a malformed Requires-Dist (no version after ===)"  # which packaging takes, and nothing can meet
+        message = "a malformed Requires-Dist (no version after ===)"  # packaging accepts it, but no version matches
         raise RequirementError(message)
     return requirement
 
 
 def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
-    """Return the requirements that `parse_requirement` reads, without the others."""
+    """Return the requirements that `parse_requirement` accepts, and skip the others."""
     found = []
     for text in texts:
         with suppress(RequirementError):
@@ -201,10 +200,11 @@ def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
 
 
 def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: str = "") -> bool:
-    """Return whether a requirement holds with any of the extras; ``""`` stands for no extra.
+    """Return whether a requirement applies with any of the extras; ``""`` stands for no extra.
 
-    With the ``file_name`` of a wheel, it holds if it does for some Python and platform that the wheel's tags name, and
-    with any other file name, for some Python and platform at all. Without a file name, it is judged on this machine.
+    With the ``file_name`` of a wheel, it applies if its marker is true for any Python and platform of the wheel's tags.
+    With any other file name, it applies if the marker is true for any Python and platform. Without a file name, the
+    marker is evaluated on this machine.
     """
     if requirement.marker is None:
         return True
@@ -217,34 +217,31 @@ def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: 
     except (UndefinedComparison, UndefinedEnvironmentName):
         raise
     except ValueError:
-        # A version of this machine, such as its kernel's: earlier releases of packaging don't compare it as text.
+        # A version of this machine, such as its kernel version. Earlier releases of packaging don't compare it as text.
         return True
 
 
 def refusing_requirement(name: str, version: str, target: str, families: Iterable[str]) -> str:
-    """Return a requirement of a public version that can't be met and says why: there is no code for a target.
+    """Return a requirement for a public version that can't be met and that says why: a target has no code.
 
-    An installer would only warn about an extra that it doesn't know.
+    An unknown extra would only cause a warning from the installer.
     """
     return f"{name}=={version}+{'.'.join([target, _REFUSAL, 'which.has', *families])}"
 
 
 def is_refusing(requirement: Requirement) -> bool:
-    """Return whether a requirement is meant never to be met, as those of `refusing_requirement` are."""
+    """Return whether a requirement can never be met on purpose, as those from `refusing_requirement`."""
     return any(f".{_REFUSAL}" in specifier.version for specifier in requirement.specifier)
 
 
 def asked_for(requirement: Requirement) -> list[tuple[str, str]]:
-    """Return the name that a requirement asks for, normalized, once without an extra and once with each of its own."""
+    """Return the normalized name of a requirement, once without an extra and once with each of its extras."""
     name = str(canonicalize_name(requirement.name))
     return [(name, extra) for extra in ("", *map(canonicalize_name, requirement.extras))]
 
 
 def follow_requirements(start: str, brought_by: Callable[[str, str], Iterable[tuple[str, str]]]) -> frozenset[str]:
-    """Return the names of all that a distribution brings, directly or through others; its own name may be among them.
-
-    ``brought_by`` returns what a name with an extra asks for directly, as `asked_for` does.
-    """
+    """Return the names of all direct and indirect requirements of a distribution; it may require itself."""
     reached: set[tuple[str, str]] = set()
     waiting = [(start, "")]
     while waiting:
@@ -258,7 +255,7 @@ _SECTION = re.compile(r"\[([^:\]]*)(?::(.*))?\]")
 
 
 def parse_requires_txt(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield extra, marker and requirement of each line; a section says which extra and marker its lines have."""
+    """Yield the extra, marker, and requirement of each line. The section sets the extra and marker."""
     extra = marker = ""
     for line in map(str.strip, text.splitlines()):
         section = _SECTION.fullmatch(line)
@@ -269,7 +266,7 @@ def parse_requires_txt(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def to_requires_dist(extra: str, marker: str, requirement: str) -> str:
-    """Return a line of ``requires.txt`` as Requires-Dist of core metadata has it."""
+    """Return a line of ``requires.txt`` in the form of Requires-Dist in core metadata."""
     text, _, own = requirement.partition(";")
     parts = [f"({part.strip()})" for part in (own, marker) if part.strip()]
     parts += [f'extra == "{extra}"'] if extra else []
@@ -277,7 +274,7 @@ def to_requires_dist(extra: str, marker: str, requirement: str) -> str:
 
 
 _LEGACY = ("setuptools>=40.8.0",)
-"""What installers take for an sdist that doesn't say it."""
+"""What installers assume for an sdist that doesn't specify it."""
 
 
 class _BuildSystem(msgspec.Struct):
@@ -289,13 +286,13 @@ class _Project(msgspec.Struct, rename="kebab"):
 
 
 def read_build_requires(path: Path) -> tuple[str, ...]:
-    """Return the requirements of an sdist's build, as its ``pyproject.toml`` has them.
+    """Return the build requirements of an sdist from its ``pyproject.toml``.
 
-    Raises `InputError` for one that can't be read, and `OSError` when the sdist can't.
+    Raises `InputError` if ``pyproject.toml`` can't be parsed, and `OSError` if the sdist can't be read.
     """
     data = read_sdist_file(path, "pyproject.toml")
     try:
         return decode_toml(data or b"", _Project).build_system.requires
     except msgspec.DecodeError as e:
         place = f"{path}!pyproject.toml"
-        raise InputError(place, f"can't be read ({e})", expected="that of PEP 518") from e
+        raise InputError(place, f"can't be read ({e})", expected="the format of PEP 518") from e

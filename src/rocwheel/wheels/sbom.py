@@ -1,4 +1,4 @@
-"""Software bills of materials of distributions, for ``.dist-info/sboms`` (:pep:`770`, CycloneDX): read and changed."""
+"""Reads and edits software bills of materials (SBOMs) in ``.dist-info/sboms`` (:pep:`770`, CycloneDX)."""
 
 from __future__ import annotations
 
@@ -21,62 +21,62 @@ if TYPE_CHECKING:
 
 
 SBOM_NAME = "sboms/rocwheel.cdx.json"
-"""The place of a bill in ``.dist-info`` (:pep:`770`)."""
+"""The path of the SBOM in ``.dist-info`` (:pep:`770`)."""
 
 
 class BillItem(msgspec.Struct, frozen=True):
-    """Something that a distribution holds, or that this was made of."""
+    """A component of a distribution, or something that a component was made from."""
 
     key: str
-    """What others name it by; used once in a bill."""
+    """The reference that other items use; unique in the bill."""
     name: str
     version: str = ""
     package_url: str = ""
-    """As purl-spec has it; one that can't be read is left out."""
+    """The package URL, in the form of purl-spec. An invalid URL is left out."""
     license: str = ""
     """An SPDX expression."""
     license_files: tuple[str, ...] = ()
-    """Paths of its license texts in ``.dist-info/licenses``."""
+    """The paths of its license texts in ``.dist-info/licenses``."""
     sha256: str = ""
     properties: dict[str, str] = {}
     made_of: tuple[str, ...] = ()
-    """Keys of other items."""
+    """The keys of the items that it was made from."""
 
 
 class BillOfMaterials(msgspec.Struct, frozen=True):
-    """What is in a distribution: itself as the first item, and all that it names, directly or by another one."""
+    """The contents of a distribution: itself as the subject, and all its direct and indirect components."""
 
     subject: BillItem
     items: tuple[BillItem, ...]
     seconds: int
-    """When it was made, in seconds since 1970."""
+    """The creation time in seconds since 1970."""
 
 
 def bill_text(bill: dict[str, Any]) -> bytes:
-    """Return the text of a bill of CycloneDX; its serial number is made of all else that it says."""
+    """Return the text of a CycloneDX bill. Its serial number is derived from all its other content."""
     said = {name: value for name, value in bill.items() if name != "serialNumber"}
     number = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(said, sort_keys=True))
     return json.dumps({**said, "serialNumber": number.urn}, indent=1, sort_keys=True).encode() + b"\n"
 
 
 class OpenBill(NamedTuple):
-    """A bill of CycloneDX as tables, which may be changed."""
+    """A CycloneDX bill as editable dictionaries."""
 
     bill: dict[str, Any]
     subject: dict[str, Any]
     """The component of the distribution itself."""
     own: dict[str, Any]
-    """What it depends on; empty where the bill doesn't say."""
+    """The dependencies of the distribution; empty if the bill doesn't list any."""
 
     def rename(self, old: str, new: str) -> None:
-        """Replace the end of the distribution's names: of its package URL, and of its ``bom-ref`` and references."""
+        """Replace the suffix ``old`` in the distribution's package URL, ``bom-ref``, and reference."""
         for table, name in ((self.subject, "bom-ref"), (self.subject, "purl"), (self.own, "ref")):
             if isinstance(text := table.get(name), str) and text.endswith(old):
                 table[name] = f"{text.removesuffix(old)}{new}"
 
 
 def open_bill(data: bytes, source: str) -> OpenBill:
-    """Return a bill as its tables; raise `InputError`, led by ``source``, for what is no bill of CycloneDX."""
+    """Parse a bill. Raises `InputError` about ``source`` if it isn't a CycloneDX bill."""
     try:
         bill = decode_json(data, dict[str, Any])
         subject = bill["metadata"]["component"]
@@ -85,25 +85,27 @@ def open_bill(data: bytes, source: str) -> OpenBill:
         own: dict[str, Any] = next((one for one in dependencies if one["ref"] == reference), {})
     except (ValueError, KeyError, TypeError) as e:
         raise InputError(
-            source, "is no bill of materials", expected="CycloneDX JSON with a component of its own"
+            source, "is not a bill of materials", expected="CycloneDX JSON with a component for the distribution itself"
         ) from e
     return OpenBill(bill, subject, own)
 
 
 _KEPT = ("type", "name", "version", "purl", "licenses", "pedigree")
-"""What an ancestor keeps of the component that the distribution was."""
+"""The fields of the distribution's component that its ancestor entry keeps."""
 _RECORD = "rocwheel:record-sha256"
 _MOST = 20
-"""Files that are named one by one."""
+"""The maximum number of files that are listed by name."""
 
 
 def changed_bill(members: Iterable[ZipMember], dist_info: str, notes: str, *, name: str = "") -> dict[str, bytes]:
-    """Return the bill of a wheel that is made from one with these members, by its name in ``.dist-info``.
+    """Return the bill of a wheel that is made from a wheel with these members, by its name in ``.dist-info``.
 
-    The components stay: the new wheel is made of them, too. Its own component gets the old one as an ancestor, with the
-    SHA-256 of the old RECORD, which has the hash of every file, and ``notes`` on what was changed. ``name`` is that of
-    the new distribution, where it is another. Nothing is returned for a wheel without a bill; one that can't be read
-    stays as it is for the audit to tell, and is none for a distribution of another name.
+    The components stay, because the new wheel also consists of them. The component of the distribution gets the old one
+    as an ancestor, with ``notes`` on the changes and the SHA-256 of the old RECORD, which has the hash of every file.
+    ``name`` is the new distribution name, if it changes.
+
+    Returns an empty dictionary if the wheel has no bill. An unreadable bill stays as it is, so that the audit can
+    report it. If the distribution name changes, an unreadable bill is dropped.
     """
     found = {member.name: member for member in members}
     place, record = (found.get(f"{dist_info}/{one}") for one in (SBOM_NAME, "RECORD"))
@@ -131,7 +133,7 @@ def _changed(data: bytes, record: bytes, notes: str, name: str, source: str) -> 
 
 
 def change_notes(command: str, files: Mapping[str, Sequence[str]]) -> str:
-    """Return the notes on what a command did to the files of a wheel; ``files`` are names by what was done to them.
+    """Return a note on what a command did to the files of a wheel; ``files`` maps each action to file names.
 
     >>> change_notes("rocwheel repair", {"changed": ["a", "b"], "left out": []})
     'rocwheel repair: changed a, b'
@@ -140,9 +142,9 @@ def change_notes(command: str, files: Mapping[str, Sequence[str]]) -> str:
 
 
 def promoted_bill(data: bytes, old: str, new: str, source: str) -> bytes:
-    """Return the text of a bill with the new version of the distribution itself; those of its components stay.
+    """Return a bill with a new version of the distribution itself. The versions of its components stay.
 
-    Raises `InputError`, led by ``source``, for what is no bill of CycloneDX.
+    Raises `InputError` about ``source`` if it isn't a CycloneDX bill.
     """
     opened = open_bill(data, source)
     if opened.subject["version"] != old:
@@ -169,9 +171,9 @@ class _Component(msgspec.Struct, frozen=True, rename={"references": "externalRef
 
     @property
     def is_project(self) -> bool:
-        """Whether it is licensed by itself, not an artifact or a package that has parts of projects."""
-        # What splitting device code adds to the artifacts was none of those that were read: it has no number of files.
-        # The reference to a project has a slash, that to an artifact is its name.
+        """Whether it is a project with a license, and not an artifact or package that contains parts of projects."""
+        # An artifact made by splitting device code has no number of files, because it wasn't read. The reference of a
+        # project contains a slash; the reference of an artifact is its name.
         is_artifact = self.ref == self.name or any(one.name == "rocwheel:files" for one in self.properties)
         return not (is_artifact or self.purl.startswith("pkg:deb/"))
 
@@ -181,14 +183,14 @@ class _Bill(msgspec.Struct, frozen=True):
 
 
 def find_unlicensed(data: bytes, source: str) -> tuple[str, ...]:
-    """Return the names of the projects in a bill of rocwheel that it names no license text for.
+    """Return the names of the projects in a rocwheel bill that have no license text.
 
-    Raises `InputError`, led by ``source``, for what is no bill of CycloneDX.
+    Raises `InputError` about ``source`` if it isn't a CycloneDX bill.
     """
     try:
         bill = decode_json(data, _Bill)
     except msgspec.DecodeError as e:
-        raise InputError(source, f"is no bill of materials ({e})", expected="JSON of CycloneDX") from e
+        raise InputError(source, f"is not a bill of materials ({e})", expected="CycloneDX JSON") from e
     return tuple(
         one.name for one in bill.components if one.is_project and all(ref.type != "license" for ref in one.references)
     )

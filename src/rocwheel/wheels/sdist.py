@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 LATEST_SECONDS = 253402300799
-"""The last second of the year 9999; documents that are dated have four digits for the year."""
+"""The last second of the year 9999. Dates in documents have four-digit years."""
 
 _ZIP_EPOCH = 315532800
 _SECONDS = re.compile(r"[0-9]{1,12}")
@@ -43,7 +43,7 @@ class SourceDate(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> SourceDate:
-        """Read SOURCE_DATE_EPOCH; raises `InputError` when it is not a whole number, or is after the year 9999."""
+        """Read SOURCE_DATE_EPOCH. Raises `InputError` if it is not a whole number or is after the year 9999."""
         text = environment.get("SOURCE_DATE_EPOCH", "")
         if not text:
             return cls()
@@ -57,7 +57,7 @@ class SourceDate(msgspec.Struct, frozen=True):
 
     @property
     def zip_time(self) -> ZipTime:
-        """The moment as ZIP stores it."""
+        """The time in the format of ZIP."""
         moment = time.gmtime(self.seconds)
         return ZipTime.from_fields(*moment[:6])
 
@@ -73,9 +73,9 @@ def sdist_name(distribution: str, version: str) -> str:
 
 
 def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: int) -> bytes:
-    """Write ``members`` (by path below ``stem/``) sorted, owned by root, dated ``mtime`` seconds after 1970.
+    """Write ``members`` (by path below ``stem/``) sorted, owned by root, and dated ``mtime`` seconds after 1970.
 
-    Returns the bytes of the file. Raises `WorkError` when the folder can't be written.
+    Returns the bytes of the file. Raises `WorkError` if the file can't be written.
     """
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -84,7 +84,7 @@ def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: i
             info.size, info.mode, info.mtime = len(data), 0o644, mtime
             tar.addfile(info, io.BytesIO(data))
     packed = io.BytesIO()
-    # Compressed here, not by tarfile: gzip's own header holds a name and a date, which must not vary.
+    # Compressed here and not by tarfile: gzip's own header holds a name and a date, which must not vary.
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=9, mtime=0) as file:
         file.write(raw.getvalue())
     with atomic_file(path) as target:
@@ -99,10 +99,9 @@ _ERRORS = (*TAR_ERRORS, gzip.BadGzipFile, zlib.error)
 
 
 def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | None:
-    """Return the content of the first file ``TOP/name`` of an sdist, whose one top folder is ``TOP``; none without it.
+    """Return the content of the first file ``TOP/name`` in an sdist, or `None` if it has no such file.
 
-    With ``to_end``, everything is read, its checksum compared, and a second such member refused. Raises `InputError`
-    for what is damaged or beyond bounds, and `OSError` when the file can't be read.
+    ``TOP`` is the top folder.
     """
     with _opened(path) as tar:
         found: bytes | None = None
@@ -121,19 +120,19 @@ def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | N
 
 
 def read_sdist_names(path: Path) -> tuple[str, ...]:
-    """Return the names of all files of an sdist, top folder included, in their order; everything is read to its end.
+    """Return the names of all files in an sdist in order, including the top folder. Reads the sdist to its end.
 
-    Raises as `read_sdist_file` does.
+    Raises whatever `read_sdist_file` raises.
     """
     with _opened(path) as tar:
         return tuple(info.name for info in tar_members(tar) if not info.isdir())
 
 
 def read_sdist(path: Path) -> dict[str, bytes]:
-    """Return all files of an sdist by their paths below its one top folder.
+    """Return all files in an sdist by their paths below the top folder.
 
-    Raises `InputError` for one that is damaged, has anything but files and folders in one folder, or more than 64 MiB
-    of them; `OSError` when the file can't be read.
+    Raises `InputError` if the sdist is damaged, contains anything but files and folders in a single top folder, or has
+    more than 64 MiB of files. Raises `OSError` if it can't be read.
     """
     files: dict[str, bytes] = {}
     size, tops = 0, set()
@@ -145,18 +144,18 @@ def read_sdist(path: Path) -> dict[str, bytes]:
                 continue
             size += info.size
             if not (info.isfile() and name) or name in files or len(tops) > 1:
-                raise InputError(path, f"{info.name} has no place in it", expected="files in one folder, each once")
+                raise InputError(path, f"{info.name} is not allowed there", expected="unique files in one top folder")
             if size > _MOST_TOGETHER:
-                raise InputError(path, "its files are of more than 64 MiB", expected="the sdist of rocm")
+                raise InputError(path, "its files have more than 64 MiB", expected="the sdist of rocm")
             content = tar.extractfile(info)
             files[name] = content.read() if content else b""
     return files
 
 
 def read_listed_requirements(path: Path, project: str) -> str:
-    """Return the ``requires.txt`` in an sdist, empty for none.
+    """Return the ``requires.txt`` of an sdist, or an empty string if it has none.
 
-    What setuptools or the selector's maker lists there, the metadata may lack.
+    It may list requirements of setuptools or the selector that are not in the metadata.
     """
     info = f"{project.replace('-', '_')}.egg-info/requires.txt"
     found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
@@ -175,28 +174,28 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
 
 
 def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:
-    """Yield members with their places; raise `InputError` for one that may be written to another place.
+    """Yield members with their paths. Raises `InputError` for a member that may be written somewhere else.
 
-    That is one behind a link, and one whose name climbs: ``a/l/../b`` is elsewhere where ``a/l`` is a link.
+    That is a member behind a link, or one with ``..`` in its path: ``a/l/../b`` is somewhere else if ``a/l`` is a link.
     """
     links = MemberLinks()
     for info in tar_members(tar):
         if ".." in info.name.split("/"):
-            found = f"has {quoted(info.name)}, which climbs with '..'"
-            raise InputError(path, found, expected="paths that lead down", remedy=_AGAIN)
+            found = f"has {quoted(info.name)}, which contains '..'"
+            raise InputError(path, found, expected="paths without '..'", remedy=_AGAIN)
         place = posixpath.normpath(info.name.lstrip("/"))  # where installers unpack it
         is_link = info.issym() or info.islnk()
         link = links.above(place) or (place if not is_link and links.at(place) else None)
         if link is not None:
-            found = f"has {quoted(place)}, which is written through the link {quoted(link)}"
-            raise InputError(path, found, expected="nothing behind a link", remedy=_AGAIN)
+            found = f"has {quoted(place)}, which would be written through the link {quoted(link)}"
+            raise InputError(path, found, expected="no file behind a link", remedy=_AGAIN)
         if is_link:
             links.add(place)
         yield info, place
 
 
 def _second(path: Path, name: str, before: str, top: str) -> InputError:
-    """Return the error for a second file of a name: whoever unpacks it keeps the last, or can't tell which counts."""
+    """Return the error for a second file with the same name. Unpacking keeps the last one, or is ambiguous."""
     if top == before:
         return InputError(path, f"has {top}/{name} twice", expected="each file once", remedy=_AGAIN)
     found = f"has {name} in two folders, {quoted(before)} and {quoted(top)}"

@@ -1,4 +1,4 @@
-"""Compatibility tags: for which Pythons, systems and machines a wheel is (:pep:`425`, :pep:`600`, :pep:`656`)."""
+"""Compatibility tags: the Pythons, systems, and machines that a wheel supports (:pep:`425`, :pep:`600`, :pep:`656`)."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ _MACOS_MACHINES = [
     "ppc",
     "ppc64",
 ]
-# What people write for a machine of one system, as another system spells it.
+# Common spellings of a machine that belong to another system.
 _OTHER_WORDS = {
     "linux": {"amd64": "x86_64", "arm64": "aarch64", "x64": "x86_64"},
     "win": {"win64": "win_amd64", "win_x86_64": "win_amd64", "win_x64": "win_amd64", "windows_": "win_"},
 }
-# Installers compare tags with those of their system (packaging.tags), so the last alternative is by sysconfig's names.
+# Installers compare tags with those of their system (packaging.tags), so the last alternative uses sysconfig's names.
 _KNOWN = re.compile(
     "any|win32|win_(?:amd64|arm64|arm32|ia64)"
     f"|(?:linux|manylinux_2_\\d{{1,2}}|manylinux2014|musllinux_1_\\d{{1,2}})_{_MACHINE}"
@@ -69,7 +69,7 @@ _KNOWN = re.compile(
     "|(?:aix|cygwin|dragonfly|emscripten|freebsd|haiku|mingw|netbsd|openbsd|pyodide|solaris|wasi)_\\w+",
     re.ASCII,
 )
-# The names that manylinux had before PEP 600, with the glibc of each.
+# The manylinux names from before PEP 600, with the glibc version of each.
 _OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 
 
@@ -79,20 +79,20 @@ class PlatformTag(msgspec.Struct, frozen=True):
     text: str
     """The tag as the wheel spells it."""
     system: _Platform
-    """The system that the tag is for; ``glibc`` and ``musl`` are Linux with that C library."""
+    """The system of the tag; ``glibc`` and ``musl`` are Linux with that C library."""
     machine: str = ""
-    """The machine as the tag spells it, such as ``x86_64`` or ``amd64``; empty for any."""
+    """The machine as the tag spells it, such as ``x86_64`` or ``amd64``; empty for any machine."""
     glibc: tuple[int, int] | None = None
-    """The oldest glibc that the tag promises to run on; none where it names none, as ``linux_x86_64``."""
+    """The oldest glibc that the tag promises to run on; `None` if it names no version, as in ``linux_x86_64``."""
 
     @property
     def is_local(self) -> bool:
-        """Whether the tag is for Linux without a promise about its C library: public indexes refuse such wheels."""
+        """Whether the tag is for Linux without a promise about its C library. Public indexes reject such wheels."""
         return self.system == "glibc" and self.glibc is None
 
     @property
     def is_linux(self) -> bool:
-        """Whether the tag is for Linux, with whichever C library."""
+        """Whether the tag is for Linux, with any C library."""
         return self.system in ("glibc", "musl")
 
 
@@ -100,20 +100,17 @@ _FIXED = {"any": PlatformTag("any", "any"), "win32": PlatformTag("win32", "windo
 
 
 def is_platform(text: str) -> bool:
-    """Return whether a text can stand in a wheel's name as its platform: a tag, or several joined by dots."""
+    """Return whether a text is valid as the platform in a wheel name: a tag, or several joined by dots."""
     return _PLATFORM.fullmatch(text) is not None
 
 
 def is_known_platform(text: str) -> bool:
-    """Return whether some installer takes wheels of one platform tag (:pep:`425`, :pep:`600`, :pep:`656`, :pep:`738`).
-
-    Only glibc 2 and musl 1 exist: a tag for another major version fits no system.
-    """
+    """Return whether any installer accepts one platform tag (:pep:`425`, :pep:`600`, :pep:`656`, :pep:`738`)."""
     return _KNOWN.fullmatch(text) is not None
 
 
 def nearest_platform(text: str) -> str:
-    """Return the known tag that is spelled most like a text; empty if none resembles it."""
+    """Return the known tag whose spelling is closest to a text, or an empty string if no tag is similar."""
     numbers = re.findall(r"_2_(\d{1,2})(?!\d)", text) or ["28"]
     names = ["linux", *(f"manylinux_2_{number}" for number in numbers)]
     glibc = [f"{name}_{machine}" for machine in _MACHINES for name in names]
@@ -129,7 +126,7 @@ def nearest_platform(text: str) -> str:
 
 
 def parse_platforms(text: str) -> tuple[PlatformTag, ...]:
-    """Return the platform tags that stand in a wheel's name, joined by dots."""
+    """Return the dot-separated platform tags of a wheel name."""
     return tuple(map(_parse, split_tags(text)))
 
 
@@ -149,17 +146,17 @@ def _glibc(match: re.Match[str]) -> tuple[int, int] | None:
 
 
 def split_tags(text: str) -> tuple[str, ...]:
-    """Return the tags for Python, ABI or platform that are joined by dots in a wheel's name."""
+    """Return the dot-separated tags for Python, ABI, or platform in a wheel name."""
     return tuple(text.split("."))
 
 
 def expand_tags(python: str, abi: str, platform: str) -> tuple[str, ...]:
-    """Return the tags that the three of a wheel's name stand for, one by one, as its WHEEL lists them."""
+    """Return the single tags that the three tags of a wheel name stand for, as its WHEEL lists them."""
     return tuple(map("-".join, itertools.product(*map(split_tags, (python, abi, platform)))))
 
 
 def lowest_glibc(platforms: Iterable[PlatformTag]) -> tuple[int, int] | None:
-    """Return the oldest glibc that the tags promise to run on, none when they name none."""
+    """Return the oldest glibc that the tags promise to run on, or `None` if they name no version."""
     return min((tag.glibc for tag in platforms if tag.glibc is not None), default=None)
 
 
@@ -171,24 +168,24 @@ _EXAMPLE = "manylinux_2_28_x86_64"
 
 
 def check_platform(text: str, source: str = _OPTION) -> None:
-    """Raise `InputError` for a text that is no platform tag, and for a tag that no installer takes.
+    """Raise `InputError` for a text that is not a platform tag, and for a tag that no installer accepts.
 
-    The text may be several tags, joined by dots. ``source`` is what gave it, for messages.
+    The text may be several tags joined by dots. Messages name ``source`` as its origin.
     """
     if not is_platform(text):
         raise InputError(source, f"is {text!r}", expected=f"a tag such as {_EXAMPLE}, or several joined by dots")
     for tag in split_tags(text):
         if not is_known_platform(tag):
             nearest = nearest_platform(tag)
-            expected = f"a tag that installers know, such as {nearest or _EXAMPLE}"
+            expected = f"a tag that installers accept, such as {nearest or _EXAMPLE}"
             remedy = f"Did you mean {nearest}?" if nearest else ""
-            raise InputError(source, f"is {tag!r}, which no installer takes", expected=expected, remedy=remedy)
+            raise InputError(source, f"is {tag!r}, which no installer accepts", expected=expected, remedy=remedy)
 
 
 def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str = _OPTION) -> None:
-    """Raise `InputError` for a tag of another system, machine or C library than the files, whose floor is ``floor``.
+    """Raise `InputError` if a tag is for another system, machine, or C library than files with this ``floor``.
 
-    Any tag fits files without machine code, which have no floor; one for musl fits files that do not need glibc.
+    Files without machine code have no floor and fit any tag. A musl tag fits files that don't need glibc.
     """
     for tag in parse_platforms(text) if floor else ():
         if floor and (reason := _misfit(tag, floor)):
@@ -196,7 +193,7 @@ def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str 
 
 
 def check_platform_of_windows(text: str, source: str = _OPTION) -> None:
-    """Raise `InputError` for a tag of another system or machine than Windows on x86-64."""
+    """Raise `InputError` if a tag is for another system or machine than Windows on x86-64."""
     for tag in split_tags(text):
         if tag != WINDOWS_TAG:
             raise InputError(
@@ -205,7 +202,7 @@ def check_platform_of_windows(text: str, source: str = _OPTION) -> None:
 
 
 def _misfit(tag: PlatformTag, floor: PlatformFloor) -> str:
-    """Return why a tag does not fit the files; empty if it does."""
+    """Return why a tag doesn't fit the files, or an empty string if it fits."""
     if not tag.is_linux or tag.machine != floor.architecture:
         return f"the files are for Linux on {floor.architecture}"
     return f"{floor.needs_glibc} needs glibc" if tag.system == "musl" and floor.needs_glibc else ""

@@ -1,4 +1,4 @@
-"""Wheel variants, as the drafts :pep:`825` and :pep:`850` have them: ``variant.json``, and the lists of an index."""
+"""Wheel variants by the drafts :pep:`825` and :pep:`850`: ``variant.json`` and the variant lists of an index."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 class DraftSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Addresses of JSON schemas: the one that is written, and those that are read."""
+    """URLs of JSON schemas: the one that is written and those that can be read."""
 
     written: str
     readable: tuple[str, ...]
 
 
 class DraftNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Names of files, and the label of the variant without properties."""
+    """File names, and the label of the variant without properties."""
 
     in_wheel: str
-    """In ``.dist-info``."""
+    """The file name in ``.dist-info``."""
     in_index: str
-    """With ``{stem}``, what the names of the wheels begin with: normalized name and version."""
+    """The file name in an index. ``{stem}`` is the start of the wheel names: normalized name and version."""
     null_label: str
 
 
 class DraftGrammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Regular expressions for the whole of a label, namespace, feature and value."""
+    """Regular expressions that match a whole label, namespace, feature, or value."""
 
     label: str
     namespace: str
@@ -43,16 +43,16 @@ class DraftGrammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: str
 
     def has(self, kind: str, text: str) -> bool:
-        """Return whether ``text`` is a word of this ``kind``, a field's name."""
+        """Return whether ``text`` is a valid name of this ``kind``, such as ``label``."""
         return re.fullmatch(self.shown(kind), text, re.ASCII) is not None
 
     def shown(self, kind: str) -> str:
-        """Return the expression for this ``kind``."""
+        """Return the regular expression for this ``kind``."""
         return str(getattr(self, kind))
 
 
 class DraftProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Who says which AMD GPUs a machine has: a plugin for installers, and what its properties are called."""
+    """The plugin for installers that finds the AMD GPUs of a machine, and the names of its properties."""
 
     namespace: str
     feature: str
@@ -61,7 +61,7 @@ class DraftProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class Draft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of it."""
+    """The content of ``draft.toml``."""
 
     drafts: tuple[str, ...]
     schema: DraftSchema
@@ -97,7 +97,7 @@ class _Priorities(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Document(msgspec.Struct, frozen=True, rename="kebab"):
-    """The file, with what the drafts know of it."""
+    """The file, with the fields that the drafts define."""
 
     default_priorities: _Priorities
     variants: dict[str, Properties]
@@ -106,12 +106,12 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class VariantMetadata(msgspec.Struct, frozen=True):
-    """What a variant wheel says of itself. Use `parse_metadata`; the constructor checks nothing."""
+    """What a variant wheel says about itself. Use `parse_metadata`; the constructor checks nothing."""
 
     label: str
     properties: Properties
     common: dict[str, Any]
-    """All else in the file that the drafts know: what the other wheels of the version have to say as well."""
+    """All other fields that the drafts define. They must be the same in all wheels of a version."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -125,10 +125,10 @@ class VariantMetadata(msgspec.Struct, frozen=True):
 
 
 def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> VariantMetadata:
-    """Return what a wheel for AMD GPUs says: ``values`` are its targets, none for the null variant.
+    """Return the metadata of a wheel for AMD GPUs; ``values`` are its targets, empty for the null variant.
 
-    ``known`` are the targets of all variants, the preferred first: installers that run no plugin compare with these.
-    Raises `InputError` for what the grammar of the drafts has no room for, such as ``gfx90a:xnack+``; `ProblemsError`
+    ``known`` are the targets of all variants, preferred first. Installers that run no plugin compare with these. Raises
+    `InputError` for a name that the grammar of the drafts doesn't allow, such as ``gfx90a:xnack+``, or `ProblemsError`
     for several.
     """
     draft = load_draft()
@@ -150,12 +150,12 @@ def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> Va
 
 
 def render_metadata(metadata: VariantMetadata) -> bytes:
-    """Return the text of ``variant.json``; the same metadata gives the same bytes."""
+    """Return the text of ``variant.json``. Equal metadata gives the same bytes."""
     return render_variants(metadata.common, {metadata.label: metadata.properties})
 
 
 def render_variants(common: Mapping[str, Any], variants: Mapping[str, Properties]) -> bytes:
-    """Return a file of this form: the common part with its keys in order, then the variants, the null one last."""
+    """Return a variants file: the common fields with sorted keys, then the variants with the null variant last."""
     null = load_draft().names.null_label
     labels = sorted(variants, key=lambda label: (label == null, label))
     document = {key: common[key] for key in sorted(common)}
@@ -164,24 +164,24 @@ def render_variants(common: Mapping[str, Any], variants: Mapping[str, Properties
 
 
 def parse_metadata(data: bytes, *, source: str, label: str) -> VariantMetadata:
-    """Read ``variant.json`` of the wheel whose file name has ``label``.
+    """Parse ``variant.json`` from the wheel whose file name has ``label``.
 
-    Raises as `parse_variants` does, and for another label than that of the file name.
+    Raises whatever `parse_variants` raises, and `InputError` if the label differs from the file name.
     """
     document = _decode(data, source)
     problems = list(_find_faults(source, document))
     if tuple(document.variants) != (label,):
         found = f"is about {', '.join(map(quoted, document.variants)) or 'no variant'}"
-        problems.append(InputError(source, found, expected=f"{quoted(label)} alone, as in the file name"))
+        problems.append(InputError(source, found, expected=f"only {quoted(label)}, as in the file name"))
     raise_all(source, problems)
     return VariantMetadata(label, document.variants[label], _common_of(document))
 
 
 def parse_variants(data: bytes, *, source: str) -> tuple[dict[str, Any], dict[str, Properties]]:
-    """Read a file of this form; return what all variants have in common, and the properties of each by label.
+    """Parse a variants file. Return the fields that all variants share, and the properties of each label.
 
-    Raises `InputError`, led by ``source``, for another text, a schema that the drafts don't know, and words that break
-    their grammar; `ProblemsError` for several of these.
+    Raises `InputError` about ``source`` for other text, an unknown schema, or names that violate the grammar, or
+    `ProblemsError` for several of these.
     """
     document = _decode(data, source)
     raise_all(source, list(_find_faults(source, document)))
@@ -194,7 +194,9 @@ def _decode(data: bytes, source: str) -> _Document:
     try:
         return decode_json(data, _Document)
     except msgspec.DecodeError as e:
-        raise InputError(source, f"malformed ({e})", expected="variant metadata as PEP 825 (a draft) has it") from e
+        raise InputError(
+            source, f"malformed ({e})", expected="variant metadata in the format of PEP 825 (a draft)"
+        ) from e
 
 
 def _common_of(document: _Document) -> dict[str, Any]:
@@ -213,15 +215,17 @@ def _find_faults(source: str, document: _Document) -> Iterator[InputError]:
     namespaces = {namespace for properties in document.variants.values() for namespace in properties}
     for namespace in sorted(namespaces - set(document.default_priorities.namespace)):
         found = f"has properties of {quoted(namespace)}, which default-priorities doesn't name"
-        yield InputError(source, found, expected="each namespace there")
+        yield InputError(source, found, expected="each namespace to be listed there")
     null = load_draft().names.null_label
     for label, properties in document.variants.items():
         if bool(properties) == (label == null):
             found = f"gives {quoted(label)} {'properties' if properties else 'no property'}"
-            yield InputError(source, found, expected=f"none for {null!r}, and some for every other label")
+            yield InputError(
+                source, found, expected=f"no properties for {null!r}, and at least one for every other label"
+            )
         for namespace, features in properties.items():
             if not features or not all(features.values()):
-                yield InputError(source, f"names no value for {quoted(namespace)}", expected="one or more")
+                yield InputError(source, f"names no value for {quoted(namespace)}", expected="at least one")
 
 
 def _words(document: _Document) -> Iterator[tuple[str, str]]:
@@ -237,52 +241,53 @@ def _words(document: _Document) -> Iterator[tuple[str, str]]:
 
 
 def read_wheel_text(data: bytes | None, *, label: str, wheel: str, dist_info: str) -> VariantMetadata | None:
-    """Return what the ``variant.json`` in a wheel says, ``data``, whose file name has ``label``; none for plain wheels.
+    """Return the ``variant.json`` of a wheel whose file name has ``label``, or `None` for a plain wheel.
 
-    Raises `InputError` for a label without the file, and for the file without a label: installers that know variants
-    take such a wheel for one that serves every machine. Raises as `parse_metadata` does, too.
+    ``data`` is the file's text. Raises `InputError` for a label without the file, or for the file without a label:
+    installers with variant support would treat such a wheel as one for every machine. Also raises whatever
+    `parse_metadata` raises.
     """
     place = f"{dist_info}/{load_draft().names.in_wheel}"
     if data is None and not label:
         return None
     if data is None:
-        found = f"is named as the variant {quoted(label)} and has no {place}"
-        raise InputError(wheel, found, expected="a variant wheel as PEP 825 (a draft) has it")
+        found = f"has the variant label {quoted(label)} in its name, but no {place}"
+        raise InputError(wheel, found, expected="a variant wheel in the format of PEP 825 (a draft)")
     if not label:
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM-LABEL.whl"
-        found = f"has {place}, as variant wheels do, and no label in its file name"
+        found = f"has {place}, as variant wheels do, but no label in its file name"
         raise InputError(wheel, found, expected=expected, remedy="Rename it back.")
     return parse_metadata(data, source=f"{wheel}!{place}", label=label)
 
 
 def index_file_name(wheel_name: str) -> str:
-    """Return the name of the file for the version that a wheel is of, by the wheel's file name."""
+    """Return the name of the index file for the version of a wheel, by the wheel's file name."""
     return load_draft().names.in_index.format(stem="-".join(wheel_name.split("-")[:2]))
 
 
 def is_index_file_name(name: str) -> bool:
-    """Return whether a file beside the pages of a project is called like such a file."""
+    """Return whether a file next to the pages of a project has the name of an index file."""
     before, after = load_draft().names.in_index.split("{stem}")
     return name.startswith(before) and name.endswith(after) and name.count("-") == after.count("-") + 1
 
 
 def merge_index_files(place: str, published: bytes, new: bytes) -> bytes:
-    """Return the file at ``place`` with further variants; who says what a machine has stays as it is there.
+    """Return the file at ``place`` with additional variants. Its providers stay unchanged.
 
-    Raises `InputError` for a published file that can't be read, and for variants that contradict the published ones;
-    `ProblemsError` for several.
+    Raises `InputError` if the published file can't be parsed or if variants contradict the published ones, or
+    `ProblemsError` for several of these.
     """
     common, variants = parse_variants(published, source=place)
     added_common, added = parse_variants(new, source="the new variant wheels")
     namespace = load_draft().provider.namespace
     problems = []
     if _without(common, namespace) != _without(added_common, namespace):
-        found = "has other priorities or providers than the new variant wheels"
-        problems.append(InputError(place, found, expected="the same in all wheels of a version"))
+        found = "has different priorities or providers from the new variant wheels"
+        problems.append(InputError(place, found, expected="the same values in all wheels of a version"))
     for label, properties in added.items():
         if variants.get(label, properties) != properties:
-            found = f"has other properties for the label {quoted(label)} than the new variant wheel"
-            problems.append(InputError(place, found, expected="the same for one label"))
+            found = f"has different properties for the label {quoted(label)} from the new variant wheel"
+            problems.append(InputError(place, found, expected="the same properties for the same label"))
     raise_all(place, problems)
     return render_variants(common, {**variants, **added})
 
@@ -293,10 +298,10 @@ def _without(common: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[InputError]:
-    """Yield what the wheels of one version, by file name, don't say alike: no index can list them together.
+    """Yield the contradictions between the wheels of one version, by file name. No index can list such wheels together.
 
-    The draft lets tools merge what differs beside the variants, and lets them refuse it. Merged lists of targets would
-    have an order that no wheel has.
+    The draft lets tools merge the fields that differ, or reject them. Merged lists of targets would have an order that
+    no wheel has.
     """
     first_name, first = next(iter(wheels.items()))
     by_label: dict[str, tuple[str, Properties]] = {}
@@ -304,19 +309,19 @@ def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[Input
         if metadata.common != first.common:
             one, other = metadata.common, first.common
             differing = " and ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
-            found = f"its variant.json has other {differing} than that of {first_name}"
-            yield InputError(name, found, expected="the same in all wheels of a version")
+            found = f"its variant.json has different {differing} from that of {first_name}"
+            yield InputError(name, found, expected="the same values in all wheels of a version")
         known_name, properties = by_label.setdefault(metadata.label, (name, metadata.properties))
         if properties != metadata.properties:
-            found = f"has other properties than {known_name}, of the same label {quoted(metadata.label)}"
-            yield InputError(name, found, expected="the same for one label")
+            found = f"has different properties from {known_name}, which has the same label {quoted(metadata.label)}"
+            yield InputError(name, found, expected="the same properties for the same label")
 
 
 def render_index_file(wheels: Mapping[str, VariantMetadata], machine: Sequence[str] | None = None) -> bytes:
-    """Return the file for wheels that don't contradict one another.
+    """Return the index file for wheels that don't contradict each other.
 
-    ``machine`` are the targets that the index is for, the preferred first: installers take the wheel for one of these
-    without asking the machine. Without them, the index names the plugin that asks it.
+    ``machine`` are the targets that the index is for, preferred first. Installers then choose a wheel for one of them
+    without detecting the machine's GPUs. Otherwise, the index names the plugin that detects them.
     """
     common = dict(next(iter(wheels.values())).common)
     provider = load_draft().provider

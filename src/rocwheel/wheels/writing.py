@@ -1,4 +1,4 @@
-"""Writes wheels (binary distribution format 1.0) member by member; a wheel gets its name when it is whole."""
+"""Writes wheels (binary distribution format 1.0) member by member. A wheel gets its name when it is complete."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _METADATA_LEVEL = 9
 
 
 class WheelName(msgspec.Struct, frozen=True):
-    """The parts of a wheel's file name; ``tag`` is the whole compatibility tag, such as ``py3-none-any``."""
+    """The parts of a wheel file name; ``tag`` is the whole compatibility tag, such as ``py3-none-any``."""
 
     distribution: str
     version: str
     tag: str
     label: str = ""
-    """The label of a wheel variant (:pep:`825`, a draft); empty for none."""
+    """The label of a wheel variant (:pep:`825`, a draft); empty if there is none."""
 
     @property
     def stem(self) -> str:
-        """Normalized distribution and version, as in the names of the wheel and of its ``.dist-info``."""
+        """Normalized distribution and version, as in the names of the wheel and its ``.dist-info``."""
         return f"{normalized_file_part(self.distribution)}-{self.version.replace('-', '_')}"
 
     @property
@@ -65,11 +65,11 @@ class WheelName(msgspec.Struct, frozen=True):
 class WheelWriter:
     """A `rocwheel.wheels.packing.Sink` that writes one wheel and its RECORD.
 
-    ``dist_info`` is the name of the metadata folder inside it.
+    ``dist_info`` is the name of the metadata folder inside the wheel.
 
-    Members appear in the order in which they are written; `close` adds the given metadata files and RECORD at the
-    end, as the format recommends, syncs the file and gives it its name. `abort` leaves nothing behind.
-    With ``is_hashed``, it has the file's `sha256` then. With ``is_sealed``, `sealed` tells later whether the file
+    Members appear in the order in which they are written. `close` adds the given metadata files and RECORD at the end,
+    as the format recommends, syncs the file, and gives it its name. `abort` removes the unfinished file. With
+    ``is_hashed``, `close` also sets `sha256`. With ``is_sealed``, it sets `sealed`, which shows later whether the file
     still has the bytes that were written.
     """
 
@@ -78,9 +78,9 @@ class WheelWriter:
     ) -> None:
         self.path = path
         self.sha256 = ""
-        """Of the file after `close`, in hexadecimal digits."""
+        """The SHA-256 of the file after `close`, in hexadecimal."""
         self.sealed: tuple[FileStamp, Seal] | None = None
-        """What the file was like after `close`, and the hashes of what is in it."""
+        """The stamp of the file after `close`, and the hashes of its contents."""
         self._is_sealed = is_sealed
         self._is_hashed = is_hashed
         self._hash: FollowingHash | None = None
@@ -90,25 +90,28 @@ class WheelWriter:
         self._rows: list[RecordRow] = []
         self._member = ""
         self._stored_from = -1
-        """Where the packed bytes of a member begin that is stored, so that its digest is theirs."""
+        """The offset of the packed bytes of a stored member, which have the same digest; otherwise negative."""
         self._file: AtomicFile | None = None
         self._zip: ZipWriter | None = None
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
-        """Start a member of at most ``size`` unpacked bytes, packed by ``method``; the first one creates the file."""
+        """Start a member of at most ``size`` unpacked bytes, packed with ``method``.
+
+        The first call creates the file.
+        """
         self._member = name
         self._open_zip().begin(name, mode, method, size)
         self._stored_from = self._open_zip().tell() if method == STORED else -1
 
     def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:
-        """Append packed bytes to the member, with their SHA-256 where somebody knows it."""
+        """Append packed bytes to the member, with their SHA-256 if it is known."""
         start = self._open_zip().tell()
         self._open_zip().write(data)
         if sha256 and self._stored_from < 0:
             self._parts.append(SealedPart(start, start + len(data), sha256))
 
     def end(self, digest: Digest) -> None:
-        """Complete the member and add it to RECORD."""
+        """Finish the member and add it to RECORD."""
         if self._stored_from >= 0:
             self._parts.append(SealedPart(self._stored_from, self._open_zip().tell(), digest.sha256))
         self._open_zip().end(digest.size, digest.crc32)
@@ -117,7 +120,7 @@ class WheelWriter:
             self._hash.follow(self._open_zip().tell())
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
-        """Write the files of ``.dist-info``, given by their names in it, and RECORD, and give the wheel its name."""
+        """Write the files of ``.dist-info``, given by name, then RECORD, and give the wheel its name."""
         for name, data in metadata.items():
             self._add_now(f"{self._dist_info}/{name}", data)
         record_path = f"{self._dist_info}/RECORD"
@@ -132,7 +135,7 @@ class WheelWriter:
             self.sha256 = sha256
 
     def abort(self) -> None:
-        """Remove what was written; harmless after `close`."""
+        """Remove what was written. Has no effect after `close`."""
         if self._file is not None:
             self._file.discard()
 
@@ -151,7 +154,7 @@ class WheelWriter:
 
 
 HIGHEST_LEVEL = 12
-"""libdeflate level of wheel members."""
+"""The highest libdeflate level for wheel members."""
 
 
 @contextmanager
@@ -164,13 +167,13 @@ def write_wheels(
     kept: EntryStore | None = None,
     is_hashed: bool = False,
 ) -> Iterator[WheelPacker]:
-    """Yield a packer of wheels; at the end of the block they are whole, and have their names.
+    """Yield a packer of wheels. At the end of the block, they are complete and have their names.
 
-    The ``executor`` packs members, ``moment`` dates them, and ``level`` is libdeflate's, 0 stores. What the
-    ``kept`` store has is not packed again. With ``is_hashed``, the packer tells the hashes of wheels. Raises
-    `WorkError` when a wheel can't be written. After any exception, no wheel stays that is not whole.
+    The ``executor`` packs members, ``moment`` dates them, and ``level`` is the libdeflate level; 0 stores. Members in
+    the ``kept`` store are not packed again. With ``is_hashed``, the packer provides the hashes of the wheels. Raises
+    `WorkError` if a wheel can't be written. After any exception, no incomplete wheel remains.
     """
-    # Closing syncs to disk: a thread of its own lets the next wheel go on meanwhile.
+    # Closing syncs to disk. A separate thread lets the next wheel proceed in the meantime.
     with ThreadPoolExecutor(1, "rocwheel-close") as closer:
         packer = Packer(executor, level, progress=progress, kept=kept)
         make = partial(WheelWriter, moment=moment, is_sealed=kept is not None, is_hashed=is_hashed)
@@ -184,18 +187,18 @@ def write_wheels(
 
 
 class WrittenWheel(msgspec.Struct, frozen=True):
-    """A finished wheel, its state when it got its name, and how many of its members were packed for it."""
+    """A finished wheel, its stamp when it got its name, and how many of its members were packed for it."""
 
     path: Path
     stamp: FileStamp
     seal: Seal
     members: PackedCount
     sha256: str = ""
-    """Of the file, in hexadecimal digits, if it was asked for."""
+    """The SHA-256 of the file in hexadecimal, if it was requested."""
 
 
 class WheelPacker:
-    """Opens wheels, one after the other or several at once, whose members share the workers of one `Packer`."""
+    """Opens wheels, in sequence or several at once, whose members share the workers of one `Packer`."""
 
     def __init__(
         self, packer: Packer, make_writer: Callable[..., WheelWriter], closer: Executor, progress: Progress
@@ -210,14 +213,14 @@ class WheelPacker:
         self._counts: dict[Path, PackedCount] = {}
 
     def open(self, path: Path, *, dist_info: str) -> OpenWheel:
-        """Begin the wheel that will stand at ``path``, whose metadata folder is named ``dist_info``."""
+        """Begin the wheel at ``path`` with the metadata folder ``dist_info``."""
         writer = self._make_writer(path, dist_info)
         self._writers.append(writer)
         return OpenWheel(writer, self._packer, self._progress, partial(self._close, writer))
 
     @property
     def count(self) -> PackedCount:
-        """How many members were packed, and how many a cache had, of those that were written."""
+        """How many of the written members were packed, and how many came from a cache."""
         return self._packer.count
 
     @property
@@ -231,15 +234,15 @@ class WheelPacker:
 
     @property
     def digests(self) -> dict[Path, str]:
-        """The SHA-256, in hexadecimal digits, of the wheels that have their names, if these are hashed."""
+        """The SHA-256 of the wheels that have their names, in hexadecimal, if they are hashed."""
         return {writer.path: writer.sha256 for writer in self._writers}
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function, on the thread that adds, once every member that was added so far is written."""
+        """Call a function on the thread that adds members, once every member added so far is written."""
         self._packer.call(function)
 
     def drain(self) -> None:
-        """Write every member that was added so far; its content is not read any more."""
+        """Write every member added so far. Their contents are not read after that."""
         self._packer.drain()
 
     def finish(self) -> None:
@@ -249,7 +252,7 @@ class WheelPacker:
             future.result()
 
     def abort(self) -> None:
-        """Drop what is not written yet, and remove every wheel that is not whole."""
+        """Drop what is not written yet, and remove every incomplete wheel."""
         self._packer.cancel()
         wait([future for future in self._closing if not future.cancel()])
         for writer in self._writers:
@@ -262,7 +265,7 @@ class WheelPacker:
 
 
 class OpenWheel:
-    """A wheel that takes members, which appear in it in the order in which they are added."""
+    """An unfinished wheel. Its members appear in the order in which they are added."""
 
     def __init__(
         self, writer: Sink, packer: Packer, progress: Progress, close: Callable[[Mapping[str, bytes]], None]
@@ -277,22 +280,22 @@ class OpenWheel:
         self._packer.add(self._writer, name, mode, content)
 
     def add_stored(self, name: str, mode: int, content: Content) -> None:
-        """Add a member that is compressed already; it is not deflated again."""
+        """Add a member that is already compressed; it is not deflated again."""
         self._packer.add_stored(self._writer, name, mode, content)
 
     def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
-        """Add a member that holds the content compressed as a stream of its own."""
+        """Add a member that holds the content compressed into its own stream."""
         self._packer.add_encoded(self._writer, name, mode, content, encoding)
 
     def add_packed(self, member: ZipMember, mode: int, digest: Digest | None = None) -> None:
-        """Add a member of another archive as it is packed there; raise `InputError` later if it is damaged.
+        """Add a packed member of another archive unchanged. If it is damaged, `InputError` is raised later.
 
-        With its ``digest``, it is copied without a look at what is packed in it.
+        With a ``digest``, the member is copied without being unpacked.
         """
         self._packer.call(partial(self._copy, member, mode, digest))
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
-        """Complete the wheel, once its members are written, with these files of ``.dist-info`` and RECORD."""
+        """Finish the wheel once its members are written, with these files of ``.dist-info`` and RECORD."""
         self._packer.call(partial(self._close, metadata))
 
     def _copy(self, member: ZipMember, mode: int, digest: Digest | None) -> None:

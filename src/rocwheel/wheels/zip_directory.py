@@ -1,4 +1,4 @@
-"""The directory of a ZIP archive (APPNOTE.TXT 6.3): its members and their names, among them those of ``.dist-info``."""
+"""Reads the central directory of a ZIP archive (APPNOTE.TXT 6.3): its members and their names."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from rocwheel.wheels.zip_refusals import CentralEntry
 
 
-_EXPECTED = "a wheel, which has one"
+_EXPECTED = "a wheel, which has exactly one"
 
 
 def find_dist_info(path: Path | str, names: Iterable[str], *, expected: str = _EXPECTED) -> str:
-    """Return the name of a wheel's one ``.dist-info`` folder; raise `InputError` when there is none, or several."""
+    """Return the name of the ``.dist-info`` folder of a wheel. Raises `InputError` unless there is exactly one."""
     found = {folder for name in names if (folder := name.partition("/")[0]).endswith(".dist-info")}
     if len(found) != 1:
         listed = ", ".join(sorted(found))
@@ -53,7 +53,7 @@ def find_dist_info(path: Path | str, names: Iterable[str], *, expected: str = _E
 
 
 def find_metadata(path: Path, names: Collection[str], *, expected: str = "") -> str:
-    """Return the name of the member that holds a wheel's core metadata; raise `InputError` when there is none."""
+    """Return the name of the member with the core metadata of a wheel. Raises `InputError` if it is missing."""
     member = f"{find_dist_info(path, names, expected=expected or _EXPECTED)}/METADATA"
     if member not in names:
         raise InputError(path, f"has no {member}", expected=expected or "a wheel")
@@ -65,26 +65,29 @@ _DAMAGED_ARCHIVE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, 
 
 
 class Archive(NamedTuple):
-    """What the directory of an archive says."""
+    """What the central directory of an archive says."""
 
     members: tuple[ZipMember, ...]
     refused: tuple[InputError, ...]
-    """What installers refuse of its headers (`rocwheel.wheels.zip_refusals`); whoever only reads it need not."""
+    """What installers reject in its headers (`rocwheel.wheels.zip_refusals`).
+
+    Commands that only read it may accept it.
+    """
 
 
 def read_directory(path: Path) -> tuple[ZipMember, ...]:
-    """Return the members of `read_archive`, for those who read it or write it anew."""
+    """Return the members from `read_archive`, for callers that only read the archive or write it again."""
     return read_archive(path).members
 
 
 def read_archive(path: Path) -> Archive:
-    """Read an archive's directory, folders left out; nothing of the members is unpacked.
+    """Read the central directory of an archive without its folders. Unpacks no members.
 
-    Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
-    a method other than stored and deflate, for members that unpack to more than `most_unpacked` bytes, and for what
-    programs read differently: two members of one name, members that share bytes, a member whose own header disagrees
-    with the directory, and what else `rocwheel.wheels.zip_headers` finds. What is behind the end of a member's packed
-    bytes is found where it is unpacked.
+    Raises `InputError` if the file is not a ZIP archive, if it is damaged, or if a member is encrypted or uses a method
+    other than stored and deflate. Also rejects members that unpack to more than `most_unpacked` bytes, and anything
+    that programs interpret differently: duplicate names, members that share bytes, a local header that contradicts the
+    directory, and whatever else `rocwheel.wheels.zip_headers` finds. Bytes after the end of a member's packed bytes are
+    found when the member is unpacked.
     """
     try:
         opened = open_regular(path)
@@ -100,16 +103,16 @@ def read_archive(path: Path) -> Archive:
                 size = file.seek(0, os.SEEK_END)
                 total = sum(member.size for member in read.members)
                 if total > most_unpacked(size):
-                    found = f"unpacks to {count(total, 'byte')} from {size}"
-                    remedy = "If you trust it, pack it again with members that are stored."
+                    found = f"unpacks {size} bytes to {count(total, 'byte')}"
+                    remedy = "If you trust it, pack it again without compression."
                     raise InputError(path, found, expected=BOUND, remedy=remedy)
             stamp.require(os.fstat(file.fileno()), str(path))
     except _DAMAGED_ARCHIVE as e:
-        # The error for a directory that can't be read; the library calls every failure to read damage.
+        # The error for an unreadable directory. The library reports every failed read as damage.
         reason = e.__context__ if isinstance(e, zipfile.BadZipFile) else e
         if isinstance(reason, OSError) and reason.errno not in {None, errno.EINVAL}:
             raise read_error(path, reason) from e
-        raise InputError(path, f"a damaged archive ({e})", remedy=AGAIN) from e
+        raise InputError(path, f"is a damaged archive ({e})", remedy=AGAIN) from e
     return read
 
 
@@ -122,15 +125,15 @@ def _read_members(
     if source := source_of(path):
         source.prefetch(map(beginning, infos))
     extents = [Extent(info, _read_header(path, info, read_at)) for info in infos]
-    # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
+    # `ZipInfo.is_dir` fails for an empty name before Python 3.12.
     whole = FileRange.stamped(path, stamp)
     members = tuple(_member(whole, one) for one in extents if not one.info.filename.endswith("/"))
     folders = {info.filename[:-1] for info in infos if info.filename.endswith("/")}
     names: set[str] = set()
     for member in members:
         if member.name in names or member.name in folders:
-            found = "is there twice" if member.name in names else "is there as a folder, too"
-            raise InputError(member.source, found, expected="one member of each name", remedy=AGAIN)
+            found = "occurs twice" if member.name in names else "is also a folder"
+            raise InputError(member.source, found, expected="unique member names", remedy=AGAIN)
         names.add(member.name)
     require_apart(path, extents, archive.start_dir, read_at)
     headers = (extent.header for extent in extents)
@@ -160,27 +163,32 @@ def _member(whole: FileRange, extent: Extent) -> ZipMember:
 
 
 def _read_header(path: Path, info: zipfile.ZipInfo, read_at: ReadAt) -> LocalHeader:
-    """Return a member's own header, which has to say what the directory does."""
+    """Return the local header of a member, which must agree with the central directory."""
     source = f"{path}!{info.filename}"
     is_folder = info.filename.endswith("/")
     if not is_folder:
         if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
-            how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
-            raise InputError(source, how, expected="a stored or deflated member, as installers read")
+            how = "is encrypted" if info.flag_bits & 1 else f"is compressed with method {info.compress_type}"
+            raise InputError(source, how, expected="a stored or deflated member, which installers can read")
         if info.compress_type == STORED and info.compress_size != info.file_size:
-            found = f"stored in {count(info.compress_size, 'byte')}"
+            found = f"is stored in {count(info.compress_size, 'byte')}"
             raise InputError(source, found, expected=f"its size, {info.file_size}", remedy=AGAIN)
     header = read_local_header(read_at, info.header_offset)
     if header is None:
-        raise InputError(source, "no member at the place that the directory names", expected="a whole archive")
+        raise InputError(
+            source, "has no local header at the offset in the central directory", expected="a complete archive"
+        )
     if header.name.decode("utf-8" if header.flags & _UTF8_FLAG else "cp437") != info.orig_filename:
         raise InputError(
-            source, f"calls itself {quoted(header.name)}", expected="the name in the directory", remedy=AGAIN
+            source,
+            f"has the name {quoted(header.name)} in its local header",
+            expected="the name in the central directory",
+            remedy=AGAIN,
         )
     promised = (info.compress_type, info.CRC, info.compress_size, info.file_size)
     if not header.agrees_with(*promised):
         found = f"has method {header.method}, checksum {header.crc32:08x} and sizes {header.packed_size}, {header.size}"
-        expected = "{}, {:08x} and {}, {} as in the directory".format(*promised)
+        expected = "{}, {:08x} and {}, {} as in the central directory".format(*promised)
         raise InputError(source, found, expected=expected, remedy=AGAIN)
     require_one_name(source, header.name, header.extra, info.extra)
     if is_folder:

@@ -1,10 +1,11 @@
-"""The headers and the end of a ZIP archive (APPNOTE.TXT 6.3), and what programs would read differently of them.
+"""Checks the headers and the end of a ZIP archive (APPNOTE.TXT 6.3) for what programs interpret differently.
 
-Installers that read a file go by its directory, those that read it from an index as a stream from header to header.
+Installers that read a file use its central directory. Installers that stream a file from an index go from header to
+header.
 
-`zipfile` goes by the record for large archives where there is one, and shifts the directory so that it ends right
-before these records. Other programs go by the last record where it doesn't say "look in the other", and believe its
-offset (APPNOTE.TXT 6.3, sections 4.3.14 to 4.3.16).
+`zipfile` uses the ZIP64 end record if there is one, and shifts the directory so that it ends right before the end
+records. Other programs use the last record unless it refers to the ZIP64 record, and trust its offset (APPNOTE.TXT 6.3,
+sections 4.3.14 to 4.3.16).
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ if TYPE_CHECKING:
 
 
 AGAIN: Final = "Build or download it again."
-"""The remedy for all of them: nothing but another archive helps."""
+"""The remedy for all of these errors: only another archive helps."""
 
 
 ZIP_MAGIC: Final = b"PK\3\4"
-"""The signature of a member's header, with which an archive begins (APPNOTE.TXT 4.3.7)."""
+"""The signature of a local header, which an archive begins with (APPNOTE.TXT 4.3.7)."""
 ZIP64: Final = 1
 UNICODE_PATH: Final = 0x7075
 _HEAD = struct.Struct("<2H")
 
 
 def iter_extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield kind, promised length and data of each field; data that the last one lacks are left out.
+    """Yield the kind, declared length, and data of each field. If the last field is cut off, its data is shorter.
 
-    Fewer bytes than a field's head are padding.
+    Bytes too few for the header of a field are padding.
     """
     at = 0
     while at + _HEAD.size <= len(extra):
@@ -49,21 +50,21 @@ def iter_extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 ReadAt: TypeAlias = Callable[[int, int], bytes]
-"""Returns so many bytes of the archive from an offset, fewer at its end, as pread(2) does."""
+"""Returns the given number of bytes from an offset in the archive, or fewer at its end, like pread(2)."""
 
 _HEADER = struct.Struct("<4s5H3L2H")
 MOST_OF_HEADER = _HEADER.size + 64
-"""Bytes of a header besides the name, with what writers usually add to it."""
+"""The size of a header without the name, with the extra fields that writers usually add."""
 _DESCRIPTOR_FLAG = 0x8
 _IN_EXTRA = 0xFFFFFFFF
 
 
 class LocalHeader(msgspec.Struct, frozen=True):
-    """What stands before the content of a member."""
+    """A local header, which comes before the content of a member."""
 
     name: bytes
     version: int
-    """Of ZIP, that a program needs in order to unpack the member."""
+    """The ZIP version that a program needs to unpack the member."""
     flags: int
     method: int
     crc32: int
@@ -73,29 +74,29 @@ class LocalHeader(msgspec.Struct, frozen=True):
     """The offset of the packed bytes."""
     extra: bytes
     narrow: tuple[int, int]
-    """Size and packed size as the header has them in 32 bits, before a ZIP64 field takes their place."""
+    """The 32-bit size and packed size in the header, before a ZIP64 field replaces them."""
 
     @property
     def is_stream(self) -> bool:
-        """Return whether checksum and sizes are said behind the packed bytes, in a descriptor."""
+        """Return whether the checksum and sizes are in a data descriptor after the packed bytes."""
         return bool(self.flags & _DESCRIPTOR_FLAG)
 
     @property
     def is_zip64(self) -> bool:
-        """Return whether a descriptor has sizes of 64 bits, however small (APPNOTE.TXT 4.3.9.2)."""
+        """Return whether a data descriptor has 64-bit sizes, even if they are small (APPNOTE.TXT 4.3.9.2)."""
         return any(kind == ZIP64 for kind, *_ in iter_extra_fields(self.extra))
 
     def agrees_with(self, method: int, crc32: int, packed_size: int, size: int) -> bool:
-        """Return whether the directory may say this of the same member.
+        """Return whether the central directory may say this about the same member.
 
-        A member that was written as a stream has checksum and sizes behind it, and zeros here.
+        A member that was written as a stream has zeros here, and its checksum and sizes after the packed bytes.
         """
         pairs = ((self.crc32, crc32), (self.packed_size, packed_size), (self.size, size))
         return self.method == method and all(here == there or (self.is_stream and not here) for here, there in pairs)
 
 
 def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
-    """Read the header at ``offset`` of an archive; return none when there is none."""
+    """Read the local header at ``offset`` of an archive, or return `None` if there is none."""
     data = read_at(_HEADER.size, offset)
     if len(data) < _HEADER.size or not data.startswith(ZIP_MAGIC):
         return None
@@ -104,7 +105,7 @@ def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
     rest = read_at(name_size + extra_size, offset + _HEADER.size)
     name, extra = rest[:name_size], rest[name_size:]
     if _IN_EXTRA in (packed_size, size):
-        # The large sizes of a member: the unpacked one first, each only where the header has no room for it.
+        # The large sizes of a member, the unpacked one first. Each is present only if the header has no room for it.
         data = next((data for kind, _, data in iter_extra_fields(extra) if kind == ZIP64), b"")
         large = (value for (value,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]))
         size, packed_size = (next(large, 0) if value == _IN_EXTRA else value for value in (size, packed_size))
@@ -113,40 +114,40 @@ def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
 
 
 HEAD_PIECE: Final = 512
-"""Packed bytes that nearly always hold the first ones that tell what a member is (`rocwheel.binary.kind.HEAD_SIZE`)."""
+"""The number of packed bytes that nearly always identify a member's type (`rocwheel.binary.kind.HEAD_SIZE`)."""
 
 
 def beginning(info: zipfile.ZipInfo) -> tuple[int, int]:
-    """Return the range of what is read of every member."""
+    """Return the range that is read of every member."""
     size = MOST_OF_HEADER + len(info.orig_filename.encode(errors="replace")) + min(info.compress_size, HEAD_PIECE)
     return info.header_offset, info.header_offset + size
 
 
 _UNICODE_PATH_HEAD: Final = 5
 _DEFLATED_NOTHING: Final = (b"\3\0", b"\1\0\0\xff\xff")
-"""No bytes, as programs deflate them: by codes that deflate has, or as they are."""
+"""Empty data as programs deflate it: with fixed codes, or as a stored block."""
 _LONGEST_DESCRIPTOR: Final = 24
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """Where a member is in its archive: from its own header to the end of its packed bytes."""
+    """The location of a member in its archive, from its local header to the end of its packed bytes."""
 
     info: zipfile.ZipInfo
     header: LocalHeader
 
     @property
     def start(self) -> int:
-        """The offset of its header."""
+        """The offset of its local header."""
         return self.info.header_offset
 
     @property
     def stop(self) -> int:
-        """The offset behind its packed bytes."""
+        """The offset after its packed bytes."""
         return self.header.content + self.info.compress_size
 
 
 def require_plain_name(path: Path, info: zipfile.ZipInfo) -> None:
-    """Raise `InputError` for a member without one name alone, and for a folder with content."""
+    """Raise `InputError` for a member without exactly one name, and for a folder with content."""
     if not info.filename:
         raise InputError(path, "has a member without a name", remedy=AGAIN)
     if problem := _name_problem(info):
@@ -155,19 +156,19 @@ def require_plain_name(path: Path, info: zipfile.ZipInfo) -> None:
 
 
 def _name_problem(info: zipfile.ZipInfo) -> tuple[str, str] | None:
-    """Return what is wrong with a name and what was expected; none where nothing is."""
+    """Return what is wrong with a name and what was expected, or `None` if the name is fine."""
     if "\0" in info.orig_filename:
-        return "its name has a NUL byte, where some programs cut it off", "a plain name"
+        return "its name has a NUL byte, which ends the name in some programs", "a plain name"
     is_full_folder = info.filename.endswith("/") and info.file_size
-    return ("a folder with content", "an empty one") if is_full_folder else None
+    return ("is a folder with content", "an empty folder") if is_full_folder else None
 
 
 def require_one_name(source: str, own: bytes, *extras: bytes) -> None:
-    """Raise `InputError` for a member that extra fields give a name in place of its own (APPNOTE.TXT 4.6.9)."""
+    """Raise `InputError` if extra fields give a member another name (APPNOTE.TXT 4.6.9)."""
     for extra in extras:
         for kind, _, data in iter_extra_fields(extra):
             if kind == UNICODE_PATH and data[_UNICODE_PATH_HEAD:] != own:
-                found = f"also calls itself {quoted(data[_UNICODE_PATH_HEAD:])}"
+                found = f"also has the name {quoted(data[_UNICODE_PATH_HEAD:])}"
                 raise InputError(source, found, expected="one name", remedy=AGAIN)
 
 
@@ -179,23 +180,26 @@ def require_empty(source: str, info: zipfile.ZipInfo, header: LocalHeader, read_
     longest = max(map(len, _DEFLATED_NOTHING))
     packed = read_at(min(size, longest + 1), header.content)
     if info.compress_type != zipfile.ZIP_DEFLATED or packed not in _DEFLATED_NOTHING:
-        raise InputError(source, f"a folder with {count(size, 'packed byte')}", expected="an empty one", remedy=AGAIN)
+        raise InputError(
+            source, f"is a folder with {count(size, 'packed byte')}", expected="an empty folder", remedy=AGAIN
+        )
 
 
 def require_apart(path: Path, extents: Iterable[Extent], start_of_directory: int, read_at: ReadAt) -> None:
-    """Raise `InputError` unless the members follow one another from the archive's start up to its directory.
+    """Raise `InputError` unless the members are contiguous from the start of the archive to the central directory.
 
-    Members that share bytes pack terabytes into megabytes; bytes of none may be a member that only some programs see.
+    Members that share bytes can pack terabytes into megabytes. Bytes without a member may be a member that only some
+    programs see.
     """
     before: Extent | None = None
     for extent in sorted(extents, key=lambda extent: extent.start):
         if before is not None and extent.start < before.stop:
             source, found = f"{path}!{extent.info.filename}", f"shares bytes with {before.info.filename}"
-            raise InputError(source, found, expected="bytes of its own", remedy=AGAIN)
+            raise InputError(source, found, expected="separate bytes for each member", remedy=AGAIN)
         _require_no_gap(path, before, extent.start, read_at)
         before = extent
     if before is not None and before.stop > start_of_directory:
-        msg = f"{before.info.filename} reaches into the directory"
+        msg = f"{before.info.filename} overlaps the central directory"
         raise zipfile.BadZipFile(msg)
     _require_no_gap(path, before, start_of_directory, read_at)
 
@@ -203,7 +207,7 @@ def require_apart(path: Path, extents: Iterable[Extent], start_of_directory: int
 def _require_no_gap(path: Path, before: Extent | None, stop: int, read_at: ReadAt) -> None:
     """Raise `InputError` for bytes that belong to no member.
 
-    A member that was written as a stream has a descriptor behind it (APPNOTE.TXT 4.3.9).
+    A member that was written as a stream is followed by a data descriptor (APPNOTE.TXT 4.3.9).
     """
     start = before.stop if before else 0
     size = stop - start
@@ -212,11 +216,11 @@ def _require_no_gap(path: Path, before: Extent | None, stop: int, read_at: ReadA
         layout = "<I2Q" if before.header.is_zip64 or max(info.compress_size, info.file_size) >> 32 else "<I2I"
         fields = struct.pack(layout, info.CRC, info.compress_size, info.file_size)
         if read_at(min(size, _LONGEST_DESCRIPTOR + 1), start) not in (fields, b"PK\7\10" + fields):
-            source, what = f"{path}!{info.filename}", "isn't followed by its checksum and sizes alone"
-            raise InputError(source, what, expected="these, as behind what was written as a stream", remedy=AGAIN)
+            source, what = f"{path}!{info.filename}", "is not followed by exactly its data descriptor"
+            raise InputError(source, what, expected="a data descriptor, as after each streamed member", remedy=AGAIN)
     elif size:
-        found = f"bytes {start} to {stop} belong to no member that its directory names"
-        raise InputError(path, found, expected="members one after the other", remedy=AGAIN)
+        found = f"bytes {start} to {stop} belong to no member of its central directory"
+        raise InputError(path, found, expected="contiguous members", remedy=AGAIN)
 
 
 _END: Final = struct.Struct("<4s4H2IH")
@@ -227,7 +231,7 @@ _SIGNATURE: Final = b"PK\5\6"
 
 
 class _Counts(msgspec.Struct, frozen=True):
-    """What a record says of the directory: its disk, the one it starts on, entries on that, entries, size, offset."""
+    """What an end record says: disk number, disk of the directory, entries on the disk, all entries, size, offset."""
 
     disk: int
     first_disk: int
@@ -238,26 +242,26 @@ class _Counts(msgspec.Struct, frozen=True):
 
 
 _WIDTHS: Final = (16, 16, 16, 16, 32, 32)
-"""Bits of each field of `_Counts` in the last record; all of them set mean that the other record has it."""
+"""The bits of each field of `_Counts` in the last record. If all are set, the ZIP64 record has the value."""
 
 
 class Directory(msgspec.Struct, frozen=True):
-    """The directory that was read."""
+    """The central directory as it was read."""
 
     number: int
-    """Of its entries."""
+    """The number of its entries."""
     start: int
     length: int
-    """By its entries. `zipfile` cuts off what the last claims to have beyond the directory."""
+    """The size by its entries. `zipfile` cuts off the last one if it claims to extend beyond the directory."""
 
 
 def require_whole_end(path: Path, directory: Directory, size: int, read_at: ReadAt) -> None:
-    """Raise `InputError` unless the directory is as all its records say, and the last is the end of the file."""
+    """Raise `InputError` unless the directory matches all its records and the last record ends the file."""
     start_of_tail, tail, at = _find_end(size, read_at)
     *fields, comment = _END.unpack_from(tail, at)[1:]
     behind = len(tail) - at - _END.size - comment
     if behind:
-        raise InputError(path, f"{behind} bytes behind its end", expected="none", remedy=AGAIN)
+        raise InputError(path, f"has {behind} bytes after its end", expected="no bytes", remedy=AGAIN)
     _require_one_end(path, tail, at)
     end = _Counts(*fields)
     large = _large_counts(path, tail[:at], start_of_tail)
@@ -265,20 +269,22 @@ def require_whole_end(path: Path, directory: Directory, size: int, read_at: Read
     counts = large or end
     start = directory.start
     if (counts.disk, counts.first_disk) != (0, 0) or counts.number_here != counts.number:
-        raise InputError(path, "its end says that it is one of several files", expected="all in one", remedy=AGAIN)
+        raise InputError(
+            path, "its end record says that it is one of several files", expected="a single file", remedy=AGAIN
+        )
     if counts.number != directory.number:
-        found = f"its directory has {directory.number} entries, and says that it has {counts.number}"
+        found = f"its central directory has {directory.number} entries, but its end record says {counts.number}"
         raise InputError(path, found, expected="the same number", remedy=AGAIN)
     if counts.start != start:
-        found = f"its directory is at byte {start}, and its end says at byte {counts.start}"
-        raise InputError(path, found, expected="the same place", remedy=AGAIN)
+        found = f"its central directory is at byte {start}, but its end record says byte {counts.start}"
+        raise InputError(path, found, expected="the same offset", remedy=AGAIN)
     if counts.length != directory.length:
-        found = f"its directory, at byte {start}, is not of the {counts.length} bytes that its end says"
-        raise InputError(path, found, expected="a whole archive", remedy=AGAIN)
+        found = f"its central directory at byte {start} doesn't have the {counts.length} bytes in its end record"
+        raise InputError(path, found, expected="a complete archive", remedy=AGAIN)
 
 
 def _find_end(size: int, read_at: ReadAt) -> tuple[int, bytes, int]:
-    """Return where the last bytes of the file begin, them, and where the last record is in them for `zipfile`."""
+    """Return the offset of the last bytes of the file, these bytes, and the position of the end record in them."""
     longest = _END.size + _LOCATOR64.size + _END64.size + _LONGEST_COMMENT
     start = max(size - longest, 0)
     tail = read_at(size - start, start)
@@ -286,48 +292,48 @@ def _find_end(size: int, read_at: ReadAt) -> tuple[int, bytes, int]:
         return start, tail, len(tail) - _END.size
     at = tail.rfind(_SIGNATURE)
     if at < 0 or len(tail) - at < _END.size:
-        msg = "its end is not where it was"
+        msg = "its end record moved"
         raise zipfile.BadZipFile(msg)
     return start, tail, at
 
 
 def _require_one_end(path: Path, tail: bytes, last: int) -> None:
-    """Raise `InputError` where a record before the last one has all that follows as its comment."""
+    """Raise `InputError` if an earlier end record contains everything after it as its comment."""
     at = tail.find(_SIGNATURE)
     while at < last:
         if at + _END.size + _END.unpack_from(tail, at)[-1] == len(tail):
-            raise InputError(path, "two records end it, each of a directory", expected="one", remedy=AGAIN)
+            raise InputError(path, "it has two end records", expected="one end record", remedy=AGAIN)
         at = tail.find(_SIGNATURE, at + 1)
 
 
 def _large_counts(path: Path, tail: bytes, start_of_tail: int) -> _Counts | None:
-    """Return what the record for large archives says, none where there is none; the locator has to name its place."""
+    """Return what the ZIP64 end record says, or `None` if there is none. The locator must have its offset."""
     if not tail[-_LOCATOR64.size :].startswith(b"PK\6\7"):
         return None
     at = len(tail) - _LOCATOR64.size - _END64.size
     locator = _LOCATOR64.unpack_from(tail, len(tail) - _LOCATOR64.size)
     if at < 0 or locator[1:] != (0, start_of_tail + at, 1) or not tail[at:].startswith(b"PK\6\6"):
-        found = f"its end names a record for large archives at byte {locator[2]}"
-        raise InputError(path, found, expected="one right before it", remedy=AGAIN)
+        found = f"its locator has a ZIP64 end record at byte {locator[2]}"
+        raise InputError(path, found, expected="a ZIP64 end record right before the locator", remedy=AGAIN)
     _, length, _, _, *fields = _END64.unpack_from(tail, at)
     if length != _END64.size - 12:
-        found = f"its record for large archives is {length} bytes long"
+        found = f"its ZIP64 end record is {length} bytes long"
         raise InputError(path, found, expected=f"{_END64.size - 12}", remedy=AGAIN)
     return _Counts(*fields)
 
 
 def _require_agreeing(path: Path, end: _Counts, large: _Counts | None) -> None:
-    """Raise `InputError` for a field of the last record that contradicts the record for large archives."""
+    """Raise `InputError` for a field of the last record that contradicts the ZIP64 record."""
     if large is None:
         return
     wrong = next(_contradictions(end, large), None)
     if wrong is not None:
         found, expected = wrong
-        raise InputError(path, f"its records disagree: {found}", expected=expected, remedy=AGAIN)
+        raise InputError(path, f"its end records disagree: {found}", expected=expected, remedy=AGAIN)
 
 
 def _contradictions(end: _Counts, large: _Counts) -> Iterator[tuple[str, str]]:
     for field, width in zip(_Counts.__struct_fields__, _WIDTHS, strict=True):
         found, expected, unsaid = getattr(end, field), getattr(large, field), (1 << width) - 1
         if found not in (expected, unsaid):
-            yield f"the last says {found} where the one for large archives says {expected}", f"{expected} or {unsaid}"
+            yield f"the last one has {found}, but the ZIP64 record has {expected}", f"{expected} or {unsaid}"

@@ -1,4 +1,4 @@
-"""Reads the members of ZIP archives (APPNOTE.TXT 6.3): packed bytes by range, and unpacked ones checked."""
+"""Reads the members of ZIP archives (APPNOTE.TXT 6.3): packed bytes by range, and verified unpacked bytes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
 _TAKEN_BESIDE = 32 << 20
-"""Members of this size on, in bytes, are hashed and written by another thread than the one that inflates them."""
+"""For members from this size in bytes, another thread hashes and writes what this one inflates."""
 
 
 class ZipMember(msgspec.Struct, frozen=True):
-    """One file of an archive; sizes in bytes, ``mode`` all 16 bits of Unix, 0 when the archive has none."""
+    """One file in an archive. Sizes are in bytes; ``mode`` has all 16 Unix bits, or is 0 if the archive has none."""
 
     name: str
     mode: int
@@ -48,14 +48,14 @@ class ZipMember(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """How messages name the member: with its archive."""
+        """The name of the member in messages, with its archive."""
         return f"{self.packed.path}!{self.name}"
 
 
 def iter_member(member: ZipMember, *, copy_to: Writing | None = None) -> Iterator[bytes]:
-    """Yield the unpacked bytes piece by piece; raise `InputError` when they are not what the directory promises.
+    """Yield the unpacked bytes piece by piece. Raises `InputError` if they don't match the central directory.
 
-    ``copy_to`` is called with the packed bytes that they come from, as they are read.
+    ``copy_to`` is called with the packed bytes as they are read.
     """
     size = crc32 = 0
     for piece in _pieces(member, copy_to):
@@ -65,12 +65,14 @@ def iter_member(member: ZipMember, *, copy_to: Writing | None = None) -> Iterato
             break
         yield piece
     if (size, crc32) != (member.size, member.crc32):
-        found = f"{count(size, 'byte')} with checksum {crc32:08x}"
-        raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=AGAIN)
+        found = f"has {count(size, 'byte')} with checksum {crc32:08x}"
+        raise InputError(
+            member.source, found, expected=f"{member.size} bytes with checksum {member.crc32:08x}", remedy=AGAIN
+        )
 
 
 def iter_packed(member: ZipMember, size: int = _PIECE) -> Iterator[bytes]:
-    """Yield the packed bytes as they are, in pieces."""
+    """Yield the packed bytes unchanged, in pieces."""
     for start in range(0, member.packed.size, size):
         yield member.packed.part(start, min(start + size, member.packed.size)).read()
 
@@ -98,26 +100,27 @@ def _pieces(member: ZipMember, copy_to: Writing | None = None, size: int = _PIEC
     except _DAMAGE as e:
         raise InputError(member.source, f"can't be unpacked ({e})", remedy=AGAIN) from e
     if not inflater.eof:
-        raise InputError(member.source, "its packed bytes end too early", expected="a whole stream", remedy=AGAIN)
+        raise InputError(member.source, "its packed bytes end too early", expected="a complete stream", remedy=AGAIN)
 
 
 def _require_none_behind(member: ZipMember, behind: bytes) -> None:
-    """Raise `InputError` for bytes behind the end of what is packed.
+    """Raise `InputError` for bytes after the end of the packed stream.
 
-    Whoever reads an archive as a stream looks for the next member there, and whoever goes by the directory skips them.
+    A program that reads the archive as a stream would look for the next member there. A program that uses the central
+    directory would skip them.
     """
     if behind:
-        found = "has more bytes behind the end of its packed ones"
-        raise InputError(member.source, found, expected="none", remedy=AGAIN)
+        found = "has extra bytes after the end of its packed bytes"
+        raise InputError(member.source, found, expected="no extra bytes", remedy=AGAIN)
 
 
 def check_member(member: ZipMember) -> None:
-    """Unpack a member and raise `InputError` when its bytes are not what the directory promises."""
+    """Unpack a member. Raises `InputError` if its bytes don't match the central directory."""
     deque(iter_member(member), maxlen=0)
 
 
 def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Digest:
-    """Return the digest of the unpacked bytes, which are never in memory as a whole; otherwise as `iter_member`."""
+    """Return the digest of the unpacked bytes without loading all of them into memory; otherwise like `iter_member`."""
     sha256 = hashlib.sha256()
     for piece in iter_member(member, copy_to=copy_to):
         sha256.update(piece)
@@ -125,14 +128,16 @@ def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Diges
 
 
 def read_member(member: ZipMember) -> bytes:
-    """Return the unpacked bytes of a small member, such as a metadata file; raises `InputError` for a large one."""
+    """Return the unpacked bytes of a small member, such as a metadata file. Raises `InputError` for a large one."""
     if member.size > _MOST_TEXT:
-        raise InputError(member.source, count(member.size, "byte"), expected=f"at most {_MOST_TEXT} for such a file")
+        raise InputError(
+            member.source, f"has {count(member.size, 'byte')}", expected=f"at most {_MOST_TEXT} for such a file"
+        )
     return b"".join(iter_member(member))
 
 
 def member_head(member: ZipMember) -> bytes:
-    """Return the first `HEAD_SIZE` bytes of a member; raises `InputError` when it is damaged there."""
+    """Return the first `HEAD_SIZE` bytes of a member. Raises `InputError` if they are damaged."""
     head = b""
     with closing(_pieces(member, size=HEAD_PIECE)) as pieces:
         for piece in pieces:
@@ -144,10 +149,9 @@ def member_head(member: ZipMember) -> bytes:
 
 @contextmanager
 def open_content(member: ZipMember, *, limit: int | None = None) -> Iterator[FileRange]:
-    """Yield the unpacked bytes as `open_unpacked` does, without their digest.
+    """Yield the unpacked bytes like `open_unpacked`, but without their digest.
 
-    Of a stored member of an archive that is elsewhere, which is read as far as somebody asks for its bytes, the
-    checksum is not compared.
+    A stored member of a remote archive is read only on demand, so its checksum is not verified.
     """
     if member.method == STORED and member.packed.is_remote:
         yield member.packed
@@ -160,10 +164,10 @@ def open_content(member: ZipMember, *, limit: int | None = None) -> Iterator[Fil
 def open_unpacked(member: ZipMember, *, limit: int | None = None) -> Iterator[tuple[FileRange, Digest]]:
     """Yield the unpacked bytes as a range, with their digest.
 
-    A stored member is a range of the archive. A deflated one is unpacked into a nameless temporary file, which ends
-    with the block: a library of half a gigabyte takes no memory. Raises `InputError` for a damaged member, and for one
-    to unpack of more than ``limit`` bytes, if there is a limit; `WorkError` when that file can't be written. Both name
-    the member.
+    A stored member is a range of the archive. A deflated member is unpacked into an unnamed temporary file that is
+    deleted when the block ends, so that a library of half a gigabyte takes no memory. Raises `InputError` if a member
+    is damaged or a deflated member has more than ``limit`` bytes, and `WorkError` if the temporary file can't be
+    written. Both errors name the member.
     """
     if member.method == STORED:
         yield member.packed, digest_member(member)
@@ -171,7 +175,7 @@ def open_unpacked(member: ZipMember, *, limit: int | None = None) -> Iterator[tu
     if limit is not None and member.size > limit:
         remedy = "Set a higher limit if you trust the file."
         raise InputError(
-            member.source, f"{count(member.size, 'byte')} when unpacked", expected=f"at most {limit}", remedy=remedy
+            member.source, f"unpacks to {count(member.size, 'byte')}", expected=f"at most {limit}", remedy=remedy
         )
     with ExitStack() as stack:
         try:
@@ -197,41 +201,41 @@ def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
 
 
 _LEAST = 1 << 20
-"""Members below this size, in bytes, are unpacked again: that takes less than a file that stays open is worth."""
+"""Members below this size in bytes are unpacked again: that is cheaper than an open file."""
 _MOST = 64
 _MOST_BYTES = 4 << 30
 
 
 class UnpackedMembers:
-    """The digests of members, and nameless files with the bytes of large ones, up to a number and a size.
+    """The digests of members, and unnamed files with the bytes of large ones, up to a maximum number and size.
 
-    The files take half of what is free on their disk at most, so that members which are not kept can be unpacked, too.
-    Several threads may use it at the same time. `close` ends the files. Of a wheel that changed since, nothing
-    is found: its members have another stamp.
+    The files use at most half of the free space on their disk, so that other members can still be unpacked. Several
+    threads may use an instance at the same time. `close` deletes the files. Members of a wheel that has changed are not
+    found, because they have another stamp.
     """
 
     def __init__(self, *, least: int = _LEAST, most: int = _MOST, most_bytes: int = _MOST_BYTES) -> None:
         self.digests: dict[ZipMember, Digest] = {}
-        """Those of members that were read whole, and whose checksum was right."""
+        """The digests of members that were read completely and whose checksums matched."""
         self._least, self._most, self._room = least, most, most_bytes
         self._held = 0
         self._kept: dict[ZipMember, tuple[ExitStack, FileRange]] = {}
         self._lock = threading.Lock()
 
     def digest(self, member: ZipMember) -> Digest:
-        """Return what `digest_member` does, which is asked only once."""
+        """Return the result of `digest_member`, which is computed only once per member."""
         if member not in self.digests:
             self.digests[member] = digest_member(member)
         return self.digests[member]
 
     def find(self, member: ZipMember) -> FileRange | None:
-        """Return the bytes of a member if they were kept; they stay until `keep_only`."""
+        """Return the bytes of a member, or `None` if they were not kept. They stay until `keep_only` drops them."""
         found = self._kept.get(member)
         return found[1] if found else None
 
     @contextmanager
     def open(self, member: ZipMember) -> Iterator[tuple[FileRange, Digest]]:
-        """Yield what `open_unpacked` does, which stays for the next call if there is room for it."""
+        """Like `open_unpacked`, but keep the unpacked bytes for the next call if there is room."""
         if found := self.find(member):
             yield found, self.digests[member]
             return
@@ -249,7 +253,7 @@ class UnpackedMembers:
 
     @contextmanager
     def open_content(self, member: ZipMember) -> Iterator[FileRange]:
-        """Yield what `rocwheel.wheels.zip_reader.open_content` does, which stays like what `open` yields."""
+        """Like the `open_content` function, but keep the unpacked bytes as `open` does."""
         if member.method == STORED and member.packed.is_remote:
             with open_content(member) as content:
                 yield content
@@ -263,7 +267,7 @@ class UnpackedMembers:
         self._held += size
 
     def keep_only(self, is_wanted: Callable[[ZipMember], bool]) -> None:
-        """Close the files of all other members, which makes room for more."""
+        """Close the files of all unwanted members, which makes room for others."""
         for member in [member for member in self._kept if not is_wanted(member)]:
             self._kept.pop(member)[0].close()
             with self._lock:

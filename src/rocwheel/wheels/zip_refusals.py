@@ -1,10 +1,4 @@
-"""What installers refuse in the headers and names of a ZIP archive that all programs read alike (APPNOTE.TXT 6.3).
-
-uv is the strictest: it parses every extra field, and expects the ZIP64 field to hold the sizes for which a header has
-no room, and nothing else. Python's ``zipfile``, by which pip and ``installer`` read, refuses some flags as well.
-
-Names of members are refused that lead out of the environment, or that file systems or installers don't take.
-"""
+"""Finds what installers reject in ZIP headers and names that all programs interpret alike (APPNOTE.TXT 6.3)."""
 
 from __future__ import annotations
 
@@ -41,26 +35,26 @@ _NEWEST: Final = 63
 _WIDE32, _WIDE16 = 0xFFFFFFFF, 0xFFFF
 _OF_OWN_HEADER: Final = 2
 _NAMED: Final = 10
-_COMMENT: Final = "has a comment with control characters, as if another archive were in it", "printable text"
+_COMMENT: Final = "has a comment with control characters, which may hide another archive", "printable text"
 _REMEDY: Final = "Pack it again, as 'rocwheel repair' does."
 
 
 class CentralEntry(msgspec.Struct, frozen=True):
-    """What the directory says about a member, before the ZIP64 field fills in what has no room."""
+    """A central directory entry, before the ZIP64 field fills in the values that don't fit."""
 
     version: int
     flags: int
     extra: bytes
     comment: bytes
     narrow: tuple[int, ...]
-    """Size, packed size and offset; a member's own header has no offset."""
+    """Size, packed size, and offset. A local header has no offset."""
     disk: int
     length: int
-    """The bytes of the entry, by what it says itself."""
+    """The length that the entry declares, in bytes."""
 
 
 def read_entries(file: IO[bytes], start: int, number: int) -> tuple[CentralEntry, ...]:
-    """Read the entries of a directory that `zipfile` has read before, so that they are there."""
+    """Read the entries of a central directory. `zipfile` has read the directory before, so the entries are complete."""
     file.seek(start)
     return tuple(_read_entry(file) for _ in range(number))
 
@@ -77,7 +71,7 @@ def _read_entry(file: IO[bytes]) -> CentralEntry:
 def find_refused(
     path: Path, comment: bytes, members: Iterable[tuple[zipfile.ZipInfo, CentralEntry, LocalHeader]]
 ) -> tuple[InputError, ...]:
-    """Return what installers refuse in an archive's headers; an archive that is written again has none of it."""
+    """Return what installers reject in the headers of an archive. Writing the archive again fixes all of it."""
     faults = [
         (info.filename, InputError(f"{path}!{info.filename}", found, expected=expected, remedy=_REMEDY))
         for info, entry, header in members
@@ -90,7 +84,7 @@ def find_refused(
 
 
 def group_faults(path: Path, faults: Iterable[tuple[str, InputError]]) -> Iterator[InputError]:
-    """Yield the errors about members, which are named; errors that say the same become one about the archive."""
+    """Yield the errors about members by name. Equal errors become a single error about the archive."""
     groups: dict[tuple[str, str, str], list[tuple[str, InputError]]] = defaultdict(list)
     for name, error in faults:
         groups[error.found, error.expected, error.remedy].append((name, error))
@@ -109,45 +103,50 @@ def _member_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHead
         for found, expected in (*_header_faults(said), *_extra_faults(said, disk)):
             yield f"its {place} {found}", expected
     if (entry.flags ^ header.flags) & _STREAM:
-        yield "its own header and its directory entry disagree on bit 3 of the flags", "the same flags"
+        yield "its own header and its directory entry disagree on bit 3 of the flags", "the same bit"
     if not header.name.isascii() and not header.flags & entry.flags & _UTF8:
-        yield "its name is neither ASCII nor marked as UTF-8", "bit 11 of the flags"
+        yield "its name is neither ASCII nor marked as UTF-8", "bit 11 of the flags to be set"
     if _may_be_archive(entry.comment):
         yield _COMMENT
     if info.filename.endswith("/"):
         if info.CRC:
-            yield f"a folder with checksum {info.CRC:08x}", "00000000"
+            yield f"is a folder with checksum {info.CRC:08x}", "00000000"
         if header.is_stream and info.compress_size:
-            yield f"a folder with {count(info.compress_size, 'packed byte')} and a descriptor", "none"
+            yield (
+                f"is a folder with {count(info.compress_size, 'packed byte')} and a data descriptor",
+                "an empty folder",
+            )
         if info.compress_type not in {STORED, DEFLATED}:
-            yield f"a folder packed by method {info.compress_type}", "a stored one"
+            yield f"is a folder compressed with method {info.compress_type}", "a stored folder"
 
 
 def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]]:
-    """Find flags and versions of ZIP that installers don't know."""
+    """Find flags and ZIP versions that installers don't support."""
     for bit, what in _FLAGS.items():
         if said.flags >> bit & 1:
-            yield f"says that it is {what}", f"no bit {bit} in the flags"
+            yield f"says that it is {what}", f"bit {bit} of the flags to be clear"
     version = said.version & 0xFF
     if version > _NEWEST:
-        yield f"asks for version {version // 10}.{version % 10} of ZIP", "at most 6.3"
+        yield f"requires version {version // 10}.{version % 10} of ZIP", "at most 6.3"
 
 
 def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple[str, str]]:
-    """Find extra fields that are cut off, repeated, or of a wrong length."""
+    """Find extra fields that are truncated, repeated, or of the wrong length."""
     seen: set[int] = set()
     for kind, length, data in iter_extra_fields(said.extra):
         if len(data) < length:
-            yield f"has an extra field {kind:#06x} of {count(len(data), 'byte')}", f"the {length} that it promises"
+            yield f"has an extra field {kind:#06x} of {count(len(data), 'byte')}", f"the {length} that it declares"
         elif kind in seen:
             yield f"has the extra field {kind:#06x} twice", "each field once"
         elif kind == ZIP64:
             needed = 8 * said.narrow.count(_WIDE32)
             lengths = {needed, needed + 4} if disk == _WIDE16 else {needed}
-            # uv excuses a field that repeats both sizes of a member's own header.
+            # uv accepts a field that repeats both sizes of the local header.
             is_excused = len(said.narrow) == _OF_OWN_HEADER and not needed and data == struct.pack("<2Q", *said.narrow)
             if len(data) not in lengths and not is_excused:
-                expected = f"{needed}, by its sizes" if needed else "none, since its sizes have room"
+                expected = (
+                    f"{needed} bytes, by its sizes" if needed else "no ZIP64 field, since its sizes fit the header"
+                )
                 yield f"has a ZIP64 field of {count(len(data), 'byte')}", expected
         elif kind == _UNICODE_COMMENT and (not data or (data[0] == 1 and len(data) < _UNICODE_HEAD)):
             yield f"has an extra field {kind:#06x} of {count(len(data), 'byte')}", f"at least {_UNICODE_HEAD}"
@@ -155,33 +154,33 @@ def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple
 
 
 def _may_be_archive(comment: bytes) -> bool:
-    """Return whether a comment has bytes that the records of a ZIP archive have, and texts never."""
+    """Return whether a comment contains bytes that occur in ZIP records and never in text."""
     return any(1 <= byte <= 8 for byte in comment)
 
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-"""Categories of characters that uv refuses, or that end a line of RECORD for ``installer``."""
+"""Character categories that uv rejects, or that end a line of RECORD for ``installer``."""
 _LONGEST = 255
 
 
 def outside_reason(member: str) -> str:
-    """Return why installers refuse a member's name, or write it outside of the environment; empty for a good name."""
+    """Return why installers reject a member name or write it outside the environment; empty if it is valid."""
     if member.startswith("/") or _DRIVE.match(member):
         return "an absolute path"
     if "\\" in member:
-        return "a name with a backslash, which some systems take for a folder's end"
+        return "a name with a backslash, which separates folders on some systems"
     if any(unicodedata.category(character) in _UNPRINTABLE for character in member):
         return "a name with a control character"
     if any(len(part.encode(errors="surrogateescape")) > _LONGEST for part in member.split("/")):
-        return f"a name of more than {_LONGEST} bytes, which file systems don't take"
+        return f"a name of more than {_LONGEST} bytes, which file systems don't support"
     if ".." in member.split("/"):
         return "a path that leads out of the wheel"
-    return "" if posixpath.normpath(member) == member else "a path that is not in its plain form"
+    return "" if posixpath.normpath(member) == member else "a path that is not normalized"
 
 
 def refuse_outside(source: str, members: Iterable[ZipMember]) -> None:
-    """Raise `InputError` for a member whose name is refused, or `ProblemsError` about ``source`` for several."""
+    """Raise `InputError` for a member with a rejected name, or `ProblemsError` about ``source`` for several."""
     faults = [(member.source, why) for member in members if (why := outside_reason(member.name))]
-    expected, remedy = "a place inside the environment", "Build the wheel again."
+    expected, remedy = "a path inside the environment", "Build the wheel again."
     raise_all(source, [InputError(place, why, expected=expected, remedy=remedy) for place, why in faults])

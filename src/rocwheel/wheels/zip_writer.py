@@ -1,6 +1,7 @@
-"""Writing of ZIP archives from members that are already packed (APPNOTE.TXT 6.3, with ZIP64).
+"""Writes ZIP archives from members that are already packed (APPNOTE.TXT 6.3, with ZIP64).
 
-The standard library's ``zipfile`` packs on the writing thread and takes no packed data, so it can't use two cores.
+The standard library's ``zipfile`` packs on the writing thread and accepts no packed data, so it can't use several
+cores.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _VERSION, _VERSION64 = 20, 45
 _MAX32 = 0xFFFFFFFF
 _MAX16 = 0xFFFF
 _S_IFREG = 0o100000
-# A member this large may pass 4 GiB once deflate's framing is added: its local header keeps room for ZIP64 fields.
+# A member this large may exceed 4 GiB with deflate's framing. Its local header reserves space for ZIP64 fields.
 _ZIP64_FROM = 0xFFF00000
 
 
 class ZipTime(msgspec.Struct, frozen=True):
-    """A moment in the form that ZIP stores it: MS-DOS date and time, two seconds apart, from 1980 to 2107."""
+    """A time in the format of ZIP: an MS-DOS date and time with a resolution of two seconds, from 1980 to 2107."""
 
     date: int = (0 << 9) | (1 << 5) | 1
     time: int = 0
 
     @classmethod
     def from_fields(cls, year: int, month: int, day: int, hour: int, minute: int, second: int) -> ZipTime:
-        """Return the moment, with a year outside ZIP's range moved to its nearest end."""
+        """Return the time. A year outside the range of ZIP is clamped."""
         if year < 1980:
             return cls()
         year = min(year, 2107)
@@ -53,23 +54,26 @@ class ZipEntry(msgspec.Struct, frozen=True):
     offset: int
     size: int
     is_zip64: bool
-    """Whether the local header carries 64-bit sizes."""
+    """Whether the local header has 64-bit sizes."""
     packed_size: int = 0
     crc32: int = 0
 
 
 class ZipWriter:
-    """Writes members one after the other to a seekable file; `close` writes the central directory."""
+    """Writes members in sequence to a seekable file; `close` writes the central directory."""
 
     def __init__(self, target: AtomicFile, moment: ZipTime) -> None:
         self._target = target
         self._moment = moment
         self._entries: list[ZipEntry] = []
         self._begun: tuple[ZipEntry, int] | None = None
-        """The member that is being written, and where its packed bytes start."""
+        """The member that is being written, and the offset of its packed bytes."""
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
-        """Start a member of at most ``size`` unpacked bytes; `write` appends its packed bytes, `end` completes it."""
+        """Start a member of at most ``size`` unpacked bytes.
+
+        `write` appends its packed bytes, and `end` finishes it.
+        """
         entry = ZipEntry(name, mode, method, self._target.tell(), size, is_zip64=size >= _ZIP64_FROM)
         self._target.write(self._local_header(entry))
         self._begun = entry, self._target.tell()
@@ -79,12 +83,12 @@ class ZipWriter:
         self._target.write(data)
 
     def tell(self) -> int:
-        """Return where the next byte goes."""
+        """Return the offset of the next byte."""
         return self._target.tell()
 
     def end(self, size: int, crc32: int) -> None:
-        """Complete the member: its local header gets the sizes, and the CRC-32 of the unpacked bytes."""
-        assert self._begun is not None, "`begin` comes first"
+        """Finish the member: write the sizes and the CRC-32 of the unpacked bytes into its local header."""
+        assert self._begun is not None, "call `begin` first"
         begun, start = self._begun
         entry = msgspec.structs.replace(begun, size=size, packed_size=self._target.tell() - start, crc32=crc32)
         self._target.overwrite(entry.offset, self._local_header(entry))

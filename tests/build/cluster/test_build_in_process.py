@@ -128,7 +128,7 @@ def test_no_wheel_has_its_name_of_an_input_that_only_this_machine_sees_to_have_c
         file.write_bytes(b"ESAB" * 9999)
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    with pytest.raises(ChangedFileError, match=r"share/base\.txt: was written to while it was being read"):
+    with pytest.raises(ChangedFileError, match=r"share/base\.txt: changed while it was being read"):
         build(tree, tmp_path / "there", Between(change))
     assert not [name for name in digests(tmp_path / "there/dist") if "core" in name]
 
@@ -138,7 +138,7 @@ def test_a_piece_that_is_not_what_was_stored_ends_the_build(tree: Path, tmp_path
         for piece in (tmp_path / "there/dist").glob(".exchange.*/pieces/*"):
             piece.write_bytes(piece.read_bytes()[:-1] + b"\0")
 
-    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: is not what a worker stored there"):
+    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: differs from what a worker stored there"):
         build(tree, tmp_path / "there", Between(damage))
     assert len(digests(tmp_path / "there/dist")) < 2
 
@@ -148,7 +148,7 @@ def test_a_piece_that_was_cut_short_ends_the_build(tree: Path, tmp_path: Path) -
         for piece in (tmp_path / "there/dist").glob(".exchange.*/pieces/*"):
             piece.write_bytes(piece.read_bytes()[:-1])
 
-    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: is not what a worker stored there"):
+    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: differs from what a worker stored there"):
         build(tree, tmp_path / "there", Between(cut))
 
 

@@ -284,7 +284,7 @@ def test_an_input_that_ends_every_worker_is_named(odd_cluster: DaskCluster, tmp_
     process = build(tmp_path / "in", tmp_path / "out", odd_cluster.address)
     _, told = process.communicate()
     assert process.returncode == 1, told
-    assert "base_lib_generic: share/poison.txt: ends every worker of tcp://127.0.0.1:" in told
+    assert "base_lib_generic: share/poison.txt: kills every worker of tcp://127.0.0.1:" in told
     assert list((tmp_path / "out/dist").glob("*core*")) == []
 
 
@@ -317,7 +317,7 @@ def test_a_scheduler_lost_in_the_middle_is_told_in_one_line(tree: Path, tmp_path
         cluster.kill_the_scheduler()
         _, told = process.communicate()
     assert process.returncode == 1, told
-    assert told.splitlines()[-1].startswith(f"error: {cluster.address}: is gone, or has forgotten the work. "), told
+    assert told.splitlines()[-1].startswith(f"error: {cluster.address}: is gone or has lost the jobs. "), told
     assert "Traceback" not in told
     assert "distributed" not in told
 
@@ -331,7 +331,7 @@ def test_a_scheduler_lost_while_workers_are_asked_is_told() -> None:
             raise OSError(message)
 
     module = pytest.importorskip("rocwheel.build.cluster.dask_cluster")
-    with pytest.raises(WorkError, match=r"^tcp://lost:1: is gone, or has forgotten the work"):
+    with pytest.raises(WorkError, match=r"^tcp://lost:1: is gone or has lost the jobs"):
         module.DaskCluster(LostClient()).ask(len)
 
 

@@ -92,7 +92,7 @@ def test_a_member_comes_back_as_it_was_stored(exchange: Exchange, tmp_path: Path
 @pytest.mark.parametrize("data", [b"", b"\x81\xa1a\x01", b"\x81\xa1\xffa", b"\x91" * 3000])
 def test_a_damaged_member_is_refused_by_its_place(exchange: Exchange, data: bytes) -> None:
     exchange.store().put("members/7-0", data, create=True)
-    with pytest.raises(WorkError, match=r"exchange/members/7-0: is not a member as the build stored it"):
+    with pytest.raises(WorkError, match=r"exchange/members/7-0: is not the member that the build stored"):
         exchange.load_member("members/7-0")
 
 

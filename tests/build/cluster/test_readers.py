@@ -89,7 +89,8 @@ def test_a_worker_without_a_file_is_named_before_anything_is_read(files: list[Pa
     with pytest.raises(AccessError) as caught:
         ClusterReaders(cluster).map(read, files, telling(1))
     assert str(caught.value) == (
-        f"tcp://two: can't use {files[4]} (No such file or directory). Give the worker that folder under the same path."
+        f"tcp://two: can't use {files[4]} (No such file or directory). Make that folder "
+        "available to the worker under the same path."
     )
     assert cluster.submitted == []
 
@@ -108,5 +109,6 @@ def test_a_file_at_a_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         shared_paths("tcp://host", [path])
     assert (
-        str(caught.value) == f"{path}: is at a URL, which workers don't read. Leave --scheduler out, or fetch it first."
+        str(caught.value)
+        == f"{path}: is at a URL, which workers don't read. Omit --scheduler, or download the file first."
     )

@@ -81,7 +81,7 @@ def test_a_job_that_ends_workers_is_named_and_those_beside_it_are_done() -> None
     mixed = [*jobs(2), Job("bad.so", die, (0,)), *jobs(2)]
     with pytest.raises(PoisonedJobError) as caught:
         do_jobs(cluster, mixed, keep(found))
-    assert str(caught.value).startswith("bad.so: ends every worker of tcp://plain that works on it. ")
+    assert str(caught.value).startswith("bad.so: kills every worker of tcp://plain that works on it. ")
     assert found == [0, 2]
 
 
@@ -102,7 +102,7 @@ def test_suspects_that_were_not_to_blame_are_done_after_all() -> None:
 def test_a_suspect_is_done_again_in_its_parts_so_that_the_part_to_blame_is_named() -> None:
     parts = (Job("good.so", double, (1,)), Job("bad.so", die, (2,)))
     found: list[int] = []
-    with pytest.raises(PoisonedJobError, match=r"^bad\.so: ends every worker"):
+    with pytest.raises(PoisonedJobError, match=r"^bad\.so: kills every worker"):
         do_jobs(PlainCluster(), [Job("both", die, (0,), parts=parts)], keep(found))
     assert found == [2]
 
@@ -118,7 +118,7 @@ def test_another_error_names_what_the_job_worked_on() -> None:
     with pytest.raises(WorkError) as caught:
         do_jobs(PlainCluster(), [Job("core: lib/a.so", fail, (ValueError("odd"),))], lambda *_: ())
     assert (
-        str(caught.value) == "core: lib/a.so: can't be worked on by a worker (ValueError: odd). See the worker's log."
+        str(caught.value) == "core: lib/a.so: can't be processed by a worker (ValueError: odd). Check the worker's log."
     )
 
 
@@ -157,7 +157,7 @@ def test_every_worker_that_differs_is_named() -> None:
 def test_a_worker_whose_codec_makes_other_bytes_is_named_though_its_versions_are_the_same() -> None:
     other = msgspec.structs.replace(worker_facts(), samples={**worker_facts().samples, "zlib-ng": "0" * 16})
     with pytest.raises(
-        VersionError, match="tcp://a: compresses a sample into other bytes than the machine that builds: zlib-ng"
+        VersionError, match="tcp://a: compresses a sample to different bytes from the building machine: zlib-ng"
     ):
         check_workers({"tcp://a": other})
 
@@ -191,7 +191,7 @@ def test_a_worker_that_joins_during_the_work_tells_which_versions_differ() -> No
 def test_a_worker_that_joins_during_the_work_tells_which_codec_differs() -> None:
     other = msgspec.structs.replace(worker_facts(), samples={**worker_facts().samples, "xz": "0" * 16})
     with pytest.raises(
-        VersionError, match=r": joined during the work, and compresses a sample into other bytes .*: xz"
+        VersionError, match=r": joined during the work, and compresses a sample to different bytes .*: xz"
     ):
         require_like(other)
 
@@ -243,7 +243,10 @@ def test_nothing_is_no_address() -> None:
     ("scheduler", "told"),
     [
         ("", "--scheduler: is empty; "),
-        ("tcp://127.0.0.1:99999", "tcp://127.0.0.1:99999: can't be reached (there is no port 99999); expected a port "),
+        (
+            "tcp://127.0.0.1:99999",
+            "tcp://127.0.0.1:99999: can't be reached (port 99999 is not valid); expected a port ",
+        ),
         ("tls://127.0.0.1:1", "tls://127.0.0.1:1: can't be reached (Dask has no certificates for TLS). Name them in "),
         ("other.json", "other.json: is not a scheduler file (JSON is malformed: "),
         ("number.json", "number.json: is not a scheduler file (Expected `str`, got `int` - at `$.address`); expected "),

@@ -41,8 +41,8 @@ def test_a_selector_that_is_for_other_gpus_is_not_replaced(tmp_path: Path) -> No
     with pytest.raises(InputError) as caught:
         merge_selectors([second], first.parent)
     assert str(caught.value) == (
-        f"{first}: is there already, and is for gfx906 (linux), too, which would be lost. "
-        "Merge the builds that it is of as well, or change --dest-dir."
+        f"{first}: already exists and also supports gfx906 (linux), which would be lost. "
+        "Also merge the builds that it comes from, or choose another --dest-dir."
     )
     assert first.read_bytes() == before
 
@@ -57,7 +57,7 @@ def test_what_is_no_selector_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "merged").mkdir()
     (tmp_path / "merged/rocm-7.0.0.tar.gz").write_text("mine")
     with pytest.raises(
-        InputError, match=r"is there already, and is no selector that can be read\. Remove it, or change"
+        InputError, match=r"already exists, but is not a readable selector\. Remove it, or choose another"
     ):
         merged(tmp_path, write_selector(tmp_path / "first", "gfx906"))
 
@@ -203,7 +203,7 @@ def test_builds_of_different_versions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         merge_selectors([two, one], tmp_path / "merged")
     assert str(caught.value) == (
-        f"{one}: is rocm 7.0.0; expected rocm 7.0.1, as {two} is. Merge the selectors of one version."
+        f"{one}: is rocm 7.0.0; expected rocm 7.0.1, as in {two}. Merge selectors with the same version."
     )
     assert not (tmp_path / "merged").exists()
 
@@ -230,7 +230,9 @@ def test_builds_with_other_names_are_refused_with_all_that_differs(tmp_path: Pat
 def test_selectors_of_other_releases_of_rocwheel_are_refused(tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942")
     two = write_selector(tmp_path / "two", "gfx1100", files={"src/rocm_sdk/_cli.py": "pass\n"})
-    with pytest.raises(InputError, match=r"has other files than .*: src/rocm_sdk/_cli\.py; expected selectors of one"):
+    with pytest.raises(
+        InputError, match=r"has different files from .*: src/rocm_sdk/_cli\.py; expected selectors from one"
+    ):
         merge_selectors([one, two], tmp_path / "merged")
 
 
@@ -263,7 +265,7 @@ def test_a_selector_is_never_written_over_one_of_those_it_is_made_of(tmp_path: P
         ({"FAMILIES": {"gfx942": {"targets": ["gfx942"]}}}, "its FAMILIES can't be read"),
         ({"SELECTED": None}, "its SELECTED can't be read"),
         ({"BY_PLATFORM": {"linux": {"FAMILIES": {"a": {}}}}}, "its FAMILIES can't be read"),
-        ({"FAMILIES": {}, "PLATFORMS": []}, "does not say which platform it is for"),
+        ({"FAMILIES": {}, "PLATFORMS": []}, "doesn't say which platform it is for"),
         ({"EXTRAS": {"a": [["b", "python_version < '3'"]]}}, "its EXTRAS have the marker \"python_version < '3'\""),
         ({"BY_PLATFORM": {"linux": 5}}, "its BY_PLATFORM can't be read"),
     ],
@@ -306,7 +308,7 @@ def test_brackets_of_a_requirement_end_no_merge(tmp_path: Path) -> None:
 def test_a_selector_whose_extras_are_no_requirements_is_not_narrowed(tmp_path: Path) -> None:
     info = facts_of(write_selector(tmp_path, "gfx942"))
     kept = KeptTargets.among(info, ["gfx942"])
-    with pytest.raises(InputError, match=r"^a\.whl: requires what is no requirement \(more than 32 brackets"):
+    with pytest.raises(InputError, match=r"^a\.whl: requires what is no requirement \(more than 32 nested brackets"):
         kept.metadata(b"Metadata-Version: 2.1\n", {**info, "EXTRAS": BRACKETS}, "a.whl")
 
 

@@ -107,14 +107,14 @@ def test_a_folder_without_a_selector_says_what_is_expected(tmp_path: Path) -> No
     with pytest.raises(InputError) as caught:
         read_selectors([tmp_path])
     assert str(caught.value) == (
-        f"{tmp_path}: has no selector that is an sdist; expected rocm-VERSION.tar.gz. Name the dist folder of a build. "
-        "Build it with --selector sdist: a wheel can't choose for a machine."
+        f"{tmp_path}: has no selector as an sdist; expected rocm-VERSION.tar.gz. Specify the dist folder of a build. "
+        "Build it with --selector sdist: a wheel can't choose packages for a machine."
     )
 
 
 def test_a_plan_of_a_selector_wheel_says_how_to_plan(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.json", "gfx942", options=PlanOptions(version="7.0.0", selector="wheel"))
-    with pytest.raises(InputError, match=r"plans no selector that is an sdist. Plan with --selector sdist"):
+    with pytest.raises(InputError, match=r"plans no selector as an sdist. Plan with --selector sdist"):
         read_selectors([plan])
 
 
@@ -131,13 +131,13 @@ def _plan_with(tmp_path: Path, **changed: object) -> Path:
     [
         ({"distribution": "../rocm"}, "plans an sdist without a name or version"),
         ({"version": "../7"}, "plans an sdist without a name or version"),
-        ({"files": {"../../evil": ""}}, "plans '../../evil', which has no place in an sdist"),
-        ({"files": {"/etc/evil": ""}}, "plans '/etc/evil', which has no place in an sdist"),
-        ({"files": {"src/a\nb": ""}}, "plans 'src/a\\nb', which has no place in an sdist"),
+        ({"files": {"../../evil": ""}}, "plans '../../evil', which is not allowed in an sdist"),
+        ({"files": {"/etc/evil": ""}}, "plans '/etc/evil', which is not allowed in an sdist"),
+        ({"files": {"src/a\nb": ""}}, "plans 'src/a\\nb', which is not allowed in an sdist"),
         ({"files": {"src/rocm_sdk/_build_info.py": "VERSION = ("}}, "can't be read"),
         ({"files": {"src/rocm_sdk/_build_info.py": "VERSION = '1'"}}, "plans rocm, which is not a selector"),
         ({"files": {}}, "plans rocm, which is not a selector"),
-        ({"files": 5}, "is no plan (Expected `object`, got `int`"),
+        ({"files": 5}, "is not a plan (Expected `object`, got `int`"),
     ],
 )
 def test_a_hostile_plan_is_refused(tmp_path: Path, changed: dict[str, object], found: str) -> None:
@@ -149,10 +149,10 @@ def test_a_hostile_plan_is_refused(tmp_path: Path, changed: dict[str, object], f
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", "is no plan"),
-        ('{"schema": "rocwheel.audit/1"}', "is no plan"),
+        ("", "is not a plan"),
+        ('{"schema": "rocwheel.audit/1"}', "is not a plan"),
         ('{"schema": "rocwheel.index/1", "sdists": []}', "has the schema 'rocwheel.index/1'; expected rocwheel.plan/1"),
-        ("[" * 100_000, "is no plan"),
+        ("[" * 100_000, "is not a plan"),
     ],
 )
 def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, found: str) -> None:

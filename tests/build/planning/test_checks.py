@@ -92,7 +92,7 @@ def told(*wheels: PlannedWheel) -> list[str]:
         pytest.param("_core/.kpack/gfx90a:xnack+.kpack", "a colon", id="colon"),
         pytest.param("_core/aux.h", "device AUX", id="device"),
         pytest.param("_core/include./a.h", "ends with a dot", id="dot"),
-        pytest.param("_core/a ", "ends with a blank", id="blank"),
+        pytest.param("_core/a ", "ends with a space", id="blank"),
         pytest.param(f"_core/{'a' * 140}/{'b' * 140}", "is a path of 287 characters; expected at most 236", id="long"),
     ],
 )
@@ -136,8 +136,8 @@ HIPCC = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
 TEST = file_entry("bin/blas-test", "blas_dev_generic", mode=0o755)
 STUB = file_entry("lib/stubs/libcuda.so.1", "core-hip_dev_generic")
 REMEDY = (
-    "Add what is missing to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps), or, "
-    "if every target system has it, to system-libraries under [audit] in the recipe."
+    "Add what is missing to the artifacts of a runtime package (from Debian: from-deb --bundle-sysdeps), or, if every "
+    "target system has it, to system-libraries under [audit] in the recipe."
 )
 
 

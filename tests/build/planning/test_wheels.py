@@ -114,7 +114,7 @@ def test_rows_that_make_no_relay_are_told(run: Run, tmp_path: Path) -> None:
         ('"bin/a.exe" = { target = "bin/b.bat" }', "packages.core.relays.'bin/a.exe': the target isn't a program"),
         (
             '"bin/a.exe" = { target = "bin/b:c.exe" }',
-            "packages.core.relays.'bin/a.exe': the target has the name 'b:c.exe', which has a colon, which names",
+            "packages.core.relays.'bin/a.exe': the target has the name 'b:c.exe', which has a colon, which Windows",
         ),
     ],
 )

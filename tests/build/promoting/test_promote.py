@@ -233,7 +233,7 @@ def test_every_file_that_is_there_already_is_named(dist: Path, tmp_path: Path) -
     (tmp_path / "out").mkdir()
     for name in ("rocm-7.0.0.tar.gz", "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"):
         (tmp_path / "out" / name).touch()
-    rest = "exists already; expected no file of that name. Remove it, or change --dest-dir."
+    rest = "exists already; expected no file of that name. Remove it, or choose another --dest-dir."
     expected = (
         f"/out/rocm-7.0.0.tar.gz: {rest}",
         f"/out/rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl: {rest}",
@@ -258,8 +258,8 @@ def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, t
     found = [str(problem).replace(f"{dist}/", "").partition("; expected")[0] for problem in caught.value.problems]
     assert found == [
         "a-1.tar.gz: not a readable .tar.gz archive (Not a gzipped file (b'no')). Build or fetch it again.",
-        "b-1-py3-none-any.whl: a damaged archive (File is not a zip file). Build or download it again.",
-        "c.tar.gz: not the name of a distribution",
+        "b-1-py3-none-any.whl: is a damaged archive (File is not a zip file). Build or download it again.",
+        "c.tar.gz: is not the file name of a wheel or sdist",
         "rocm_sdk_core-7.0.0rc2-py3-none-manylinux_2_17_x86_64.whl: is rocm-sdk-core 7.0.0rc1 by its metadata",
     ]
     assert not (tmp_path / "out").exists()
@@ -270,8 +270,8 @@ OUTSIDE = {
     "demo/../../evil.so": "a path that leads out of the wheel",
     "/etc/evil.so": "an absolute path",
     "C:/evil.dll": "an absolute path",
-    "demo\\evil.dll": "a name with a backslash, which some systems take for a folder's end",
-    "demo/./evil.so": "a path that is not in its plain form",
+    "demo\\evil.dll": "a name with a backslash, which separates folders on some systems",
+    "demo/./evil.so": "a path that is not normalized",
 }
 
 
@@ -280,7 +280,7 @@ def test_a_wheel_with_a_name_that_leads_out_is_refused_and_nothing_is_written(tm
     dist = tmp_path / "dist"
     make_wheel(dist, "good", {"good/__init__.py": b""}, version="1.0rc1")
     wheel = make_wheel(dist, "bad", {"bad/__init__.py": b"", name: b"evil"}, version="1.0rc1")
-    message = f"/dist/{wheel.name}!{name}: {OUTSIDE[name]}; expected a place inside the environment."
+    message = f"/dist/{wheel.name}!{name}: {OUTSIDE[name]}; expected a path inside the environment."
     check_refused(dist, "1.0", tmp_path / "out", f"{message} Build the wheel again.")
 
 
@@ -289,7 +289,7 @@ def test_names_that_lead_out_are_told_of_all_wheels_with_what_else_is_wrong(tmp_
     one = make_wheel(dist, "a", {"../x": b"", "/y": b""}, version="1.0rc1")
     other = make_wheel(dist, "b", {"../x": b""}, version="1.0rc1")
     (dist / "c-1.0rc1-py3-none-any.whl").write_bytes(b"no zip")
-    rest = "expected a place inside the environment. Build the wheel again."
+    rest = "expected a path inside the environment. Build the wheel again."
     check_refused(
         dist,
         "1.0",
@@ -297,10 +297,7 @@ def test_names_that_lead_out_are_told_of_all_wheels_with_what_else_is_wrong(tmp_
         f"/dist/{one.name}!../x: a path that leads out of the wheel; {rest}",
         f"/dist/{one.name}!/y: an absolute path; {rest}",
         f"/dist/{other.name}!../x: a path that leads out of the wheel; {rest}",
-        (
-            "/dist/c-1.0rc1-py3-none-any.whl: a damaged archive (File is not a zip file). Build or download the "
-            "wheel again."
-        ),
+        "/dist/c-1.0rc1-py3-none-any.whl: is a damaged archive (File is not a zip file). Build or download it again.",
     )
 
 

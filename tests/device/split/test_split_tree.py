@@ -193,7 +193,7 @@ def test_wheels_in_a_folder_stay_as_they_are_and_are_named(tmp_path: Path) -> No
     library(tmp_path / "tree", "gfx906")
     wheel = make_wheel(tmp_path / "tree", "demo", {"demo/__init__.py": b""})
     report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
-    assert report.warnings == (f"{wheel}: is a wheel, which stays as it is: give it by itself",)
+    assert report.warnings == (f"{wheel}: is a wheel and is left unchanged; to process it, name it directly",)
     assert (tmp_path / "out/host" / wheel.name).read_bytes() == wheel.read_bytes()
 
 
@@ -201,7 +201,7 @@ def test_a_kernel_file_with_code_for_another_gpu_than_its_name_says_is_refused(t
     kernels = tmp_path / "tree/rocblas/library/x_gfx90a.co"
     kernels.parent.mkdir(parents=True)
     kernels.write_bytes(code_object_header("gfx906"))
-    with pytest.raises(InputError, match=r"x_gfx90a\.co: is named for gfx90a, but contains code for gfx906"):
+    with pytest.raises(InputError, match=r"x_gfx90a\.co: is for gfx90a by its name, and contains code for gfx906"):
         split_of_split_tree(tmp_path / "tree", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

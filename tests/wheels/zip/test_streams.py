@@ -74,7 +74,7 @@ def test_a_member_hidden_behind_the_end_of_packed_bytes_is_refused(
     with pytest.raises(InputError) as caught:
         unpack(member)
     assert str(caught.value) == (
-        f"{tmp_path}/a.zip!a: has more bytes behind the end of its packed ones; expected none. "
+        f"{tmp_path}/a.zip!a: has extra bytes after the end of its packed bytes; expected no extra bytes. "
         "Build or download it again."
     )
 
@@ -82,7 +82,7 @@ def test_a_member_hidden_behind_the_end_of_packed_bytes_is_refused(
 def test_a_wheel_with_a_hidden_member_does_not_get_into_an_index(tmp_path: Path) -> None:
     path = tmp_path / "a-1-py3-none-any.whl"
     path.write_bytes(raw_zip(_with_hidden(8), RawMember(b"a-1.dist-info/RECORD", b"a,,\na-1.dist-info/RECORD,,\n")))
-    with pytest.raises((InputError, ProblemsError), match="has more bytes behind the end"):
+    with pytest.raises((InputError, ProblemsError), match="has extra bytes after the end"):
         check_members(path, {member.name: member for member in read_directory(path)})
 
 
@@ -92,7 +92,7 @@ def test_what_is_hidden_is_found_behind_the_first_piece_that_is_read(tmp_path: P
     packed = deflated(content, 0)
     assert len(packed) == 1 << 20
     member = _only(tmp_path / "a.zip", RawMember(b"a", content, packed.ljust(size, b"x"), 8))
-    with pytest.raises(InputError, match="has more bytes behind the end of its packed ones"):
+    with pytest.raises(InputError, match="has extra bytes after the end of its packed bytes"):
         check_member(member)
 
 
@@ -103,15 +103,17 @@ def test_packed_bytes_that_do_not_say_where_they_end_are_refused(tmp_path: Path)
     with pytest.raises(InputError) as caught:
         check_member(member)
     assert str(caught.value) == (
-        f"{tmp_path}/a.zip!a: its packed bytes end too early; expected a whole stream. Build or download it again."
+        f"{tmp_path}/a.zip!a: its packed bytes end too early; expected a complete stream. Build or download it again."
     )
 
 
 @pytest.mark.parametrize(
     ("member", "found"),
     [
-        pytest.param(RawMember(b"a", TEXT, TEXT + HIDDEN), "!a: stored in 64 bytes; expected its size, 14", id="more"),
-        pytest.param(RawMember(b"a", TEXT, b""), "!a: stored in 0 bytes; expected its size, 14", id="fewer"),
+        pytest.param(
+            RawMember(b"a", TEXT, TEXT + HIDDEN), "!a: is stored in 64 bytes; expected its size, 14", id="more"
+        ),
+        pytest.param(RawMember(b"a", TEXT, b""), "!a: is stored in 0 bytes; expected its size, 14", id="fewer"),
     ],
 )
 def test_a_stored_member_of_another_packed_size_is_refused(tmp_path: Path, member: RawMember, found: str) -> None:
@@ -155,13 +157,13 @@ def test_a_stream_without_its_own_descriptor_is_refused(tmp_path: Path, behind: 
     with pytest.raises(InputError) as caught:
         _only(tmp_path / "a.zip", _stream(behind))
     assert str(caught.value) == (
-        f"{tmp_path}/a.zip!a: isn't followed by its checksum and sizes alone; expected these, as behind what was "
-        "written as a stream. Build or download it again."
+        f"{tmp_path}/a.zip!a: is not followed by exactly its data descriptor; expected a data descriptor, as after "
+        "each streamed member. Build or download it again."
     )
 
 
 def test_a_descriptor_of_32_bits_where_64_are_announced_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="isn't followed by its checksum and sizes alone"):
+    with pytest.raises(InputError, match="is not followed by exactly its data descriptor"):
         _only(tmp_path / "a.zip", _stream(STREAM.descriptor(), LARGE_EXTRA))
 
 

@@ -1,1 +1,1 @@
-"""From a plan to distributions on the machines of a cluster."""
+"""Builds distributions from a plan on the machines of a cluster."""

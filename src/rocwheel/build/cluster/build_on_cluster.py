@@ -1,4 +1,4 @@
-"""A whole build on a cluster: a plan made here, packed in pieces and put together by workers in a folder or a store.
+"""Builds on a cluster: workers pack a plan in pieces and assemble the wheels in a folder or a store.
 
 This process sees only the records of pieces.
 """
@@ -62,20 +62,20 @@ if TYPE_CHECKING:
 
 
 class ClusterJob(msgspec.Struct, frozen=True):
-    """What a plan is made from, and how a cluster builds it."""
+    """The inputs of a plan, and the cluster that builds it."""
 
     inputs: PlanJob
     dest: str
-    """A folder that all machines share, or an ``s3://`` URL; distributions go to ``dist`` below it."""
+    """A folder that all machines share, or an ``s3://`` URL. Distributions go to ``dist`` below it."""
     scheduler: str
-    """The address of the scheduler, or the file that it wrote it to."""
+    """The address of the scheduler, or the file that it wrote its address to."""
     level: int = WHEEL_LEVEL
 
     def run(self, warn: Callable[[str], object], *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
-        """Build, and return the plan and what was written; ``warn`` gets what the user should know.
+        """Build, and return the plan and the results; ``warn`` receives messages for the user.
 
-        Raises what `rocwheel.build.job.BuildJob.run`, `rocwheel.build.cluster.readers.connected` and `build_wheels`
-        raise.
+        Raises whatever `rocwheel.build.job.BuildJob.run`, `rocwheel.build.cluster.readers.connected`, and
+        `build_wheels` raise.
         """
         place = _open_place(self.dest)
         check_level(self.level)
@@ -94,7 +94,7 @@ class ClusterJob(msgspec.Struct, frozen=True):
         written_to = place.write_manifest(manifest)
         if self.inputs.repeats:
             self.inputs.repeats.check_outputs(manifest.outputs)
-        # What a bucket holds beside is for those who publish from it.
+        # Other contents of a bucket are the publisher's business.
         leftovers = find_leftovers(Path(place.dist), [one.path for one in built]) if place.folder else ()
         warnings = plan.warnings + leftovers
         return plan, BuildResult(plan.version, plan.targets, built, warnings, removed, manifest=written_to)
@@ -107,28 +107,28 @@ def _open_place(dest: str) -> SharedFolder | SharedStore:
     if scheme == "file":
         return SharedFolder(Path("/", local_path(path)))
     if scheme != "s3":
-        raise InputError(shown_url(dest), "can't be written to", expected="a folder, or s3://BUCKET/PREFIX")
+        raise InputError(shown_url(dest), "can't be written to", expected="a folder or s3://BUCKET/PREFIX")
     return SharedStore(dest.rstrip("/"))
 
 
 class SharedFolder:
-    """A folder that every machine has under the same path. Methods raise `WorkError` where it can't be written to."""
+    """A folder with the same path on every machine. Methods raise `WorkError` if it isn't writable."""
 
     def __init__(self, dest_dir: Path) -> None:
-        """Raise `InputError` for what stands in the way of the folder, or of its manifest and checksums."""
+        """Raise `InputError` if something else is in place of the folder, its manifest, or its checksums."""
         self.folder = dest_dir
-        """That of the manifest."""
+        """The folder of the manifest."""
         self._dist_dir = dest_dir / "dist"
         check_destination(self._dist_dir)
         check_manifest_place(dest_dir)
 
     @property
     def dist(self) -> str:
-        """The path of the folder that distributions go to, which doesn't depend on a process."""
+        """The path of the folder for distributions, which is the same in every process."""
         return str(self._dist_dir.resolve())
 
     def prepare(self) -> tuple[str, ...]:
-        """Make the folder, and return the paths of what killed builds have left and is removed now."""
+        """Create the folder, and return the removed leftovers of killed builds."""
         try:
             self._dist_dir.mkdir(parents=True, exist_ok=True)
         except OSError as e:
@@ -138,7 +138,7 @@ class SharedFolder:
 
     @contextmanager
     def exchange(self) -> Iterator[Exchange]:
-        """Yield a hidden folder; what a killed build leaves of it, the next one removes."""
+        """Yield a hidden folder. The next build removes what a killed build leaves of it."""
         with ExitStack() as stack:
             try:
                 folder = stack.enter_context(scratch_folder(Path(self.dist, "exchange")))
@@ -152,42 +152,45 @@ class SharedFolder:
         return tuple(write_planned_sdist(sdist, Path(self.dist), source_date) for sdist in plan.sdists)
 
     def write_manifest(self, manifest: BuildManifest) -> str:
-        """Write the manifest and the checksums, when all else is there; return the manifest's path."""
+        """Write the manifest and the checksums after everything else, and return the manifest's path."""
         return str(write_manifest(self.folder, manifest))
 
 
 class SharedStore:
-    """A store that every machine reaches; what is in it stays unless a build writes a file of the same name.
+    """A store that every machine can access. Its contents stay unless a build writes a file with the same name.
 
-    Methods raise `StoreError` where it can't be written to.
+    Methods raise `StoreError` if it isn't writable.
     """
 
     folder = None
 
     def __init__(self, url: str) -> None:
-        """Raise `InputError` for checksums that are not those of a build."""
+        """Raise `InputError` for checksums that are not from a build."""
         self._url = url
         self.dist = f"{url}/dist"
         store = Exchange(url).store()
         with suppress(MissingFileError):
             if not are_sums_of_a_build(store.read(SUMS_NAME)):
-                found, expected = "holds checksums of other files than a build's", "nothing, or those of a build"
+                found, expected = (
+                    ("contains checksums of files that are not from a build"),
+                    "no file, or the checksums of a build",
+                )
                 raise InputError(store.place(SUMS_NAME), found, expected=expected, remedy="Change --dest-dir.")
 
     def prepare(self) -> tuple[str, ...]:
-        """Remove the manifest of an earlier build; a store makes its folders."""
+        """Remove the manifest of an earlier build. A store needs no folders."""
         for name in (MANIFEST_NAME, SUMS_NAME):
             Exchange(self._url).store().delete(name)
         return ()
 
     @contextmanager
     def exchange(self) -> Iterator[Exchange]:
-        """Yield a part of the store; what a killed build leaves of it is for a rule of the bucket to remove."""
+        """Yield a part of the store. A rule of the bucket has to remove what a killed build leaves of it."""
         exchange = Exchange(f"{self._url}/.rocwheel-exchange/{uuid.uuid4().hex}")
         try:
             yield exchange
         finally:
-            with suppress(StoreError):  # which must not hide why the build failed
+            with suppress(StoreError):  # it must not hide why the build failed
                 for stored in exchange.store().list():
                     exchange.store().delete(stored.name)
 
@@ -203,7 +206,7 @@ class SharedStore:
         return tuple(msgspec.structs.replace(one, path=store.place(name)) for one, name in both)
 
     def write_manifest(self, manifest: BuildManifest) -> str:
-        """Put the manifest and the checksums on the store, the manifest last; return its URL."""
+        """Upload the checksums and then the manifest to the store, and return the manifest's URL."""
         store = Exchange(self._url).store()
         store.put(SUMS_NAME, render_sums(manifest), create=False)
         store.put(MANIFEST_NAME, render_manifest(manifest), create=False)
@@ -213,14 +216,14 @@ class SharedStore:
 def build_wheels(
     plan: Plan, settings: Settings, cluster: Cluster, progress: Progress, *, stage_all: bool | None = None
 ) -> tuple[BuiltDistribution, ...]:
-    """Write the wheels of a plan, and return what was written, in its order.
+    """Write the wheels of a plan, and return the results in the order of the plan.
 
-    With ``stage_all``, inputs go through the exchange, even those that workers might be able to read by their path; by
-    default where the destination is a store, as machines share no folder then.
+    With ``stage_all``, all inputs go through the exchange, even those that workers might be able to read by path. That
+    is the default if the destination is a store, because the machines then share no folder.
 
-    The bytes are those that `rocwheel.build.building.build` writes. Raises `AccessError` for a worker that can't read
-    an input, `ChangedFileError` for an input that changed before its wheel was put together, `PoisonedJobError` for one
-    that ends workers, and `WorkError` when the cluster, the exchange or the destination fails.
+    The bytes are the same as those from `rocwheel.build.building.build`. Raises `AccessError` if a worker can't read an
+    input, `ChangedFileError` if an input changed before its wheel was assembled, and `PoisonedJobError` if an input
+    kills workers. Raises `WorkError` if the cluster, the exchange, or the destination fails.
     """
     staging = Staging(settings.exchange, all_files=is_url(settings.destination) if stage_all is None else stage_all)
     check_machines(cluster, settings.exchange, shared_inputs(plan.wheels, staging))
@@ -236,16 +239,16 @@ def _key(wheel: PlannedWheel) -> tuple[str, str]:
 
 
 class JobTag(msgspec.Struct, frozen=True):
-    """Which wheel and unit the record of a job belongs to, and how many bytes it is about."""
+    """The wheel and unit of a job's record, and its number of bytes."""
 
     wheel: int
     unit: int = -1
-    """-1 for the job that puts the wheel together."""
+    """-1 for the job that assembles the wheel."""
     size: int = 0
 
 
 class _WheelJobs:
-    """Makes jobs for wheels, the largest first, and takes their records."""
+    """Creates jobs for wheels, largest first, and collects their records."""
 
     def __init__(
         self, wheels: Sequence[PlannedWheel], settings: Settings, staging: Staging, progress: Progress
@@ -257,10 +260,10 @@ class _WheelJobs:
         self._progress = progress
         self._records: dict[int, list[tuple[int, Piece | Hashed]]] = {}
         self._left: dict[int, int] = {}
-        """How many members, or parts of members and their digests, are not there yet."""
+        """The number of missing members, or parts of members and their digests."""
 
     def packing(self) -> Iterator[Job]:
-        """Yield the jobs that pack, each when its input is where workers read it."""
+        """Yield the packing jobs, each when workers can read its input."""
         for number, wheel in enumerate(self._wheels):
             units = list(divide_wheel(wheel_members(wheel), self._settings.level))
             self._records[number] = []
@@ -295,9 +298,9 @@ class _WheelJobs:
             yield Job(name, pack_cut, (settings, stored, span), msgspec.structs.replace(tag, size=size))
 
     def take(self, job: Job, value: Piece | Hashed | BuiltDistribution) -> list[Job]:
-        """Take what a job returned; return the job that puts the wheel together if that was the last.
+        """Collect the result of a job. If it was the last one, return the job that assembles the wheel.
 
-        Raises `ChangedFileError` where an input of the wheel has changed: it gets no name then.
+        Raises `ChangedFileError` if an input of the wheel has changed; then the wheel doesn't appear.
         """
         tag: JobTag = job.tag
         self._progress.advance(tag.size)
@@ -312,7 +315,7 @@ class _WheelJobs:
         wheel = self._wheels[number]
         require_same(wheel, self._staging)
         bare = msgspec.structs.replace(wheel, members=(), licenses=())
-        # The pieces of a wheel, and the digests of members that were packed in parts, by name.
+        # The pieces of a wheel, and by name the digests of members that were packed in parts.
         records = self._records.pop(number)
         units: dict[int, list[Piece]] = {}
         hashes: dict[int, Hashed] = {}
@@ -327,14 +330,14 @@ class _WheelJobs:
             opening = ordered[unit][0].sections[0].opening
             assert opening is not None, "the first part of a member begins it"
             if hashed.crc32s != tuple(piece.crc32 for piece in ordered[unit]):
-                raise ChangedFileError(opening[0], "was written to while it was being packed")
+                raise ChangedFileError(opening[0], "changed while it was being packed")
             digests[opening[0]] = hashed.digest
         arguments = (self._settings, bare, *([piece for pieces in ordered.values() for piece in pieces], digests))
         return Job(wheel.name.file_name, assemble, arguments, JobTag(number))
 
 
 def _name(members: Sequence[PlacedMember]) -> str:
-    """Return how messages name members: by the file of an artifact, where there is one."""
+    """Return the name of members for messages: that of an artifact file, if there is one."""
     first = members[0]
     name = first.name
     if isinstance(first.member, FileMember):
@@ -343,32 +346,32 @@ def _name(members: Sequence[PlacedMember]) -> str:
 
 
 _TASK = 32 << 20
-"""Bytes that one worker deflates in about a second: what a task costs beside its work, some milliseconds, is little."""
+"""The bytes that one worker deflates in about a second, so that the overhead of some milliseconds per task is small."""
 _STORED_TASK = 128 << 20
-"""The same where nothing is deflated."""
+"""The same for members that are not deflated."""
 _LEAST = 64 << 10
-"""What a file counts at least: many small ones take time, too."""
+"""The minimum size that a file counts for, because many small files also take time."""
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """Members that follow one another in their wheel and are packed in one task; or one that is packed by spans."""
+    """Consecutive members of a wheel that one task packs, or one member that is packed by spans."""
 
     members: tuple[PlacedMember, ...]
     spans: tuple[Span, ...] = ()
-    """Those of a single member, a task for each; none for members that are packed whole."""
+    """The spans of a single member, with a task for each; empty for members that are packed whole."""
 
 
 def _record_count(unit: Unit) -> int:
-    """Return how many records of members, or of parts and their digest, make a unit complete."""
+    """Return how many records of members, or of parts and their digest, complete a unit."""
     if not unit.spans:
         return len(unit.members)
     return len(unit.spans) + (stream_format(unit.members[0].member) is None)
 
 
 def divide_wheel(members: Iterable[PlacedMember], level: int) -> Iterator[Unit]:
-    """Yield units for the members of a wheel, in their order in it; ``level`` is that of deflate, 0 stores.
+    """Yield units for the members of a wheel, in order; ``level`` is the deflate level, and 0 stores.
 
-    Small members are grouped, and large ones cut, into tasks of about as many bytes.
+    Groups small members and splits large ones into tasks of about equal size.
     """
     task = _TASK if level else _STORED_TASK
     group: list[PlacedMember] = []
@@ -389,16 +392,16 @@ def divide_wheel(members: Iterable[PlacedMember], level: int) -> Iterator[Unit]:
 
 
 def _spans(placed: PlacedMember, task: int) -> tuple[Span, ...]:
-    """Return the spans that a member is cut into, none where it is packed as a whole.
+    """Return the spans that a member is split into; empty if it is packed whole.
 
-    Its size after edits is not known yet. So the last span has no end.
+    Its size after edits is not known yet, so the last span has no end.
     """
     member, size = placed.member, planned_size([placed.member])
     encoding = stream_format(member)
     if encoding:
         step = STREAM_PIECE if encoding == "xz" else max(task, STREAM_PIECE)
     elif size < CUT_FROM or (isinstance(member, FileMember) and member.compress_for is not None):
-        return ()  # what becomes of device code that is compressed is known to nobody before
+        return ()  # the size of compressed device code is not known in advance
     else:
         step = task
     starts = [*range(0, size, step)]

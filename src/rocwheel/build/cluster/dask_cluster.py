@@ -1,7 +1,7 @@
-"""A Dask cluster. This module alone imports Dask.
+"""A Dask cluster. Only this module imports Dask.
 
-Its futures are dropped as soon as they are done: a finished job whose future is still referred to is done again when
-its worker is lost.
+Futures are dropped as soon as they are done. If a worker is lost, Dask repeats its finished jobs whose futures are
+still referenced.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _TIMEOUT = 10
-"""Seconds that a scheduler has to answer at first."""
+"""How long the scheduler may take for its first answer, in seconds."""
 _RECOVERY_TIMEOUT = 60
-"""Seconds in which lost workers come back: a nanny starts them again."""
+"""How long lost workers may take to come back, in seconds: a nanny restarts them."""
 _RETRIES = 2
-"""How often a job is done again that raised something."""
+"""How often a failed job is retried."""
 _JOBS_PER_THREAD = 3
 _LAST_PORT = 65535
 _CHATTY = ("distributed", "tornado", "asyncio")
@@ -46,7 +46,7 @@ _read_security: Any = Security
 def opened(scheduler: str) -> Iterator[DaskCluster]:
     """Yield the cluster of the scheduler at an address, or of the one that wrote its address to a file.
 
-    Raises `InputError` when it can't be reached, or runs another Python, and when it has no workers.
+    Raises `InputError` if it can't be reached, runs another Python, or has no workers.
     """
     address = read_address(scheduler)
     try:
@@ -54,11 +54,11 @@ def opened(scheduler: str) -> Iterator[DaskCluster]:
     except (ValueError, TypeError, KeyError, ImportError) as error:
         raise InputError(scheduler, f"can't be reached ({_reason(error)})", expected=EXPECTED) from error
     if not 0 < port <= _LAST_PORT:
-        found = f"can't be reached (there is no port {port})"
+        found = f"can't be reached (port {port} is not valid)"
         raise InputError(scheduler, found, expected=f"a port from 1 to {_LAST_PORT}")
     if address.startswith("tls://") and not _has_certificates():
         found = "can't be reached (Dask has no certificates for TLS)"
-        remedy = "Name them in Dask's configuration, as distributed.comm.tls.client.cert, .key and ca-file."
+        remedy = "Set distributed.comm.tls.client.cert, .key, and ca-file in Dask's configuration."
         raise InputError(scheduler, found, remedy=remedy)
     with _quiet():
         try:
@@ -75,7 +75,7 @@ def opened(scheduler: str) -> Iterator[DaskCluster]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what Dask logs, such as the traceback of each lost connection, from users: errors say what they need."""
+    """Hide Dask's log, such as the traceback of each lost connection, because errors report what users need."""
     logger_names = [None, *(name for name in logging.root.manager.loggerDict if _is_chatty(name))]
     handlers = {handler for name in logger_names for handler in logging.getLogger(name).handlers}
     for handler in handlers:
@@ -101,7 +101,7 @@ def _has_certificates() -> bool:
     try:
         return _read_security().get_connection_args("client")["ssl_context"] is not None
     except (OSError, ValueError, TypeError):
-        return True  # the client says what is wrong with them
+        return True  # the client reports what is wrong with them
 
 
 def _reason(error: BaseException) -> str:
@@ -109,7 +109,7 @@ def _reason(error: BaseException) -> str:
 
 
 class DaskCluster:
-    """See `rocwheel.build.cluster.workers.Cluster`."""
+    """Implements `rocwheel.build.cluster.workers.Cluster`."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -120,16 +120,16 @@ class DaskCluster:
 
     @property
     def under_way(self) -> int:
-        """How many jobs were submitted whose answers were not taken."""
+        """How many submitted jobs have answers that were not taken."""
         return len(self._jobs)
 
     def check_pythons(self) -> None:
-        """Raise `InputError` when a worker has another Python: it could not even be asked by a function.
+        """Raise `InputError` if a worker runs another Python, which can't even be queried by a function.
 
-        There is one error for each such worker, and one where there is no worker.
+        Reports an error for each such worker, or one if there are no workers.
         """
         if not self._count_threads():
-            remedy = "Start workers, such as by 'dask worker ADDRESS'."
+            remedy = "Start workers, for example with 'dask worker ADDRESS'."
             raise InputError(self.address, "has no workers", remedy=remedy)
         here = platform.python_version_tuple()[:2]
         versions = self._client.get_versions()["workers"]
@@ -142,26 +142,26 @@ class DaskCluster:
         raise_all(self.address, problems)
 
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """Call a function on every worker; return what it returned or raised, by worker, for all that are not lost."""
+        """Call a function on every worker; return its result or exception by worker, without lost workers."""
         try:
             returned: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
         except OSError as e:
             raise self._lost() from e
-        # A worker that was lost meanwhile is no hindrance: each job compares versions, too.
+        # A worker that was lost in the meantime doesn't matter, because each job also compares versions.
         answers = {worker: answer for worker, answer in returned.items() if not isinstance(answer, CommClosedError)}
         if not answers:
-            raise WorkError(self.address, "has no workers any more")
+            raise WorkError(self.address, "has no workers left")
         return answers
 
     def submit(self, job: Job) -> None:
-        """Have some worker do a job."""
+        """Submit a job to any worker."""
         key = f"rocwheel-{uuid.uuid4().hex}"
         future = self._client.submit(job.function, *job.arguments, key=key, pure=False, retries=_RETRIES)
         self._jobs[future] = job
         future.add_done_callback(self._done.put)
 
     def take(self) -> Answer:
-        """Wait for the next job that is done, and return its answer."""
+        """Wait for the next finished job, and return its answer."""
         while (answer := self._answer(future := self._next())) is None:
             future.add_done_callback(self._done.put)
         del self._jobs[future]
@@ -169,14 +169,14 @@ class DaskCluster:
         return answer
 
     def _answer(self, future: Any) -> Answer | None:
-        """Return the answer of a job that was done, none where the worker was lost that had it: it is done again."""
+        """Return the answer of a finished job, or `None` if its worker was lost and the job is repeated."""
         job = self._jobs[future]
         try:
             if future.status == "finished":
                 return Answer(job, future.result(timeout=_RECOVERY_TIMEOUT))
             error = future.exception(timeout=_RECOVERY_TIMEOUT) if future.status == "error" else None
         except (TimeoutError, asyncio.TimeoutError, CommClosedError):
-            return None  # where the scheduler is lost, the job is cancelled next
+            return None  # if the scheduler is lost, the job is canceled next
         except Exception as e:
             error = e
         if isinstance(error, KilledWorker):
@@ -191,10 +191,12 @@ class DaskCluster:
             with suppress(Empty):
                 return self._done.get(timeout=_BEAT)
             waited = 0 if self._count_threads() else waited + _BEAT
-        raise WorkError(self.address, "has had no workers for a minute", remedy="Start some, and run it again.")
+        raise WorkError(
+            self.address, "has had no workers for a minute", remedy="Start workers, then run the command again."
+        )
 
     def _count_threads(self) -> int:
-        """Return how many threads the workers have, after asking the scheduler, and note how many jobs they take."""
+        """Return the number of worker threads from the scheduler, and note how many jobs they accept."""
         try:
             threads: int = sum(self._client.nthreads().values())
         except Exception as e:
@@ -203,10 +205,12 @@ class DaskCluster:
         return threads
 
     def _lost(self) -> WorkError:
-        return WorkError(self.address, "is gone, or has forgotten the work", remedy="See its log, and run it again.")
+        return WorkError(
+            self.address, "is gone or has lost the jobs", remedy="Check its log, then run the command again."
+        )
 
     def close(self) -> None:
-        """Cancel what is under way, and leave the cluster."""
+        """Cancel pending jobs, and leave the cluster."""
         try:
             if self._jobs and self._client.status == "running":
                 self._client.cancel(list(self._jobs), force=True)

@@ -1,12 +1,10 @@
-"""The place through which workers get what is not on their machines, and give what they packed: a folder or a store.
+"""The exchange: a folder or store through which workers get files that their machines lack, and return packed bytes.
 
-It lies below the destination and goes when the build ends.
+It is below the destination and is removed when the build ends.
 
-| name | what it is |
-|---|---|
-| ``inputs/NUMBER-SIZE/CHUNK`` | `CHUNK` bytes of files that workers can't read by their paths, one behind another |
-| ``members/WHEEL-UNIT`` | a member that several tasks pack parts of |
-| ``pieces/NAME`` | packed bytes, in the order in which they stand in their wheel |
+| name | contents | |---|---| | ``inputs/NUMBER-SIZE/CHUNK`` | `CHUNK` bytes of concatenated files that workers can't
+read by path | | ``members/WHEEL-UNIT`` | a member that several tasks pack in parts | | ``pieces/NAME`` | packed bytes,
+in the order of their wheel |
 """
 
 from __future__ import annotations
@@ -40,30 +38,30 @@ if TYPE_CHECKING:
 
 
 CHUNK = 8 << 20
-"""Bytes of an object of files'; the last one has fewer."""
+"""The size of an object with file bytes; the last one is smaller."""
 _AT_ONCE = 2
-"""Chunks on their way, and so in memory, there twice while a store takes them: it answers each after a while."""
+"""The number of chunks in transfer. Each is in memory twice while a store accepts it, because stores respond slowly."""
 _BEGINNING = "exchange:"
-"""That of the path of each file in an exchange, and of no real file."""
+"""The start of the path of each file in an exchange. No real path begins so."""
 _INPUTS = "/inputs/"
 _PROBE = "probes/client"
-"""In a folder of its own: that of the exchange is locked as long as the build lives."""
+"""In its own folder: the folder of the exchange is locked as long as the build runs."""
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """The place, by the path of a folder or the URL of a part of a store; each process opens it for itself."""
+    """The exchange, by the path of a folder or the URL of a part of a store. Each process opens it separately."""
 
     place: str
 
     def store(self) -> Store:
-        """Return the store that the place is."""
+        """Return the store of the exchange."""
         return _opened(self.place)
 
     @contextmanager
     def new_piece(self) -> Iterator[tuple[str, IO[bytes]]]:
-        """Yield the name of a piece and the unbuffered file that takes its bytes; it is stored as the block ends.
+        """Yield the name of a piece and an unbuffered file for its bytes. The piece is stored when the block ends.
 
-        Raises `WorkError` where that fails, as where the build has ended: no worker makes its folder anew.
+        Raises `WorkError` if that fails, for example because the build has ended: workers don't recreate its folder.
         """
         name = f"pieces/{uuid.uuid4().hex}"
         if is_url(self.place):
@@ -80,28 +78,28 @@ class Exchange(msgspec.Struct, frozen=True):
             yield name, opened
 
     def input_path(self, number: int, size: int) -> str:
-        """Return the path that files of ``size`` bytes together have on the workers."""
+        """Return the path on the workers for files with a total of ``size`` bytes."""
         return f"{_BEGINNING}{self.place}{_INPUTS}{number:06d}-{size}"
 
     def put_chunk(self, path: str, number: int, data: bytes) -> None:
-        """Store a part of what has this path."""
+        """Store a part of the file with this path."""
         self.store().put(_chunk(_parted(path)[1], number), data, create=False)
 
     def put_member(self, wheel: int, unit: int, placed: PlacedMember) -> str:
-        """Store a member, known by the numbers of its wheel and unit, and return its name."""
+        """Store a member under the numbers of its wheel and unit, and return its name."""
         name = f"members/{wheel}-{unit}"
         self.store().put(name, msgspec.msgpack.encode(placed), create=False)
         return name
 
     def load_member(self, name: str) -> PlacedMember:
-        """Return a member by its name; raise `WorkError` for other bytes, damaged on their way."""
+        """Return a member by name. Raises `WorkError` if its bytes were damaged in transfer."""
         data = self.store().read(name)
         try:
             return msgspec.msgpack.decode(data, type=PlacedMember)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             place = f"{self.place}/{name}"
-            found = f"is not a member as the build stored it ({e})"
-            raise WorkError(place, found, remedy="Check the store, and build again.") from e
+            found = f"is not the member that the build stored ({e})"
+            raise WorkError(place, found, remedy="Check the store, then build again.") from e
 
 
 @lru_cache(maxsize=8)
@@ -110,7 +108,7 @@ def _opened(place: str) -> Store:
 
 
 def on_worker(placed: PlacedMember) -> PlacedMember:
-    """Return a member that reads what is in an exchange from there; its other files have the same paths everywhere."""
+    """Return a member that reads files of the exchange from it. Its other files have the same paths everywhere."""
     return _with_sources(placed, _opened_range)
 
 
@@ -135,7 +133,7 @@ def _with_sources(placed: PlacedMember, change: Callable[[FileRange], FileRange]
 
 
 def _parted(path: str) -> tuple[str, str]:
-    """Return the place of the exchange that a file is in, and its name there."""
+    """Return the exchange of a file, and the file's name in it."""
     place, inputs, name = path.removeprefix(_BEGINNING).rpartition(_INPUTS)
     return place, inputs.lstrip("/") + name
 
@@ -145,7 +143,7 @@ def _chunk(name: str, number: int) -> str:
 
 
 class _ChunkedFile:
-    """A file of an exchange: a `rocwheel.core.remote_file.ByteSource`."""
+    """A file in an exchange: a `rocwheel.core.remote_file.ByteSource`."""
 
     def __init__(self, path: str) -> None:
         place, self._name = _parted(path)
@@ -153,7 +151,7 @@ class _ChunkedFile:
         self.size = int(path.rpartition("-")[2])
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes between two places."""
+        """Return the bytes between two offsets."""
         chunks = range(start // CHUNK, -(-stop // CHUNK))
         return b"".join(
             self._store.read_range(
@@ -163,7 +161,7 @@ class _ChunkedFile:
         )
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Do nothing: ranges are read when they are asked for."""
+        """Do nothing: ranges are read on demand."""
 
 
 _STAGED = FileStamp(0, 0, 0, 0, 0, 1)
@@ -171,10 +169,10 @@ _STAGED = FileStamp(0, 0, 0, 0, 0, 1)
 
 
 class Staging:
-    """Gives members the sources that workers have; with ``all_files``, they have none but those of the exchange.
+    """Gives members sources that workers can read; with ``all_files``, all sources are in the exchange.
 
-    Files that only this process can read, such as an archive that it has unpacked, always go through the exchange: what
-    members need together, one file behind another. Only a few chunks are in memory at a time.
+    Files that only this process can read, such as an unpacked archive, always go through the exchange. The files of
+    members that are needed together are concatenated. Only a few chunks are in memory at a time.
     """
 
     def __init__(self, exchange: Exchange, *, all_files: bool) -> None:
@@ -184,13 +182,13 @@ class Staging:
         self._count = 0
 
     def is_staged(self, source: FileRange) -> bool:
-        """Return whether workers get a range by the exchange."""
+        """Return whether workers get a range through the exchange."""
         return bool(source.size) and (source.stamp is None or self._all_files)
 
     def place(self, members: tuple[PlacedMember, ...]) -> tuple[PlacedMember, ...]:
-        """Return members as workers can read them; their bytes are in the exchange then.
+        """Return members in a form that workers can read, after storing their bytes in the exchange.
 
-        Raises `InputError` for a file that can't be read, `ChangedFileError` for one that has changed.
+        Raises `InputError` if a file can't be read, and `ChangedFileError` if it has changed.
         """
         sources = dict.fromkeys(file.source for placed in members for file in member_files(placed.member))
         if new := [source for source in sources if self.is_staged(source) and source not in self._placed]:
@@ -210,7 +208,7 @@ class Staging:
 
 
 def _chunks(sources: Iterable[FileRange]) -> Iterator[bytes]:
-    """Yield the bytes of files, one behind another, in chunks."""
+    """Yield the concatenated bytes of files in chunks."""
     parts: list[bytes] = []
     room = CHUNK
     for source in sources:
@@ -227,17 +225,17 @@ def _chunks(sources: Iterable[FileRange]) -> Iterator[bytes]:
 
 
 def shared_inputs(wheels: Iterable[PlannedWheel], staging: Staging) -> dict[str, FileStamp]:
-    """Return the files of wheels that workers read by their paths, with their stamps."""
+    """Return the files of wheels that workers read by path, with their stamps."""
     members = (member for wheel in wheels for member in (*wheel.members, *wheel.licenses))
     sources = (file.source for member in members for file in member_files(member))
     return {one.path: one.stamp for one in sources if one.stamp is not None and not staging.is_staged(one)}
 
 
 def require_same(wheel: PlannedWheel, staging: Staging) -> None:
-    """Raise `ChangedFileError` for an input of a wheel that has changed, `WorkError` for one that is gone.
+    """Raise `ChangedFileError` if an input of a wheel has changed, and `WorkError` if it is gone.
 
-    Workers compare size and time alone, which is what all machines see alike; this machine listed the files, and knows
-    them by all of their stamps.
+    Workers compare only size and time, which all machines see alike. This machine listed the files and knows their full
+    stamps.
     """
     for path, stamp in sorted(shared_inputs([wheel], staging).items()):
         try:
@@ -248,12 +246,12 @@ def require_same(wheel: PlannedWheel, staging: Staging) -> None:
 
 
 def check_machines(cluster: Cluster, exchange: Exchange, inputs: Mapping[str, FileStamp]) -> None:
-    """Ask every worker for the inputs, files with their stamps, and to read and write the exchange.
+    """Have every worker check the inputs, given with their stamps, and read and write the exchange.
 
-    Raises `AccessError` for a worker that can't, `ProblemsError` for several; each names the worker and the input.
+    Raises `AccessError` with the worker and input if a worker fails, or `ProblemsError` for several.
     """
     exchange.store().put(_PROBE, b"probe", create=False)
-    remedy = "Give the worker that folder under the same path, or build into a store (--dest-dir s3://BUCKET/PREFIX)."
+    remedy = "Make that folder available to the worker under the same path, or build into a store (--dest-dir s3://BUCKET/PREFIX)."
     check_access(cluster, inputs, remedy=remedy, find=partial(_find_unusable, exchange))
 
 

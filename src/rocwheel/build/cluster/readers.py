@@ -1,4 +1,4 @@
-"""Connecting to a cluster, and its workers as readers of many files, which they have under the same paths."""
+"""Connects to a cluster, and uses its workers to read many files, which must have the same paths there."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _DASK = ("dask", "distributed", "tornado")
 
 @contextmanager
 def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Iterator[Cluster]:
-    """Yield the cluster of a Dask scheduler: its address, or the file that it wrote it to.
+    """Yield the cluster of a Dask scheduler, given its address or the file that it wrote its address to.
 
-    What is under way at the end of the block is cancelled. ``warn`` is told where this machine would do the ``work``
-    faster alone. Raises `InputError` when the cluster can't be reached or has no workers, `VersionError` or
-    `ProblemsError` for workers that differ, and `WorkError` without Dask.
+    Cancels pending jobs at the end of the block. ``warn`` receives a warning if this machine would do the ``work``
+    faster by itself. Raises `InputError` if the cluster can't be reached or has no workers, `VersionError` or
+    `ProblemsError` for workers that differ, and `WorkError` if Dask is missing.
     """
     try:
         from rocwheel.build.cluster.dask_cluster import opened
@@ -56,22 +56,22 @@ def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Itera
 
 
 def shared_paths(scheduler: str | None, paths: Sequence[Path]) -> list[Path]:
-    """Return paths as they lead to the same files on other machines, as they are where no scheduler is given.
+    """Return paths that lead to the same files on other machines; unchanged if there is no scheduler.
 
-    Workers stand in folders of their own, so that a relative path would lead elsewhere. Raises `InputError` for a file
-    that is at a URL.
+    Workers have their own working folders, so a relative path would lead elsewhere. Raises `InputError` for a file at a
+    URL.
     """
     if scheduler is not None and (remote := next(filter(source_of, paths), None)):
-        found, remedy = "is at a URL, which workers don't read", "Leave --scheduler out, or fetch it first."
+        found, remedy = "is at a URL, which workers don't read", "Omit --scheduler, or download the file first."
         raise InputError(remote, found, remedy=remedy)
     return [path if scheduler is None else path.absolute() for path in paths]
 
 
 @contextmanager
 def reading(scheduler: str | None, warn: Callable[[str], object]) -> Iterator[Readers | None]:
-    """Yield the workers of a scheduler as readers of files, none where no scheduler is given.
+    """Yield the workers of a scheduler as readers of files, or `None` if there is no scheduler.
 
-    ``warn`` gets what the user should know. Raises as `connected` does.
+    ``warn`` receives messages for the user. Raises whatever `connected` raises.
     """
     if scheduler is None:
         yield None
@@ -84,13 +84,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _JOB = 64 << 20
-"""Bytes that a worker reads, unpacks and hashes in some tenths of a second."""
+"""The bytes that a worker reads, unpacks, and hashes in some tenths of a second."""
 _LEAST = 128 << 10
-"""What an item counts at least."""
+"""The minimum cost of an item in bytes."""
 
 
 class ClusterReaders:
-    """See `rocwheel.core.workers.Readers`."""
+    """Implements `rocwheel.core.workers.Readers`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -98,14 +98,14 @@ class ClusterReaders:
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], ReadContext]
     ) -> Iterator[Result]:
-        """Yield what ``function`` returns for each item, in their order, when all were read.
+        """Yield the result of ``function`` for each item, in order, after all were read.
 
-        Raises `AccessError` for a worker that lacks a file.
+        Raises `AccessError` if a worker lacks a file.
         """
         contexts = [tell(item) for item in items]
         paths = {one.path for one in contexts}
         stamps = {path: FileStamp.at(Path(path)) for path in paths}
-        check_access(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
+        check_access(self._cluster, stamps, remedy="Make that folder available to the worker under the same path.")
         results: dict[int, Result] = {}
 
         def take(job: Job, values: Sequence[Result]) -> tuple[Job, ...]:

@@ -1,4 +1,4 @@
-"""What workers do: members become a piece in the exchange and a small record, and the pieces become a wheel."""
+"""The tasks of workers: pack members into a piece with a small record, and assemble pieces into wheels."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What is the same for all tasks of a build."""
+    """The settings that all tasks of a build share."""
 
     exchange: Exchange
     destination: str
-    """The folder, or the URL of a store, that wheels go to."""
+    """The folder, or the URL of a store, for wheels."""
     level: int
     source_date: SourceDate
     facts: WorkerFacts
-    """Those of the process that began the build: workers may join that are others."""
+    """The facts of the process that started the build, because different workers may join."""
 
 
 class Section(msgspec.Struct, frozen=True):
-    """Bytes of a piece that belong to one member."""
+    """The bytes of a piece that belong to one member."""
 
     size: int
     opening: tuple[str, int, int, int] | None
-    """What the member is begun with: name, mode, method, and bytes at most; none where an earlier section has."""
+    """The name, mode, method, and maximum size that begin the member; `None` if an earlier section has them."""
     digest: Digest | None = None
-    """That of the unpacked member, if it was packed as a whole."""
+    """The digest of the unpacked member, if it was packed as a whole."""
     is_last: bool = True
 
 
@@ -68,23 +68,23 @@ class Piece(msgspec.Struct, frozen=True):
     """Packed bytes in the exchange."""
 
     start: int
-    """Where it begins: which member of its group is its first, or which byte of its member."""
+    """Its start: the index of its first member in the group, or the offset of its first byte in the member."""
     name: str
     sha256: str
     sections: tuple[Section, ...]
     crc32: int = 0
-    """Of the unpacked bytes of a part of a member."""
+    """The CRC-32 of the unpacked bytes of a part of a member."""
 
 
 class Hashed(msgspec.Struct, frozen=True):
-    """The digest of a member that is packed in parts, and the CRC-32 of each."""
+    """The digest of a member that is packed in parts, and the CRC-32 of each part."""
 
     digest: Digest
     crc32s: tuple[int, ...]
 
 
 def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) -> Piece:
-    """Pack members into one piece; ``first`` is the place of the first one in its group."""
+    """Pack members into one piece; ``first`` is the index of the first one in its group."""
     require_like(settings.facts)
     with _new_piece(settings.exchange) as piece, open_workers(1) as executor:
         packer = Packer(executor, settings.level, budget=BYTES_IN_WORK)
@@ -96,7 +96,7 @@ def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) 
 
 
 def pack_cut(settings: Settings, name: str, span: Span) -> Piece:
-    """Pack a span of the member that has this name in the exchange."""
+    """Pack a span of the member with this name in the exchange."""
     require_like(settings.facts)
     placed, content, level = _cut_member(settings.exchange, name, settings.source_date.seconds, settings.level)
     encoding = stream_format(placed.member)
@@ -111,7 +111,7 @@ def pack_cut(settings: Settings, name: str, span: Span) -> Piece:
 
 
 def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
-    """Return the digest of the member that has this name in the exchange, and the CRC-32 of each of its spans."""
+    """Return the digest of the member with this name in the exchange, and the CRC-32 of each span."""
     require_like(settings.facts)
     content = _cut_member(settings.exchange, name, settings.source_date.seconds, settings.level)[1]
     return Hashed(*digest_spans(content, spans))
@@ -119,9 +119,9 @@ def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
 
 @lru_cache(maxsize=4)
 def _cut_member(exchange: Exchange, name: str, mtime: int, level: int) -> tuple[PlacedMember, Content, int]:
-    """Return a member, its content, which takes reading all files of a tar that are edited, and the level of all spans.
+    """Return a member, its content, and the level for all its spans, by the same rule as in `add_member`.
 
-    That is decided as `add_member` decides of a whole member.
+    For the content, all edited files of a tar have to be read.
     """
     placed = on_worker(exchange.load_member(name))
     content = member_content(placed.member, mtime=mtime)
@@ -130,7 +130,7 @@ def _cut_member(exchange: Exchange, name: str, mtime: int, level: int) -> tuple[
 
 
 class _NewPiece:
-    """A `rocwheel.wheels.packing.Sink` that writes members into a piece, and notes what each is."""
+    """A `rocwheel.wheels.packing.Sink` that writes members into a piece and records them."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self.name = name
@@ -152,7 +152,7 @@ class _NewPiece:
         self.size += len(data)
 
     def end(self, digest: Digest) -> None:
-        """Complete the member."""
+        """Finish the member."""
         self.sections.append(Section(self.size - self._start, self._opening, digest))
 
 
@@ -167,7 +167,7 @@ def assemble(
 ) -> BuiltDistribution:
     """Write a wheel to its destination; ``digests`` are those of members that were packed in parts and not encoded.
 
-    Raises `WorkError` when that, or reading a piece, fails.
+    Raises `WorkError` if writing, or reading a piece, fails.
     """
     name = f"{wheel.folder}/{wheel.name.file_name}".lstrip("/")
     if not is_url(settings.destination):
@@ -195,7 +195,7 @@ def _write(
                 digest = section.digest or digests.get(name)
                 for part in data.take(section.size):
                     writer.write(part)
-                    if digest is None:  # of a stream of its own, it is that of what is written
+                    if digest is None:  # a stream of its own has the digest of the written bytes
                         hasher.update(part)
                 if section.is_last:
                     writer.end(digest or hasher.digest())
@@ -208,7 +208,7 @@ def _write(
 
 
 class _PieceReader:
-    """Reads a piece in sequence, and compares it with its hash."""
+    """Reads a piece in sequence and verifies its hash."""
 
     def __init__(self, store: Store, piece: Piece) -> None:
         is_empty = not any(section.size for section in piece.sections)
@@ -232,10 +232,10 @@ class _PieceReader:
             yield part
 
     def finish(self) -> None:
-        """Raise `WorkError` unless the piece ends here, and is what was stored."""
+        """Raise `WorkError` unless the piece ends here and has the stored bytes."""
         is_at_end = not self._rest and not any(self._parts)
         if not is_at_end or self._sha256.hexdigest() != self._expected:
             raise self._error()
 
     def _error(self) -> WorkError:
-        return WorkError(self._place, "is not what a worker stored there", remedy="Run the build again.")
+        return WorkError(self._place, "differs from what a worker stored there", remedy="Run the build again.")

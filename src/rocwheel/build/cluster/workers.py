@@ -1,4 +1,4 @@
-"""The workers of a cluster: jobs go to those that make the same bytes as this process, and small answers come back."""
+"""The workers of a cluster. They must produce the same bytes as this process, and they return small answers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A call of a function of a module, with arguments that pickle can copy.
+    """A call of a module's function, with picklable arguments.
 
-    It may be done twice, also at the same time: where a worker is lost, or was only thought to be.
+    It may run twice, even at the same time, if a worker is lost or appears to be lost.
     """
 
     name: str
@@ -37,62 +37,62 @@ class Job(msgspec.Struct, frozen=True):
     function: Callable[..., Any]
     arguments: tuple[object, ...]
     tag: Any = None
-    """What whoever submits it knows it by; it stays on this machine."""
+    """Identifies it for the caller; stays on this machine."""
     parts: tuple[Job, ...] = ()
-    """Jobs that do the same together, each with less input; none for one that can't be divided."""
+    """Jobs with the same total effect and less input each; empty for a job that can't be split."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of a job: its value, the error that it raised, or the workers that died of it."""
+    """The outcome of a job: its value, the error that it raised, or lost workers."""
 
     job: Job
     value: Any = None
     error: BaseException | None = None
     has_lost_workers: bool = False
-    """Whether workers died while they had it, as often as the scheduler allows; others may be to blame."""
+    """Whether workers died during the job, as often as the scheduler allows. Other jobs may be the cause."""
 
 
 class Cluster(Protocol):
-    """Workers of several machines. An answer is kept nowhere once it was taken."""
+    """Workers on several machines. An answer is not kept after it was taken."""
 
     @property
     def address(self) -> str:
-        """Where the scheduler is, as messages show it."""
+        """The location of the scheduler, for messages."""
 
     @property
     def capacity(self) -> int:
-        """How many jobs keep all workers busy, with a few that wait."""
+        """How many jobs keep all workers busy, with a few in the queue."""
 
     @property
     def under_way(self) -> int:
-        """How many jobs were submitted whose answers were not taken."""
+        """How many submitted jobs have answers that were not taken."""
 
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """Call a function on every worker; return what it returned, or the exception that it raised, by worker.
+        """Call a function on every worker; return its result or exception by worker.
 
-        A worker that is lost meanwhile has no answer. Raises `WorkError` where there is no worker.
+        A worker that is lost in the meantime has no answer. Raises `WorkError` if there are no workers.
         """
 
     def submit(self, job: Job) -> None:
-        """Have some worker do a job."""
+        """Submit a job to any worker."""
 
     def take(self) -> Answer:
-        """Wait for the next job that is done, and return its answer.
+        """Wait for the next finished job, and return its answer.
 
-        Raises `WorkError` when the scheduler or all workers are gone.
+        Raises `WorkError` if the scheduler or all workers are gone.
         """
 
 
 class PoisonedJobError(WorkError):
-    """A job during which every worker died that began it."""
+    """A job that killed every worker that started it."""
 
 
 def do_jobs(cluster: Cluster, jobs: Iterable[Job], take: Callable[[Job, Any], Iterable[Job]]) -> None:
-    """Have the workers do all jobs; ``take`` gets each with its value, and returns jobs that can begin now.
+    """Let the workers do all jobs. ``take`` receives each job with its value, and returns jobs that can start now.
 
-    Jobs are asked for as workers become free. Raises what a job raises, and `PoisonedJobError`. Workers die for many
-    reasons, and a scheduler suspects every job that they had: the suspects, in the smallest parts, are done one after
-    the other in the end. So the one that is named is to blame.
+    Requests jobs as workers become free. Raises whatever a job raises, and `PoisonedJobError`. Workers die for many
+    reasons, and a scheduler suspects all jobs that they had. So the suspects are repeated one by one in their smallest
+    parts at the end. That way, the reported job is the cause.
     """
     suspects: deque[Job] = deque()
     for job in jobs:
@@ -111,16 +111,16 @@ def _settle(
     cluster: Cluster, answer: Answer, take: Callable[[Job, Any], Iterable[Job]], suspects: deque[Job] | None
 ) -> None:
     if answer.has_lost_workers and suspects is None:
-        found = f"ends every worker of {cluster.address} that works on it"
-        remedy = "Look into the workers' logs, and give them more memory or take the file out."
+        found = f"kills every worker of {cluster.address} that works on it"
+        remedy = "Check the workers' logs, and give the workers more memory or exclude the file."
         raise PoisonedJobError(answer.job.name, found, remedy=remedy)
     if answer.has_lost_workers and suspects is not None:
         suspects += answer.job.parts or (answer.job,)
     elif isinstance(answer.error, RocwheelError):
         raise answer.error
     elif answer.error is not None:
-        found = f"can't be worked on by a worker ({type(answer.error).__name__}: {answer.error})"
-        raise WorkError(answer.job.name, found, remedy=limit_remedy(answer.error) or "See the worker's log.")
+        found = f"can't be processed by a worker ({type(answer.error).__name__}: {answer.error})"
+        raise WorkError(answer.job.name, found, remedy=limit_remedy(answer.error) or "Check the worker's log.")
     else:
         for job in take(answer.job, answer.value):
             cluster.submit(job)
@@ -131,23 +131,23 @@ _REMEDY = "Give all workers the same environment as this machine."
 
 
 class WorkerFacts(msgspec.Struct, frozen=True):
-    """The facts of a process that decide which bytes it makes, and the machine that it runs on."""
+    """The facts about a process that determine its output bytes, and its machine."""
 
     versions: dict[str, str]
-    """By the name of the library, with a hash of the code of rocwheel: two checkouts may have the same version."""
+    """By library name, with a hash of rocwheel's code: two checkouts may have the same version."""
     samples: dict[str, str]
-    """By the name of a codec, the hash of what it makes of a sample: some choose their ways by the processor."""
+    """By codec name, the hash of its output for a sample. Some codecs choose their code path by the processor."""
     machine: str
-    """Tells machines apart while they run."""
+    """Identifies a machine while it runs."""
 
 
 class VersionError(WorkError):
-    """A worker that would not make the same bytes."""
+    """A worker that would not produce the same bytes."""
 
 
 @lru_cache(maxsize=1)
 def worker_facts() -> WorkerFacts:
-    """Return the facts of this process."""
+    """Return the facts about this process."""
     versions = {"rocwheel": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
     versions["code of rocwheel"] = source_hash(Path(rocwheel.__file__).parent).hex()[:16]
     versions |= codec_tools() | {"msgspec": library_version("msgspec")}
@@ -159,9 +159,9 @@ def worker_facts() -> WorkerFacts:
 
 
 def check_workers(answers: Mapping[str, Any]) -> None:
-    """Compare what workers answered to `worker_facts` with this process.
+    """Compare the workers' answers to `worker_facts` with this process.
 
-    Raises `VersionError` for a worker that differs, `ProblemsError` for several.
+    Raises `VersionError` for a worker that differs, or `ProblemsError` for several.
     """
     here = worker_facts()
     problems = [problem for worker, answer in sorted(answers.items()) for problem in _problems(worker, answer, here)]
@@ -181,7 +181,7 @@ def _problems(worker: str, answer: object, here: WorkerFacts, when: str = "") ->
         expected = ", ".join(f"{name} {version}" for name, _, version in others)
         yield VersionError(worker, f"{when}has {found}", expected=expected, remedy=_REMEDY)
     elif codecs := [name for name, _, _ in _differences(answer.samples, here.samples)]:
-        found = f"{when}compresses a sample into other bytes than the machine that builds: {', '.join(codecs)}"
+        found = f"{when}compresses a sample to different bytes from the building machine: {', '.join(codecs)}"
         yield VersionError(worker, found, remedy=_REMEDY)
 
 
@@ -190,7 +190,7 @@ def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterable[
 
 
 def require_like(facts: WorkerFacts) -> None:
-    """Raise `VersionError` where this process would make other bytes, as a worker may that joins during the work."""
+    """Raise `VersionError` if this process would produce other bytes, because a worker may join during the work."""
     for problem in _problems(f"a worker on {platform.node()}", worker_facts(), facts, "joined during the work, and "):
         raise problem
 
@@ -201,7 +201,7 @@ def are_all_here(answers: Mapping[str, WorkerFacts]) -> bool:
 
 
 class AccessError(WorkError):
-    """A worker that can't read a file, or can't write where it has to."""
+    """A worker that can't read a required file or can't write where it must."""
 
 
 def check_access(
@@ -211,23 +211,23 @@ def check_access(
     remedy: str,
     find: Callable[[Sequence[tuple[str, FileStamp]]], list[str]] | None = None,
 ) -> None:
-    """Ask every worker what it can't use of files, by `find_unusable` or what ``find`` does besides.
+    """Have every worker check for unusable files with `find_unusable`, or with ``find``.
 
-    Raises `AccessError` for a worker that can't use all, or failed; `ProblemsError` for several.
+    Raises `AccessError` for a worker that failed or can't use all files, or `ProblemsError` for several.
     """
     shared = [(path, stamp.for_any_machine()) for path, stamp in sorted(files.items())]
     answers = cluster.ask(find or find_unusable, shared)
     problems = []
     for worker, unusable in sorted(answers.items()):
         if not isinstance(unusable, list):
-            problems.append(AccessError(worker, f"failed to look at the files ({unusable!r})", remedy=remedy))
+            problems.append(AccessError(worker, f"failed to check the files ({unusable!r})", remedy=remedy))
         elif unusable:
             problems.append(AccessError(worker, f"can't use {first_of(unusable)}", remedy=remedy))
     raise_all(cluster.address, problems)
 
 
 def find_unusable(files: Sequence[tuple[str, FileStamp]]) -> list[str]:
-    """Return what this process can't read of files, with the reason; these come with their stamps for any machine."""
+    """Return the files that this process can't read, with reasons; the files come with stamps for any machine."""
     return [f"{path} ({why})" for path, stamp in files if (why := _why_unusable(Path(path), stamp))]
 
 
@@ -239,10 +239,10 @@ def _why_unusable(path: Path, stamp: FileStamp) -> str:
         return e.strerror or str(e)
     except RocwheelError as e:
         return str(e)
-    return "" if there == stamp else "is another file, by its size or time, than on this machine"
+    return "" if there == stamp else "has a different size or time from the file on this machine"
 
 
-EXPECTED = "the address of a Dask scheduler, such as tcp://HOST:8786, or the file it wrote"
+EXPECTED = "the address of a Dask scheduler, such as tcp://HOST:8786, or its scheduler file"
 
 
 class _SchedulerFile(msgspec.Struct):
@@ -250,10 +250,10 @@ class _SchedulerFile(msgspec.Struct):
 
 
 def read_address(scheduler: str) -> str:
-    """Return the address in a scheduler's file; whatever is no file, and has no file's name, is an address itself.
+    """Return the address in a scheduler file. Text that is not a file, and not named like one, is an address itself.
 
-    Raises `InputError` for a file that is missing, can't be read or was written by something else. Dask's client
-    would wait for a missing file for ever, and look for an address in any other.
+    Raises `InputError` for a file that is missing, unreadable, or not a scheduler file. Dask's client would wait
+    forever for a missing file, and would look for an address in any other file.
     """
     if not scheduler:
         option, found = "--scheduler", "is empty"

@@ -1,1 +1,1 @@
-"""One selector for several builds: for other GPUs, or for other platforms."""
+"""Merges the selectors of several builds for different GPUs or platforms."""

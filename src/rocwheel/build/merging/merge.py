@@ -1,4 +1,4 @@
-"""One selector for several builds, for other GPUs or other platforms: an sdist."""
+"""Merges the selectors of several builds, for different GPUs or platforms, into one sdist."""
 
 from __future__ import annotations
 
@@ -30,29 +30,28 @@ if TYPE_CHECKING:
 
 
 class MergeResult(msgspec.Struct, frozen=True):
-    """What a merge made."""
+    """The result of a merge."""
 
     path: str
     size: int
     """In bytes."""
     version: str
     families: dict[str, tuple[str, ...]]
-    """Values of ``sys_platform`` by what can be selected: GPU targets or families."""
+    """Values of ``sys_platform`` by GPU target or family that can be selected."""
     merged: tuple[str, ...]
-    """The paths of the selectors; those that were given twice, or are equal, once."""
+    """The paths of the selectors, without duplicates and equal ones."""
 
 
 def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:
-    """Write one selector for the builds of several, dated by ``SOURCE_DATE_EPOCH``.
+    """Write one selector for several builds, dated by ``SOURCE_DATE_EPOCH``.
 
-    ``paths`` are those of sdists, plans (``.json``) and folders of builds: what is planned gives the same as when it is
-    built.
+    ``paths`` are sdists, plans (``.json``), and build folders; a plan gives the same result as its build.
 
-    The order of the selectors does not matter: the same ones give the same bytes. ``default_family`` is what machines
-    without a GPU get; else what the selectors say, if they agree.
+    The order of the selectors doesn't matter: the same selectors give the same bytes. ``default_family`` is for
+    machines without a GPU. By default, it is what the selectors say, if they agree.
 
-    Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written, also where a selector
-    stands in its place that is for more GPUs; `WorkError` when the sdist can't be written.
+    Raises `InputError`, or `ProblemsError` with all errors, before anything is written, also if the existing selector
+    at the destination is for more GPUs. Raises `WorkError` if the sdist can't be written.
     """
     check_destination(dest_dir)
     selectors = read_selectors(paths)
@@ -79,19 +78,21 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
 
 
 def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
-    """Raise `InputError` where another selector stands that chooses for more GPUs: they would be lost."""
+    """Raise `InputError` if an existing selector supports more GPUs, because they would be lost."""
     if not target.exists():
         return
     try:
         there = read_selectors([target])
     except RocwheelError as e:
-        remedy = "Remove it, or change --dest-dir."
-        raise InputError(target, "is there already, and is no selector that can be read", remedy=remedy) from e
+        remedy = "Remove it, or choose another --dest-dir."
+        raise InputError(target, "already exists, but is not a readable selector", remedy=remedy) from e
     lost = {choice for one in there for choice in _choices(one.info)} - _choices(info)
     if lost:
         named = ", ".join(f"{name} ({system})" for name, system in sorted(lost))
-        found = f"is there already, and is for {named}, too, which would be lost"
-        raise InputError(target, found, remedy="Merge the builds that it is of as well, or change --dest-dir.")
+        found = f"already exists and also supports {named}, which would be lost"
+        raise InputError(
+            target, found, remedy="Also merge the builds that it comes from, or choose another --dest-dir."
+        )
 
 
 def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
@@ -101,12 +102,12 @@ def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
 
 _MERGED = {"FAMILIES", "DEFAULT_FAMILY", "PACKAGES", "LIBRARIES", "OVERLAID", "COMMON_GPUS", "UNLOADABLE", "EXTRAS"}
 _MERGED |= {"SELECTED", "PLATFORMS", "MACHINES", "BY_PLATFORM"}
-"""Literals that may differ; all others have to be the same."""
+"""Literals that may differ; all others must be equal."""
 _AGAIN = "Build all of them again from one release."
 
 
 def check_together(selectors: Sequence[Selector], default_family: str) -> None:
-    """Raise `InputError`, or `ProblemsError` with all, for selectors that can't be one."""
+    """Raise `InputError`, or `ProblemsError` with all errors, for selectors that can't be merged."""
     problems = [*_differences(selectors), *_default_problems(selectors, default_family)]
     raise_all("selectors", problems)
 
@@ -116,10 +117,10 @@ def _differences(selectors: Sequence[Selector]) -> Iterator[InputError]:
     places = find_places(one.machines for one in selectors)
     for other in others:
         if (other.name, other.version) != (first.name, first.version):
-            # Whatever else differs follows from it.
+            # All other differences are consequences of this one.
             found = f"is {other.name} {other.version}"
-            expected = f"{first.name} {first.version}, as {first.path} is"
-            yield InputError(other.path, found, expected=expected, remedy="Merge the selectors of one version.")
+            expected = f"{first.name} {first.version}, as in {first.path}"
+            yield InputError(other.path, found, expected=expected, remedy="Merge selectors with the same version.")
             continue
         for name in sorted({*first.info, *other.info} - _MERGED):
             yield from _compare(first, other, name, (first.info.get(name), other.info.get(name)))
@@ -136,12 +137,15 @@ def _compare_on(first: Selector, other: Selector, place: Place) -> Iterator[Inpu
     yield from _compare_rows(first, other, "LIBRARIES", lambda one: _without_optional(one.on(place, "LIBRARIES")))
     yield from _compare_rows(first, other, "EXTRAS", lambda one: _pins(one, place))
     if first.info["LAYOUT"] == other.info["LAYOUT"] == "per-family":
-        # One distribution of a family can't be for two lists of GPUs.
+        # A distribution for a family can't be for two lists of GPUs.
         yield from _compare_rows(first, other, "FAMILIES", lambda one: _targets(one, place))
 
 
 def _pins(selector: Selector, place: Place) -> dict[str, str]:
-    """Return what the extras require there, by extra and distribution; what refuses a GPU differs with the others."""
+    """Return the requirements of the extras by extra and distribution.
+
+    Refusals of GPUs depend on the other selectors.
+    """
     rows = ((extra, text) for extra, pairs in selector.info["EXTRAS"].items() for text, on in pairs if place.meets(on))
     found = ((extra, item) for extra, text in rows for item in readable_requirements([text]) if not is_refusing(item))
     return {f"{extra}: {canonicalize_name(item.name)}": str(item.specifier) for extra, item in found}
@@ -172,14 +176,14 @@ def _compare(first: Selector, other: Selector, name: str, values: tuple[Any, Any
 
 
 def _compare_files(first: Selector, other: Selector) -> Iterator[InputError]:
-    """Compare all files but those that list what is for which GPU."""
+    """Compare all files except those that map GPUs to packages."""
     names = first.files.keys() | other.files.keys()
     alike = [name for name in names if name != first.place and not name.endswith(".egg-info/requires.txt")]
     differing = sorted(name for name in alike if first.files.get(name) != other.files.get(name))
     if differing:
-        found = f"has other files than {first.path}: {first_of(differing)}"
+        found = f"has different files from {first.path}: {first_of(differing)}"
         yield InputError(
-            other.path, found, expected="selectors of one release of rocwheel and one recipe", remedy=_AGAIN
+            other.path, found, expected="selectors from one release of rocwheel and one recipe", remedy=_AGAIN
         )
 
 
@@ -187,19 +191,21 @@ def _default_problems(selectors: Sequence[Selector], wanted: str) -> Iterator[In
     families = {name for one in selectors for name in one.info["FAMILIES"]}
     if wanted and wanted not in families:
         option, found = "--default-family", f"{wanted!r} has no packages"
-        yield InputError(option, found, expected=f"one of {', '.join(sorted(families)) or 'none: nothing is selected'}")
+        yield InputError(
+            option, found, expected=f"one of {', '.join(sorted(families)) or 'no family: nothing is selected'}"
+        )
     chosen = {one.info["DEFAULT_FAMILY"]: one for one in selectors if len(one.info["FAMILIES"]) > 1}
     chosen.pop("", None)
     if len(chosen) > 1 and not wanted:
         listed = "; ".join(f"{name} of {one.path}" for name, one in sorted(chosen.items()))
         remedy = "Choose one with --default-family."
-        yield InputError("selectors", f"have several defaults: {listed}", expected="one", remedy=remedy)
+        yield InputError("selectors", f"have several defaults: {listed}", expected="one default", remedy=remedy)
 
 
 def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[str, Any]:
-    """Return the literals of one selector for all that several are for, which fit together.
+    """Return the literals of one selector that covers several compatible selectors.
 
-    Facts that differ between platforms stand in ``BY_PLATFORM``; those that stand outside are the first platform's.
+    Facts that differ between platforms are in ``BY_PLATFORM``; those outside are from the first platform.
     """
     first = selectors[0].info
     facts = [find_facts(place, selectors) for place in find_places(one.machines for one in selectors)]
@@ -227,21 +233,21 @@ def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[
 
 
 def _own_facts(facts: PlatformFacts, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return what holds in a place otherwise than what the selector says of all."""
+    """Return the facts of a place that differ from the shared ones."""
     families = {name: _own_family(facts, name, row) for name, row in shared["FAMILIES"].items()}
     own = {"FAMILIES": families, **facts.others}
     return {name: value for name, value in own.items() if value != shared[name]}
 
 
 def _own_family(facts: PlatformFacts, name: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of ``FAMILIES``; where another machine of the platform has the family, this place is not in it."""
+    """Return a row of ``FAMILIES``; excludes this place if only another machine of the platform has the family."""
     if name in facts.families:
         return {**row, "targets": facts.families[name]}
     return {**row, "platforms": [platform for platform in row["platforms"] if platform != facts.place.platform]}
 
 
 def _machines(selectors: Sequence[Selector]) -> dict[str, list[str]]:
-    """Return the machines of the platforms of which all selectors say theirs."""
+    """Return the machines of the platforms for which all selectors name their machines."""
     known: dict[str, list[tuple[str, ...]]] = {}
     for one in selectors:
         for platform, machines in one.machines.items():
@@ -250,13 +256,13 @@ def _machines(selectors: Sequence[Selector]) -> dict[str, list[str]]:
 
 
 def _default(selectors: Sequence[Selector], families: dict[str, Any]) -> str:
-    """Return the default that somebody chose: where there is one family alone, nobody had to."""
+    """Return the default that was chosen. With a single family, no choice was needed."""
     chosen = {one.info["DEFAULT_FAMILY"] for one in selectors if len(one.info["FAMILIES"]) > 1} - {""}
     return next(iter(chosen), next(iter(families)) if len(families) == 1 else "")
 
 
 def _extras(facts: Sequence[PlatformFacts], required: str) -> dict[str, list[list[str]]]:
-    """Return the extras with markers where platforms differ; targets that nothing serves are refused by name."""
+    """Return the extras, with markers if platforms differ; unsupported targets are refused by name."""
     everywhere = [one.place for one in facts]
     rows: dict[str, defaultdict[str, set[Place]]] = {}
     for one in facts:
@@ -286,7 +292,7 @@ def _extras(facts: Sequence[PlatformFacts], required: str) -> dict[str, list[lis
 
 
 class PlatformFacts(msgspec.Struct, frozen=True):
-    """What is there for a place."""
+    """What is available in a place."""
 
     place: Place
     families: dict[str, list[str]]
@@ -296,11 +302,11 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     refused: dict[str, list[str]]
     """Targets that extras refuse, by the part before the target."""
     others: dict[str, Any]
-    """Literals that are for this place alone, in the order in which the selector has them."""
+    """Literals only for this place, in the selector's order."""
 
 
 def find_facts(place: Place, selectors: Sequence[Selector]) -> PlatformFacts:
-    """Return what the selectors that are for a place say about it."""
+    """Return what the selectors for a place say about it."""
     own = [one for one in selectors if one.serves(place)]
     families = _families_at(place, own)
     selected = _united(one.on(place, "SELECTED") for one in own)
@@ -332,7 +338,7 @@ def _families_at(place: Place, selectors: Sequence[Selector]) -> dict[str, list[
     ordered = {name: list(canonical_order(found[name])) for name in canonical_order(found)}
     if all(one.info["LAYOUT"] == "per-family" for one in selectors):
         return ordered
-    # A target's own package comes before others that serve it as well, and only one package may serve it.
+    # A target's own package takes precedence over others that also serve it, because only one package may serve it.
     owners = {name: name for name in ordered}
     for name, targets in ordered.items():
         for target in targets:
@@ -346,7 +352,7 @@ def _families_at(place: Place, selectors: Sequence[Selector]) -> dict[str, list[
 def _united_extras(
     place: Place, selectors: Sequence[Selector], selected: Iterable[str]
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return the requirements of extras that are not for a single GPU, and the targets that others refuse."""
+    """Return the requirements of extras that are not for a single GPU, and the targets that other extras refuse."""
     fixed: dict[str, dict[str, None]] = {}
     refused: dict[str, list[str]] = {prefix: [] for prefix in selected}
     for one in selectors:
@@ -356,7 +362,7 @@ def _united_extras(
 
 
 def _plain_extras(place: Place, selector: Selector, refused: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the extras that are not for a single GPU; targets that others refuse are appended to ``refused``."""
+    """Yield the extras that are not for a single GPU; append the targets that others refuse to ``refused``."""
     of_gpus = set(_gpu_extras(selector))
     for extra, rows in selector.info["EXTRAS"].items():
         if any(map(is_refusing, readable_requirements([requirement for requirement, _ in rows]))):
@@ -376,7 +382,7 @@ def _gpu_extras(selector: Selector) -> Iterator[str]:
 
 
 def _libraries(place: Place, selectors: Sequence[Selector]) -> dict[str, dict[str, Any]]:
-    """Return the rows of public libraries; one that a build was made without is optional."""
+    """Return the rows of public libraries. A library that one build lacks is optional."""
     found: dict[str, dict[str, Any]] = {}
     for one in selectors:
         for name, row in one.on(place, "LIBRARIES").items():

@@ -1,4 +1,4 @@
-"""Selectors that become one: what each says and for which platforms, read from sdists, plans and folders of builds."""
+"""Reads selectors for a merge from sdists, plans, and build folders: their contents and platforms."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
-    """What an installer tells apart by markers (:pep:`508`)."""
+    """A combination of platform and machine that installers distinguish by markers (:pep:`508`)."""
 
     platform: str
     """The value of ``sys_platform``."""
     machine: str = ""
-    """The value of ``platform_machine``; empty where all builds of the platform are for one."""
+    """The value of ``platform_machine``; empty if all builds of the platform are for one machine."""
 
     @property
     def key(self) -> str:
-        """What it is called in ``BY_PLATFORM`` (``src/rocwheel/sdk/README.md``)."""
+        """Its key in ``BY_PLATFORM`` (``src/rocwheel/sdk/README.md``)."""
         return f"{self.platform} {self.machine}".strip()
 
     @property
     def marker(self) -> str:
-        """The marker that holds there alone."""
+        """The marker that is true only there."""
         machine = f" and platform_machine == '{self.machine}'" if self.machine else ""
         return f"sys_platform == '{self.platform}'{machine}"
 
     def meets(self, marker: str) -> bool:
-        """Return whether a marker about these two values alone holds; an empty one does."""
+        """Return whether a marker about only these two values is true; an empty one is."""
         environment = {"sys_platform": self.platform, "platform_machine": self.machine}
         return not marker or Marker(marker).evaluate(environment)
 
 
 def find_places(builds: Iterable[Mapping[str, Iterable[str]]]) -> list[Place]:
-    """Return all places that builds are for, sorted; each build gives the machines of its platforms, if it knows them.
+    """Return all places of builds, sorted; each build gives the machines of its platforms, if it knows them.
 
-    Machines are told apart only where a platform has several.
+    Machines are distinguished only if a platform has several.
     """
     machines: dict[str, set[str]] = {}
     for build in builds:
@@ -66,7 +66,7 @@ def find_places(builds: Iterable[Mapping[str, Iterable[str]]]) -> list[Place]:
 
 
 def marker_of(places: Collection[Place], among: Collection[Place]) -> str:
-    """Return the marker that holds at some ``among`` all places; empty for all."""
+    """Return the marker that is true for ``places`` out of ``among``; empty for all."""
     if set(places) == set(among):
         return ""
     parts = []
@@ -94,7 +94,7 @@ _REQUIRED: dict[str, Any] = {
     "EXTRAS": dict[str, list[tuple[str, str]]],
     "SELECTED": dict[str, str],
 }
-"""What every selector says (``src/rocwheel/sdk/README.md``), by its kind."""
+"""The required literals of every selector (``src/rocwheel/sdk/README.md``), by its kind."""
 _KINDS: dict[str, Any] = {
     **_REQUIRED,
     "OVERLAID": dict[str, list[str]],
@@ -106,48 +106,48 @@ _KINDS: dict[str, Any] = {
 _NAME = re.compile(r"\w+", re.ASCII)
 _ONE_PLACE = r"sys_platform == '\w+'(?: and platform_machine == '\w+')?"
 _OF_PLATFORM = re.compile(rf"{_ONE_PLACE}(?: or {_ONE_PLACE})*", re.ASCII)
-"""Markers that mean the same wherever they are judged."""
+"""Markers that have the same meaning everywhere."""
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """A selector's sdist, written or planned."""
+    """The sdist of a selector, written or planned."""
 
     path: Path
-    """What it was read from: the sdist, or the plan."""
+    """The sdist or plan that it was read from."""
     name: str
     version: str
     files: dict[str, bytes]
-    """By their paths below its top folder."""
+    """By their paths below the top folder."""
     place: str
-    """The one of its `_build_info.py` among them."""
+    """The path of its `_build_info.py` among them."""
     info: dict[str, Any]
-    """The literals there."""
+    """The literals in it."""
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its files and their paths, however they are packed."""
+        """The SHA-256 of its files and their paths, independent of packing."""
         rows = (f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in sorted(self.files.items()))
         return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
 
     @property
     def platforms(self) -> tuple[str, ...]:
-        """The values of ``sys_platform`` that it is for, sorted."""
+        """The supported values of ``sys_platform``, sorted."""
         of_families = {name for row in self.info["FAMILIES"].values() for name in row["platforms"]}
         return tuple(sorted(self.info.get("PLATFORMS") or of_families))
 
     @property
     def machines(self) -> dict[str, tuple[str, ...]]:
-        """The values of ``platform_machine`` by platform; none where it does not say."""
+        """The values of ``platform_machine`` by platform; empty if it doesn't name any."""
         known = self.info.get("MACHINES", {})
         return {platform: tuple(known.get(platform, ())) for platform in self.platforms}
 
     def serves(self, place: Place) -> bool:
-        """Return whether it is for a place; one that names no machine of the platform is for all."""
+        """Return whether it is for a place. Without a machine for the platform, it is for all machines."""
         machines = self.machines.get(place.platform)
         return machines is not None and (not place.machine or not machines or place.machine in machines)
 
     def on(self, place: Place, name: str) -> Any:
-        """Return a literal as it holds in one of the places."""
+        """Return the value of a literal in one of the places."""
         by_platform = self.info.get("BY_PLATFORM", {})
         for facts in (by_platform.get(place.key, {}), by_platform.get(place.platform, {})):
             if name in facts:
@@ -156,14 +156,14 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 def find_problem(selector: Selector) -> InputError | None:
-    """Return what is wrong with the literals of a selector, none if nothing is."""
-    found = next(_faults(selector.info), "") or ("" if selector.platforms else "does not say which platform it is for")
+    """Return what is wrong with the literals of a selector, or `None`."""
+    found = next(_faults(selector.info), "") or ("" if selector.platforms else "doesn't say which platform it is for")
     source, remedy = f"{selector.path}!{selector.place}", "Build the packages again."
     return InputError(source, shortened(found), remedy=remedy) if found else None
 
 
 def _faults(info: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong; each check comes after those that it relies on."""
+    """Yield what is wrong; each check relies on the previous ones."""
     yield from _faults_of_kind({**dict.fromkeys(_REQUIRED), **info})
     for facts in info.get("BY_PLATFORM", {}).values():
         yield from _faults_of_kind(facts)
@@ -186,7 +186,7 @@ def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 _SCHEMA = "rocwheel.plan/1"
-_EXPECTED = "what `rocwheel build --dry-run --json` prints"
+_EXPECTED = "the output of 'rocwheel build --dry-run --json'"
 
 
 class _Sdist(msgspec.Struct, frozen=True):
@@ -196,7 +196,7 @@ class _Sdist(msgspec.Struct, frozen=True):
 
 
 class _Document(msgspec.Struct, frozen=True):
-    """What of a plan is read."""
+    """The parts of a plan that are read."""
 
     schema: str
     sdists: tuple[_Sdist, ...]
@@ -205,20 +205,20 @@ class _Document(msgspec.Struct, frozen=True):
 def read_plan(path: Path) -> list[Selector]:
     """Return the selectors of a plan: one, or one for each family.
 
-    Raises `InputError` for a file that can't be read, is no plan, or has no selector that is an sdist.
+    Raises `InputError` if the file can't be read, isn't a plan, or has no selector as an sdist.
     """
     try:
         document = decode_json(read_regular(path), _Document)
     except OSError as e:
         raise read_error(path, e) from e
     except msgspec.DecodeError as e:
-        raise InputError(path, shortened(f"is no plan ({e})"), expected=_EXPECTED) from e
+        raise InputError(path, shortened(f"is not a plan ({e})"), expected=_EXPECTED) from e
     if document.schema != _SCHEMA:
         raise InputError(path, shortened(f"has the schema {document.schema!r}"), expected=_SCHEMA)
     found = [_planned_selector(path, sdist) for sdist in document.sdists]
     if not found:
-        remedy = "Plan with --selector sdist: a wheel can't choose for a machine."
-        raise InputError(path, "plans no selector that is an sdist", remedy=remedy)
+        remedy = "Plan with --selector sdist: a wheel can't choose packages for a machine."
+        raise InputError(path, "plans no selector as an sdist", remedy=remedy)
     return found
 
 
@@ -229,7 +229,7 @@ def _planned_selector(path: Path, sdist: _Sdist) -> Selector:
         raise InputError(path, shortened(f"plans an sdist without a name or version ({e})"), expected=_EXPECTED) from e
     strange = [file for file in sdist.files if not _is_below(file)]
     if strange:
-        raise InputError(path, shortened(f"plans {strange[0]!r}, which has no place in an sdist"), expected=_EXPECTED)
+        raise InputError(path, shortened(f"plans {strange[0]!r}, which is not allowed in an sdist"), expected=_EXPECTED)
     files = {name: text.encode("utf-8", "surrogatepass") for name, text in sdist.files.items()}
     places = [name for name in files if name.rpartition("/")[2] == BUILD_INFO]
     info = read_build_info(files[places[0]], f"{path}!{places[0]}") if len(places) == 1 else {}
@@ -239,18 +239,18 @@ def _planned_selector(path: Path, sdist: _Sdist) -> Selector:
 
 
 def _is_below(name: str) -> bool:
-    """Return whether a path leads to a file below the folder that it is relative to."""
+    """Return whether a relative path leads to a file below its folder."""
     return name.isprintable() and "\\" not in name and not {"", ".", ".."} & {*name.split("/")}
 
 
-_AS_SDIST = "Build it with --selector sdist: a wheel can't choose for a machine."
+_AS_SDIST = "Build it with --selector sdist: a wheel can't choose packages for a machine."
 
 
 def read_selectors(paths: Sequence[Path]) -> tuple[Selector, ...]:
-    """Read sdists, plans and folders: each selector once, in an order that depends on what they hold alone.
+    """Read sdists, plans, and folders: each selector once, in an order that depends only on their contents.
 
-    A folder is that of a build, or its ``dist``: the selectors directly in it count, and those of families in the
-    folders in it. Raises `InputError`, or `ProblemsError` with all, for what can't be read or is no selector.
+    A folder is a build folder or its ``dist``. It contributes the selectors directly in it and those of families in its
+    subfolders. Raises `InputError`, or `ProblemsError` with all errors, for unreadable files and for other files.
     """
     found = {one.digest: one for part in map_collecting("selectors", _read_any, paths) for one in part}
     raise_all("selectors", [problem for one in found.values() if (problem := find_problem(one))])
@@ -265,10 +265,10 @@ def _read_any(path: Path) -> list[Selector]:
     if not path.name.endswith(SDIST_SUFFIX):
         remedy = _AS_SDIST if path.suffix == ".whl" else ""
         expected = "the rocm-VERSION.tar.gz of a build, its folder, or a plan (.json)"
-        raise InputError(path, "is no sdist", expected=expected, remedy=remedy)
+        raise InputError(path, "is not an sdist", expected=expected, remedy=remedy)
     selector = _selector(read_candidate(path, path.parent))
     if selector is None:
-        raise InputError(path, "is not a selector", expected="the sdist of rocm, which says what is for which GPU")
+        raise InputError(path, "is not a selector", expected="the sdist of rocm, which maps GPUs to packages")
     return [selector]
 
 
@@ -280,7 +280,7 @@ def _selector(candidate: Candidate) -> Selector | None:
 
 
 def _read_folder(folder: Path) -> list[Selector]:
-    """Return the selectors of a build; other sdists beside them are passed over."""
+    """Return the selectors of a build; skips other sdists next to them."""
     dist = folder / "dist" if (folder / "dist").is_dir() else folder
     try:
         inner = [path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith(".")]
@@ -292,6 +292,6 @@ def _read_folder(folder: Path) -> list[Selector]:
     candidates = [read_candidate(path, path.parent) for path in sdists if not path.name.startswith(".")]
     found = [selector for candidate in candidates if (selector := _selector(candidate))]
     if not found:
-        remedy = f"Name the dist folder of a build. {_AS_SDIST}" if any(dist.glob("*.whl")) else ""
-        raise InputError(dist, "has no selector that is an sdist", expected="rocm-VERSION.tar.gz", remedy=remedy)
+        remedy = f"Specify the dist folder of a build. {_AS_SDIST}" if any(dist.glob("*.whl")) else ""
+        raise InputError(dist, "has no selector as an sdist", expected="rocm-VERSION.tar.gz", remedy=remedy)
     return found

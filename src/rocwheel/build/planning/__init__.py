@@ -1,1 +1,1 @@
-"""From artifacts and a recipe to a plan."""
+"""Plans distributions from artifacts and a recipe."""

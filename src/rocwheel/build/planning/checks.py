@@ -1,4 +1,4 @@
-"""Whether a build can make all that is expected, checked before anything is written, and what may be wrong."""
+"""Checks, before anything is written, that a build can create everything expected, and finds likely mistakes."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 _NAME_MAX = 255
 _OUTPUT_MAX = _NAME_MAX - 10
-"""Room for the dots and letters that a file has in its name while it is written."""
+"""Leaves room for the dots and letters that a file name has while the file is written."""
 _PATH_MAX = 4096
 _SITE_MAX = 512
-"""Room for the path of site-packages."""
+"""Leaves room for the path of site-packages."""
 _SHOWN = 100
 
 
@@ -101,7 +101,7 @@ def _missing_targets(root: str, variants: Collection[str], expected: Sequence[Ex
 
 
 def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
-    """Yield a problem for each place in site-packages that two distributions would own."""
+    """Yield an error for each path in site-packages that two distributions would own."""
     owners: dict[str, PlacedPackage] = {}
     for package in placed:
         for path in package.placement.paths:
@@ -113,7 +113,7 @@ def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
 
 
 def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
-    """Yield a problem for each file whose place is also a folder, as when a SONAME is the name of a folder."""
+    """Yield an error for each file whose path is also a folder, for example if a SONAME is the name of a folder."""
     for package in placed:
         places = package.placement.paths
         for path in sorted(places):
@@ -125,7 +125,7 @@ def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
 
 
 def check_names(plan: Plan) -> None:
-    """Raise `ProblemsError` with every file whose name or path can't be written or installed, such as by its length."""
+    """Raise `ProblemsError` with every file whose name or path can't be written or installed, such as one too long."""
     outputs = [wheel.name.file_name for wheel in plan.wheels]
     outputs += [sdist_name(sdist.distribution, sdist.version) for sdist in plan.sdists]
     paths = dict.fromkeys(path for wheel in plan.wheels for path in _installed_paths(wheel))
@@ -140,7 +140,7 @@ def check_names(plan: Plan) -> None:
 
 
 def _installed_paths(wheel: PlannedWheel) -> Iterator[str]:
-    """Yield the path of each file that a wheel puts into site-packages, those of its devel tree included."""
+    """Yield the path of each file that a wheel installs into site-packages, including its devel tree."""
     for member in wheel.members:
         yield from member_paths(member)
         if isinstance(member, TarMember):
@@ -174,7 +174,7 @@ _SHORTEN = "Shorten its folders or its name, or leave it out by the recipe (leav
 
 
 def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError]:
-    """Yield a problem for each path that Windows refuses, takes for another one, or finds too long anywhere."""
+    """Yield an error for each path that Windows rejects, confuses with another one, or always finds too long."""
     groups: dict[str, dict[str, None]] = defaultdict(dict)
     for wheel in wheels:
         groups[wheel.folder] |= dict.fromkeys(_installed_paths(wheel))
@@ -199,14 +199,14 @@ _SHIP_IT = (
 
 
 _READERS = {Platform.LINUX: "librocm_kpack.so", Platform.WINDOWS: "rocm_kpack"}
-"""How the name of the library begins that reads archives."""
+"""The beginning of the name of the library that reads archives."""
 _ARCHIVE = ".kpack"
 
 
 def review_plan(
     catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
 ) -> tuple[PlanWarning, ...]:
-    """Return the warnings about wheels, given in the groups that are installed together."""
+    """Return the warnings about wheels, given in groups that are installed together."""
     is_windows = facts.platform is Platform.WINDOWS
     return (
         *_unknown_artifacts(catalog, recipe),
@@ -223,7 +223,7 @@ def review_plan(
 
 
 def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning]:
-    """Yield a warning for each artifact that the recipe prefers and that is not there."""
+    """Yield a warning for each missing artifact that the recipe prefers."""
     known = {text for name in catalog.artifacts for text in (name.name, str(name))}
     for row in recipe.prefer:
         if row.artifact not in known:
@@ -247,7 +247,7 @@ def _broken_links(catalog: Catalog) -> Iterator[PlanWarning]:
 
 
 def _lacking_reader(catalog: Catalog, facts: Facts) -> Iterator[PlanWarning]:
-    """Yield a warning when there are kpack archives, whoever split them off, but nothing that reads them."""
+    """Yield a warning if there are kpack archives, from any splitter, but no library that reads them."""
     files = (entry.path for entry in catalog.entries if entry.kind is FileKind.FILE)
     archives = tuple(dict.fromkeys(path for path in files if path.endswith(_ARCHIVE)))
     reader = _READERS[facts.platform]
@@ -258,7 +258,7 @@ def _lacking_reader(catalog: Catalog, facts: Facts) -> Iterator[PlanWarning]:
 
 
 def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
-    """Yield a warning for each library that a file needs and that nothing brings to the user's machine."""
+    """Yield a warning for each library that a file needs and that no package or system provides."""
     system = allowed_libraries(recipe.audit.system_libraries)
     found: dict[tuple[str, str], dict[str, None]] = {}
     for wheels in groups:
@@ -272,7 +272,7 @@ def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[P
 
 
 def _unmet(wheels: Sequence[PlannedWheel], facts: Facts) -> Iterator[tuple[FileMember, str, str]]:
-    """Yield each file, a library that it needs and no package ships, and the package whose tar has it, if any."""
+    """Yield each file, a needed library that no package ships, and the package whose tar has it, if any."""
     shipped = {posixpath.basename(member.path) for wheel in wheels for member in wheel.members}
     tars = [(wheel, member) for wheel in wheels for member in wheel.members if isinstance(member, TarMember)]
     packed = {posixpath.basename(entry.path): wheel.name.distribution for wheel, tar in tars for entry in tar.entries}
@@ -314,7 +314,7 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
 
 
 def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
-    """Yield a warning for DLLs and programs that nothing loads: in a tree for Linux, or of other machines."""
+    """Yield a warning for DLLs and programs that nothing loads: in a tree for Linux, or for other machines."""
     if facts.foreign:
         found = f"ship as data: {facts.platform.label} on these packages' machine loads none of them"
         remedy = "Nothing needs to be done if something else reads them, as pip does with its launchers."
@@ -322,7 +322,7 @@ def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
 
 
 def import_libraries(paths: Iterable[str]) -> Iterator[PlanWarning]:
-    """Yield a warning for each import library under the name that only GNU linkers look for."""
+    """Yield a warning for each import library with a name that only GNU linkers look for."""
     for library in gnu_import_libraries(paths):
         name = posixpath.basename(library.expected)
         where = f"stands beside {library.beside}" if library.beside else f"stands in the place of {name}"
@@ -334,7 +334,7 @@ def import_libraries(paths: Iterable[str]) -> Iterator[PlanWarning]:
 
 
 def long_paths(groups: Sequence[Sequence[PlannedWheel]], wanted: int) -> Iterator[PlanWarning]:
-    """Yield a warning for each wheel whose longest path leaves less than ``wanted`` characters to site-packages."""
+    """Yield a warning for each wheel whose longest path leaves fewer than ``wanted`` characters for site-packages."""
     for wheel in {wheel.name.file_name: wheel for wheels in groups for wheel in wheels}.values():
         files = sorted(_installed_paths(wheel), key=lambda path: (-path_length(path), path))
         long = tuple(path for path in files if room_above(path) < wanted)
@@ -352,10 +352,10 @@ _NO_DEBUG = "Build for release (/MD instead of /MDd)."
 def missing_dlls(
     facts: Facts, groups: Sequence[Sequence[PlannedWheel]], system: Iterable[str]
 ) -> Iterator[PlanWarning]:
-    """Yield a warning for each DLL that is imported, also later, and that no package, Windows or driver has.
+    """Yield a warning for each DLL that is imported, also lazily, and that no package, Windows, or driver provides.
 
-    So for the debug run-time libraries of Visual C++: no user has them. ``system`` are patterns of more DLLs that every
-    target system has.
+    This includes the debug runtime libraries of Visual C++, which users don't have. ``system`` are patterns of other
+    DLLs that every target system has.
     """
     patterns = [fold_case(pattern) for pattern in system]
     found: dict[str, dict[str, None]] = {}

@@ -1,4 +1,4 @@
-"""Wheels of development files: a tar of all that builds against the SDK need, as links where it stands elsewhere."""
+"""Plans wheels of development files: a tar of what builds against the SDK need, with links to other packages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
 def plan_devel_wheel(
     group: PackageGroup, package: PlacedPackage, selected: PrefixEntries, prefix: PrefixIndex, licensed: LicensedFiles
 ) -> tuple[PlannedWheel, list[Dropped]]:
-    """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
+    """Plan the wheel with the devel tar; also return the entries that can't be in it."""
     spec, modules = group.recipe_of(package), module_files(group, package)
     tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
     for overlaid in group.overlaid:
@@ -51,7 +51,7 @@ def plan_devel_wheel(
 def _devel_tar(
     group: PackageGroup, package: PlacedPackage, entries: Sequence[TarEntry]
 ) -> tuple[TarMember, dict[str, str], tuple[LostLink, ...]]:
-    """Return the devel tar, the texts beside it, and lost links: on Windows, the texts name the links, not the tar."""
+    """Return the devel tar, the texts next to it, and lost links. On Windows, the texts list the links, not the tar."""
     compression = group.basis.options.devel_compression
     texts: dict[str, str] = {}
     links: dict[str, str] = {}
@@ -71,11 +71,10 @@ def _devel_tar(
 
 
 class DevelTar:
-    """Decides what stands at each path of the devel tree.
+    """Decides what is at each path of the devel tree.
 
-    A file that a runtime package ships becomes a symlink to it, relative to its own folder, across site-packages. A
-    shared library's other names become symlinks to its SONAME. Other symlinks stay as they are; everything else is a
-    file.
+    A file that a runtime package ships becomes a symlink to it across site-packages, relative to its own folder. Other
+    names of a shared library become symlinks to its SONAME. Other symlinks stay unchanged; everything else is a file.
     """
 
     def __init__(
@@ -93,21 +92,21 @@ class DevelTar:
         }
 
     def mirror(self, package: PlacedPackage, paths: Iterable[str]) -> None:
-        """Have the tree link to further files of a runtime package, at these paths relative to its prefix.
+        """Add links to more files of a runtime package, at these paths relative to its prefix.
 
-        They take the place of other names of libraries.
+        They replace other names of libraries.
         """
         for path in paths:
             self._shipped[path] = self._mirrored[path] = package
             self._other_names.pop(path, None)
 
     def entries(self, maker: MemberMaker) -> list[TarEntry]:
-        """Return the members of the tar, sorted by path; fill `dropped`, and `linked` with keys of packages."""
+        """Return the members of the tar, sorted by path; fill `dropped`, and `linked` with package keys."""
         links = {entry.path: entry for entry in self._links()}
         elsewhere = {*self._other_names, *self._shipped}
         own = {path: entry for path, entry in self._selected.items() if entry.kind is FileKind.FILE}
         files = {posixpath.join(self.root, path): entry for path, entry in own.items() if path not in elsewhere}
-        # A file finds its libraries in the tree itself, be they files or links to what other packages ship.
+        # A file finds its libraries in the tree itself, as files or as links to what other packages ship.
         maker = maker.among([*links, *files])
         members = (maker.file(path, entry) for path, entry in files.items())
         found = links | {member.path: TarEntry(member.path, member.mode, file=member) for member in members}
@@ -146,38 +145,38 @@ class DevelTar:
 
 
 LINKS_NAME = "_links.json"
-"""Beside the archive: what the expanded tree has of files that stand elsewhere."""
+"""A file next to the archive, with the paths in the expanded tree of files that are elsewhere."""
 _MOST_ROWS = 1_000_000
-"""Folders of links to folders of links double with each level: a few lines could fill any memory."""
+"""Links to folders that contain links to folders double with each level: a few lines could fill any memory."""
 
 
 class LostLink(msgspec.Struct, frozen=True):
-    """A symlink that no file can be made of."""
+    """A symlink that can't become a file."""
 
     path: str
-    """Where it would be in the tree, relative to that."""
+    """Its path in the tree."""
     link: str
-    """The symlink itself, relative to the tree: another path where folders lead to the one that it is in."""
+    """The symlink itself, relative to the tree. It differs if other folders lead to the folder that contains it."""
     reason: str
     """Words that follow "a symlink"."""
 
 
 class PartedLinks(msgspec.Struct, frozen=True):
-    """A devel tree in two parts, and what has no place in either."""
+    """A devel tree in two parts, and the links that fit neither."""
 
     files: tuple[TarEntry, ...]
     """The regular files."""
     links: dict[str, str]
-    """Other files by their path in the tree, each with the path in site-packages of a regular file."""
+    """Other files by path in the tree, each with the path of a regular file in site-packages."""
     lost: tuple[LostLink, ...]
 
 
 def part_links(root: str, entries: Iterable[TarEntry], others: Iterable[str] = ()) -> PartedLinks:
-    """Return the files of a devel tree apart from its links, these led to the regular files at their ends.
+    """Return the files of a devel tree separately from its links, which are resolved to regular files.
 
     ``root`` is the tree's folder in site-packages, and ``others`` are the files of other packages there. A link to a
-    folder becomes its files, so that hard links or copies can be made of the paths as they are. Links that lead
-    nowhere, in a circle or to a folder that they are in are lost. Raises `InputError` for links that multiply.
+    folder becomes the folder's files, so that hard links or copies can be made directly. Links that dangle, loop, or
+    lead to a parent folder are lost. Raises `InputError` for links that multiply.
     """
     listed = {entry.path: entry for entry in entries}
     files = tuple(entry for entry in listed.values() if entry.link is None)
@@ -204,12 +203,12 @@ def render_links(links: Mapping[str, str]) -> str:
 
 
 def _below(root: str, path: str) -> str:
-    # Much faster than posixpath.relpath, for links of which millions of paths can come.
+    # Much faster than posixpath.relpath, because links can expand to millions of paths.
     return path.removeprefix(f"{root}/")
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A path of the expanded tree, what stands there before links are followed, and the links on the way."""
+    """A path of the expanded tree, what is there before links are followed, and the links on the way."""
 
     place: str
     path: str
@@ -218,7 +217,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 class _Site:
-    """Site-packages: symlinks by path, with their texts, and regular files."""
+    """Site-packages: symlinks by path with their targets, and regular files."""
 
     def __init__(self, texts: Mapping[str, str], files: set[str]) -> None:
         self._files = files
@@ -237,7 +236,7 @@ class _Site:
             path = folder
 
     def expand(self, link: str) -> Iterator[tuple[str, str | tuple[str, str]]]:
-        """Yield each path that a link becomes, with that of its regular file, or the link that is lost and why."""
+        """Yield each path that a link becomes, with the path of its regular file, or the lost link and the reason."""
         stack = [_Place(link, link, ())]
         while stack:
             here = stack.pop()
@@ -254,7 +253,10 @@ class _Site:
                 stack += [_Place(f"{here.place}/{name}", f"{folder}{name}", here.crossed) for name in names]
 
     def _cross(self, at: _Place) -> tuple[_Place, tuple[str, str] | None]:
-        """Return where a link leads, or the link and why it is lost: it ends at a file, or a folder around no link."""
+        """Return where a link leads, or the link and why it is lost.
+
+        It ends at a file or at a folder outside the link.
+        """
         walk = self._symlinks.follow(at.path)
         end, crossed = walk.path, (*at.crossed, at.path.rpartition("/")[0])
         if walk.end is not WalkEnd.REACHED or (end not in self._files and end not in self._children):
@@ -267,8 +269,8 @@ class _Site:
 _LOST = {
     WalkEnd.REACHED: "to {}, where no file is",
     WalkEnd.MISSING: "to what would be below {}, which is no folder",
-    WalkEnd.LOOP: "that leads in a circle at {}",
+    WalkEnd.LOOP: "that loops at {}",
     WalkEnd.ABOVE: "that leads out of site-packages at {}",
     WalkEnd.OUTSIDE: "that leads out of site-packages at {}",
 }
-"""Words that follow "a symlink", with the place where following it has ended."""
+"""Words that follow "a symlink", with the path where following it ended."""

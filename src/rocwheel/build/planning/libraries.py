@@ -1,7 +1,7 @@
-"""The libraries that the SDK's Python code loads: which others come before each, and which stand in for it on a GPU.
+"""The libraries that the SDK's Python code loads: their load order, and their replacements for a GPU.
 
-Once a process has a DLL, Windows uses it for every later request of that file name. So if DLLs are loaded by their
-paths, each after those that it imports, none is ever looked for elsewhere, such as in System32.
+Once a process has loaded a DLL, Windows uses it for every later request of that file name. So if DLLs are loaded by
+path, each after its imports, Windows never searches for any elsewhere, such as in System32.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Library = TypeVar("_Library", int, str)
 _VERSION = re.compile(r"(?<!x86)_\d{1,2}$|(?<!gfx)(?<!\d)\d{4,5}$")
 """A version in one of three spellings: ``_7`` (major), ``0713`` (two digits each), ``07013`` (two and three).
 
-``_64`` of ``x86_64`` is none.
+``_64`` in ``x86_64`` doesn't count.
 """
 
 
@@ -42,11 +42,11 @@ class ShippedDll(msgspec.Struct, frozen=True):
     package: str
     """The package's name in the recipe."""
     path: str
-    """Below the folder of the package, such as ``bin/rocblas.dll``."""
+    """The path below the package's folder, such as ``bin/rocblas.dll``."""
     imports: tuple[str, ...] = ()
-    """File names of the DLLs that are loaded with it, in the import table's order; no delay-loaded ones."""
+    """The file names of imported DLLs in the order of the import table, without delay-loaded ones."""
     is_optional: bool = False
-    """Whether its package need not be installed, as those for single GPUs."""
+    """Whether its package may be missing, as those for single GPUs."""
 
     @property
     def name(self) -> str:
@@ -55,15 +55,15 @@ class ShippedDll(msgspec.Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """The folder below that of the package."""
+        """The folder below the package's folder."""
         return posixpath.dirname(self.path)
 
 
 def dll_libraries(dlls: Sequence[ShippedDll], named: Mapping[str, PublicLibrary]) -> dict[str, dict[str, Any]]:
-    """Return the rows of public libraries by short name: those that a recipe has named, then all other DLLs.
+    """Return the rows of public libraries by short name: those that the recipe names, then all other DLLs.
 
-    The pattern of a DLL that ships is its file name, so that no other can be taken for it. A library of the recipe that
-    doesn't ship keeps the recipe's pattern, and is optional.
+    The pattern of a shipped DLL is its file name, so that it matches no other file. A library of the recipe that
+    doesn't ship keeps the recipe's pattern and is optional.
     """
     chosen = {short: _choose(dlls, library) for short, library in named.items()}
     shorts = _shorts(dlls, chosen)
@@ -85,7 +85,7 @@ def dll_libraries(dlls: Sequence[ShippedDll], named: Mapping[str, PublicLibrary]
 
 
 def _shorts(dlls: Sequence[ShippedDll], chosen: dict[str, int | None]) -> list[str]:
-    """Return the short name of each DLL: that of the recipe, else one that no other has."""
+    """Return the short name of each DLL: the recipe's, or a unique one."""
     shorts = {number: short for short, number in reversed(chosen.items()) if number is not None}
     taken = set(chosen)
     for number, dll in enumerate(dlls):
@@ -102,11 +102,11 @@ def short_name(file: str) -> str:
 
 
 def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
-    """Return for each DLL all others that it needs, directly or through others, dependencies first.
+    """Return the direct and indirect dependencies of each DLL, dependencies first.
 
-    DLLs are numbered as they are given. Imports are followed in the order of the tables. Where DLLs import one another,
-    the first of them that is reached comes last: its import by the others is found by Windows, in the folders that were
-    added. Of several DLLs of one file name, the first is meant.
+    DLLs are numbered in the given order. Imports are followed in the order of the tables. If DLLs import each other,
+    the first one that is reached comes last, and Windows finds it for the others in the added folders. If several DLLs
+    have the same file name, the first one counts.
     """
     numbers = {fold_case(dll.name): number for number, dll in reversed(list(enumerate(dlls)))}
     folded = (dict.fromkeys(map(fold_case, dll.imports)) for dll in dlls)
@@ -115,7 +115,7 @@ def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
 
 
 def _dependencies_first(start: _Library, needs: Callable[[_Library], Iterable[_Library]]) -> list[_Library]:
-    """Return a library and all that it needs, directly or through others, dependencies first."""
+    """Return a library and all its direct and indirect dependencies, dependencies first."""
     order: list[_Library] = []
     entered = {start}
     stack = [(start, iter(needs(start)))]
@@ -132,7 +132,7 @@ def _dependencies_first(start: _Library, needs: Callable[[_Library], Iterable[_L
 
 
 def _choose(dlls: Iterable[ShippedDll], library: PublicLibrary) -> int | None:
-    """Return the number of the DLL that a library of the recipe is."""
+    """Return the number of the DLL for a library of the recipe, or `None`."""
     pattern = fold_case(library.pattern)
     place = (library.package, library.directory)
     there = ((dll.name, number) for number, dll in enumerate(dlls) if (dll.package, dll.folder) == place)
@@ -158,8 +158,8 @@ def _shipped(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> Iterator[Sh
 def overlaid_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> dict[str, list[str]]:
     """Return, by the short name of each public library, the libraries to choose before it is loaded.
 
-    These are the library itself and all that it needs, dependencies first, by their paths below the folder of its
-    package. Only libraries are among them that others can stand in for; a public library without any is left out.
+    These are the library itself and all its dependencies, dependencies first, by path below the package's folder.
+    Includes only libraries with replacements for GPUs; leaves out public libraries without any.
     """
     overlaid = _overlaid(packages)
     found: dict[str, list[str]] = {}
@@ -181,7 +181,7 @@ def overlaid_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> d
 
 
 def common_gpus(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> list[str]:
-    """Return the GPUs that can use every library that others stand in for, by the code that these keep for all."""
+    """Return the GPUs that can use every library with replacements, by the code that it keeps for all GPUs."""
     overlaid = _overlaid(packages)
     kept = [
         [parse_target_id(text, source=path) for text in basis.facts.codes(entry)]
@@ -189,7 +189,7 @@ def common_gpus(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> list[str
         for path, entry in package.placement.files.items()
         if path in overlaid
     ]
-    # There has to be code in some setting of a GPU's features: which one it has is not known.
+    # Any setting of a GPU's features must have code, because the actual setting is unknown.
     return [
         gpu
         for gpu in owned_targets()
@@ -198,6 +198,6 @@ def common_gpus(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> list[str
 
 
 def _overlaid(packages: Sequence[PlacedPackage]) -> set[str]:
-    """Return the libraries that others stand in for."""
+    """Return the libraries with replacements."""
     paths = (path for package in packages for path in package.placement.files)
     return {split[0] for path in paths if (split := split_overlay_path(path))}

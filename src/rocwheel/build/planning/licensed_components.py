@@ -1,6 +1,6 @@
-"""The components of packages: what is built and licensed by itself, where it comes from, and the bills that list it.
+"""The licensed components of packages, their origin, and the bills of materials that list them.
 
-What they were made of is named by package URLs (purl-spec).
+Package URLs (purl-spec) identify their sources.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 _BUILD_FOLDERS = ("stage", "build")
-"""How the paths of stage folders end: with the folder that a project was installed into, in that it was built in."""
+"""The last component of stage folder paths: the install folder of a project inside its build folder."""
 _OVERLAY = "aux-overlay"
 
 
 class Component(msgspec.Struct, frozen=True, order=True):
-    """A project of an artifact."""
+    """A project in an artifact."""
 
     artifact: str
     """The artifact's name, such as ``blas``."""
     project: str
-    """Its folder in the sources of the SDK, such as ``math-libs/BLAS/rocBLAS``; empty where that is not known."""
+    """Its folder in the SDK sources, such as ``math-libs/BLAS/rocBLAS``; empty if unknown."""
 
 
 def component_of(entry: Entry) -> Component:
-    """Return the component that a file belongs to, by the stage folder that it stands in."""
+    """Return the component of a file, by its stage folder."""
     parts = entry.stage.split("/")
     for folder in _BUILD_FOLDERS:
         if parts[-1] == folder:
@@ -59,15 +59,15 @@ _VENDORS = {
     "canonical.com": "ubuntu",
     "amd.com": "amd",
 }
-"""By the domain that maintainers have their addresses in, or in a part of."""
+"""By the domain, or parent domain, of maintainers' addresses."""
 
 
 def upstream_of(
     component: Component, artifacts: Collection[str], manifest: SdkManifest | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return what the files of a component in ``artifacts`` were made of, as far as the manifest tells.
+    """Return the sources of a component's files in ``artifacts``, as far as the manifest lists them.
 
-    That is a commit, or the version of the only Debian package, or nothing, and the package URLs.
+    Returns a commit, the version of the only Debian package, or an empty string, and the package URLs.
     """
     if manifest is None:
         return "", ()
@@ -81,7 +81,7 @@ def upstream_of(
 
 
 def _repository_url(module: Submodule, commit: str) -> tuple[str, ...]:
-    """Return the package URL of a repository on GitHub; others have no type of their own."""
+    """Return the package URL of a GitHub repository; others have no type of their own."""
     try:
         address = urlsplit(module.submodule_url or "")
     except ValueError:
@@ -89,7 +89,7 @@ def _repository_url(module: Submodule, commit: str) -> tuple[str, ...]:
     parts = address.path.strip("/").removesuffix(".git").split("/")
     if address.hostname != "github.com" or len(parts) != 2:
         return ()
-    # The specification wants both in lower case.
+    # The specification requires lowercase for both.
     return (f"pkg:github/{'/'.join(quote(part.lower(), safe='') for part in parts)}@{quote(commit, safe='')}",)
 
 
@@ -100,7 +100,7 @@ def _package_url(package: SourcePackage) -> str:
 
 
 def vendor_of(package: SourcePackage) -> str:
-    """Return who supplies a package, in lower case: its origin, else whom its maintainer writes for; empty for others.
+    """Return the supplier of a package in lowercase: its origin, or its maintainer's organization; otherwise empty.
 
     >>> from rocwheel.artifacts.sdk_files import SourcePackage
     >>> vendor_of(SourcePackage("rocblas", "4.0.0.60002-115~22.04", "amd64", maintainer="ROCm <rocm@amd.com>"))
@@ -124,14 +124,14 @@ class LicensedFiles(msgspec.Struct, frozen=True):
 def license_files(
     entries: Iterable[Entry], tree: PrefixEntries, recipe: Recipe, manifest: SdkManifest | None = None
 ) -> LicensedFiles:
-    """Return the components that files are of, with those license texts of a prefix that are theirs.
+    """Return the components of files, with their license texts from a prefix.
 
-    A text belongs to the component in whose stage folder it stands. The ``manifest`` tells what they were made of.
+    A text belongs to the component of its stage folder. The ``manifest`` lists the sources.
     """
-    # The artifacts that files come from, by component.
+    # The artifacts of the files, by component.
     artifacts: dict[Component, set[str]] = {}
     for entry in entries:
-        # What the build of the SDK itself added, facts about the build and links, is of no project.
+        # Facts about the build and links, which the SDK's build itself added, belong to no project.
         if entry.source and component_of(entry).project.rpartition("/")[2] != _OVERLAY:
             artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
     patterns = PathPatterns(recipe.license_patterns) if recipe.license_patterns else None
@@ -155,9 +155,9 @@ def license_files(
 
 
 def _license_of(component: Component, table: Mapping[str, str], default: str | None) -> str | None:
-    """Return the expression of a component; none where neither the ``table`` nor a ``default`` tells.
+    """Return the expression of a component, or `None` if neither the ``table`` nor a ``default`` has one.
 
-    The longest end of the project's folder that the table names counts, then the artifact.
+    The longest suffix of the project's folder in the table takes precedence, then the artifact.
     """
     parts = component.project.split("/")
     ends = ("/".join(parts[place:]) for place in range(len(parts)))
@@ -166,12 +166,12 @@ def _license_of(component: Component, table: Mapping[str, str], default: str | N
 
 
 def add_sboms(plan: Plan, digests: Mapping[str, ArtifactDigest], source_date: SourceDate) -> Plan:
-    """Return a plan whose wheels have their bills; ``digests`` are those of the artifacts, by name.
+    """Return a plan whose wheels contain bills of materials; ``digests`` are those of the artifacts, by name.
 
-    A wheel variant that holds nothing but requirements has none.
+    A wheel variant with only requirements gets no bill.
     """
     from rocwheel.wheels.render_sbom import (
-        render_bill,  # it takes long to load, and other commands load this module, too
+        render_bill,  # slow to import, and other commands import this module
     )
 
     def with_bill(wheel: PlannedWheel) -> PlannedWheel:
@@ -189,7 +189,7 @@ def _make_bill(wheel: PlannedWheel, digests: Mapping[str, ArtifactDigest], secon
     name, version = wheel.name.distribution, wheel.name.version
     url = f"pkg:pypi/{name}@{version}"
     subject = BillItem(url, name, version, url, wheel.metadata.license_expression or "", made_of=made_of)
-    # An artifact has parts of several components.
+    # An artifact contains parts of several components.
     parts: dict[str, list[str]] = {}
     for component in wheel.components:
         for artifact in component.artifacts:

@@ -1,4 +1,4 @@
-"""From a catalog and a recipe to the plan of a build: a pure function of values."""
+"""Creates the plan of a build from a catalog and a recipe, as a pure function of values."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptions) -> Plan:
     """Plan every distribution of the recipe.
 
-    Raises `ProblemsError` with every path on which artifacts differ, with everything that is expected and missing, or
-    with every name that is too long; `InputError` for a version that is not :pep:`440` and for other unusable options.
+    Raises `ProblemsError` with every path on which artifacts differ, with everything expected but missing, or with
+    every name that is too long. Raises `InputError` for a version that doesn't follow :pep:`440` and for other invalid
+    options.
     """
     check_options(options)
     version = checked_version(catalog, options)
@@ -76,7 +77,7 @@ class _PlannedGroup(msgspec.Struct, frozen=True):
 
 
 def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequence[PlacedPackage]) -> Plan:
-    # The processors that the packages have code for, by their files and their names.
+    # The processors that the packages have code for, by their files and names.
     found = set()
     for package in placed:
         if basis.recipe.packages[package.key].kind == "device":
@@ -108,7 +109,7 @@ def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequen
 def _plan_group(
     basis: PlanBasis, prefixes: Prefixes, placed: Sequence[PlacedPackage], family: str, targets: Sequence[str]
 ) -> _PlannedGroup:
-    """Plan the packages that are installed together: all of them, or those that serve one family."""
+    """Plan the packages that are installed together: all of them, or those for one family."""
     folder = family if len(prefixes.families) > 1 else ""
     together = [package for package in placed if prefixes.layout == "neutral" or package.variant in ("", family)]
     group = PackageGroup(basis, tuple(together))
@@ -122,7 +123,7 @@ def _plan_group(
 def _wheels(
     group: PackageGroup, prefixes: Prefixes, targets: Sequence[str], folder: str, dropped: list[Dropped]
 ) -> Iterator[PlannedWheel]:
-    """Yield the wheel of each package; append to ``dropped`` what has no place in the devel tar."""
+    """Yield the wheel of each package; append to ``dropped`` what can't be in the devel tar."""
     basis = group.basis
     for package in group.packages:
         spec, tree = group.recipe_of(package), prefixes.trees[package.variant]
@@ -139,9 +140,9 @@ def _wheels(
 
 
 def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:
-    """Return wheels that are installed together, each with its declaration, and the outcome of comparing them.
+    """Return wheels that are installed together with their declarations, and the result of their comparison.
 
-    Those without device code declare that they carry none, and are the same whichever packages they are built with.
+    Wheels without device code declare that. They are the same regardless of the packages that they are built with.
     """
     facts = [
         WheelFacts(
@@ -160,7 +161,7 @@ def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], Coh
 
 
 def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator[Dropped]:
-    """Yield what packages drop, and the artifacts with code for one target that no package takes anything of."""
+    """Yield what packages drop, and artifacts for a single target that no package takes anything from."""
     taken: set[tuple[str, str]] = set()
     for package in placed:
         yield from package.placement.dropped

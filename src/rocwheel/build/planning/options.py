@@ -1,4 +1,4 @@
-"""Options of a build, and the checks of them."""
+"""The options of a build, and their validation."""
 
 from __future__ import annotations
 
@@ -34,44 +34,44 @@ SelectorForm = Literal["sdist", "wheel"]
 
 
 class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a build is asked for, besides its artifacts and its recipe."""
+    """The options of a build, in addition to its artifacts and recipe."""
 
     version: str | None = None
-    """Version of all distributions; by default the SDK manifest's."""
+    """The version of all distributions; by default that of the SDK manifest."""
     module_suffix: str = ""
-    """Appended to the names of platform modules, so that several builds fit one environment."""
+    """A suffix for the names of platform modules, so that several builds fit one environment."""
     targets: tuple[str, ...] = ()
-    """GPU targets or families that must be there, in any spelling; empty for no such check."""
+    """GPU targets or families that must be present, in any spelling; empty for no check."""
     targets_source: str = "--targets"
-    """What gave these, for messages."""
+    """The source of these targets, for messages."""
     only_targets: bool = False
-    """Whether artifacts for other targets than these are left out."""
+    """Whether artifacts for other targets are left out."""
     default_family: str = ""
-    """The target or family that the selector takes on machines without a GPU; empty to refuse and list the choices."""
+    """The selector's default on machines without a GPU; if empty, it refuses and lists the choices."""
     selector: SelectorForm = "sdist"
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"
     """What happens to plain offload bundles: they stay, are compressed in place, or are also moved together."""
     split_device: DeviceSplit = "none"
-    """Whether device code goes to packages of its targets: as kpack archives, or in whole libraries."""
+    """Whether device code goes to packages for its targets: as kpack archives, or in whole libraries."""
     common: tuple[str, ...] = ()
-    """GPU targets, in any spelling, whose code libraries keep for all GPUs beside whole libraries for each target."""
+    """GPU targets, in any spelling, whose code libraries keep for all GPUs in addition to libraries per target."""
     retarget: tuple[str, ...] = ()
-    """Pairs ``FROM=TO[,TO...]`` of targets: code for the one is offered to GPUs of the others, too."""
+    """Pairs ``FROM=TO[,TO...]`` of targets: code for the first is also offered to GPUs of the others."""
     variants: bool = False
-    """Whether packages that exist for each GPU are also offered as wheel variants (a draft) of one name."""
+    """Whether packages for each GPU are also offered as wheel variants (a draft) with a single name."""
     rocm: str | None = None
-    """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
+    """The oldest ROCm release that must read compressed bundles; by default that of the SDK manifest."""
     platform_tag: str | None = None
-    """Platform tag of all wheels; by default each wheel's is computed from its files."""
+    """The platform tag of all wheels; by default each tag is computed from the wheel's files."""
     platform_tag_source: str = "--platform-tag"
-    """What gave that tag, for messages."""
+    """The source of that tag, for messages."""
     platform: Platform | None = None
-    """The system that the artifacts have to be for; by default the one that their files are for."""
+    """The required system of the artifacts; by default the system of their files."""
 
 
 def check_options(options: PlanOptions) -> None:
-    """Raise `InputError` for what is wrong by itself, before anything is read; `ProblemsError` for several."""
+    """Raise `InputError` for invalid options before anything is read, or `ProblemsError` for several."""
     checks: tuple[Callable[[PlanOptions], object], ...]
     checks = (
         lambda one: one.version is None or _normalized(one.version, "--version"),
@@ -104,7 +104,7 @@ def _check_platform(options: PlanOptions) -> None:
 
 
 class ExpectedTarget(msgspec.Struct, frozen=True):
-    """A processor that has to be there, the word that asks for it, and the option that has this word."""
+    """A processor that must be present, the word that requests it, and the option with this word."""
 
     processor: str
     word: str
@@ -112,7 +112,7 @@ class ExpectedTarget(msgspec.Struct, frozen=True):
 
 
 def expected_targets(options: PlanOptions) -> tuple[ExpectedTarget, ...]:
-    """Return the processors that have to be there; raise `InputError` for words that name none."""
+    """Return the required processors. Raises `InputError` for unknown words."""
     option = options.targets_source
     processors = parse_target_set(options.targets, source=option, required=bool(options.targets)).processors
     words = {
@@ -130,7 +130,7 @@ _WITHOUT_RULE = (
 
 
 def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:
-    """Return which code is offered to which other GPUs; raise `InputError` for pairs that no rule allows."""
+    """Return which code is offered to which other GPUs. Raises `InputError` for pairs that no rule allows."""
     source, remedy = "--retarget", _WITHOUT_RULE
     pairs = map_collecting(
         source, lambda text: parse_pairs(text, source=source, native=native_targets, remedy=remedy), options.retarget
@@ -139,9 +139,9 @@ def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:
 
 
 def common_targets(options: PlanOptions) -> tuple[TargetId, ...]:
-    """Return the targets whose code libraries keep for all GPUs; none for the default.
+    """Return the targets whose code libraries keep for all GPUs; empty for the default.
 
-    Raises `InputError` for words that name none, for none at all, and without whole libraries for each target.
+    Raises `InputError` for unknown words, for an empty list, and if libraries are not split per target.
     """
     if options.common and options.split_device != "overlay":
         option, found = "--common", "says what libraries keep beside those for each target, and there are none of these"
@@ -150,9 +150,9 @@ def common_targets(options: PlanOptions) -> tuple[TargetId, ...]:
 
 
 def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
-    """Return the ROCm release that has to read compressed device code, none when device code is kept as it is.
+    """Return the ROCm release that must read compressed device code, or `None` if device code stays unchanged.
 
-    Raises `InputError` when that release reads no compressed bundles, or when it is not known.
+    Raises `InputError` if that release can't read compressed bundles, or if it is unknown.
     """
     if options.device_code == "keep":
         return None
@@ -166,7 +166,7 @@ def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
 
 
 def checked_version(catalog: Catalog, options: PlanOptions) -> str:
-    """Return the version of all distributions, normalized; raises `InputError` when it is not :pep:`440`."""
+    """Return the normalized version of all distributions. Raises `InputError` if it doesn't follow :pep:`440`."""
     manifest = catalog.manifest
     if options.version is not None:
         return _normalized(options.version, "--version")

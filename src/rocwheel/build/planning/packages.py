@@ -1,4 +1,4 @@
-"""Packages on their way into a plan: which there are, where their files go, and what each finds of the others."""
+"""The packages of a plan: their files, the paths of the files, and how packages find each other."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ if TYPE_CHECKING:
 
 
 class PlanBasis(msgspec.Struct, frozen=True):
-    """The same for every distribution of a plan."""
+    """The values that all distributions of a plan share."""
 
     recipe: Recipe
     facts: Facts
     options: PlanOptions
     version: str
-    """The version of every distribution, normalized."""
+    """The normalized version of every distribution."""
     layout: Layout
     compress_for: str | None = None
-    """The oldest ROCm release that has to read compressed device code; none keeps device code as it is."""
+    """The oldest ROCm release that must read compressed device code; `None` leaves device code unchanged."""
     manifest: SdkManifest | None = None
     """What the SDK was built from."""
 
     @property
     def any_tag(self) -> str:
-        """The platform tag of wheels without machine code: any system that the packages could be for takes them."""
+        """The platform tag of wheels without machine code: every system that the packages could be for accepts it."""
         return WINDOWS_TAG if self.facts.platform is Platform.WINDOWS else oldest_tag(self.facts.machine)
 
     def names(self, key: str, variant: str) -> PackageNames:
@@ -57,12 +57,12 @@ class PlanBasis(msgspec.Struct, frozen=True):
 
 
 class PlacedPackage(msgspec.Struct, frozen=True):
-    """One distribution with its files in place, before its members are made."""
+    """A distribution with its files placed, before its members are created."""
 
     key: str
     """The package's name in the recipe."""
     variant: str
-    """The target or family that it is for; empty when there is one for all."""
+    """The target or family that it is for; empty if there is a single package for all."""
     distribution: str
     module: str
     platform_module: str
@@ -70,9 +70,9 @@ class PlacedPackage(msgspec.Struct, frozen=True):
 
 
 def place_packages(basis: PlanBasis, prefixes: Prefixes) -> list[PlacedPackage]:
-    """Put the files of every package in their places, and leave out packages that there are no files for.
+    """Place the files of every package, and omit packages without files.
 
-    Raises `ProblemsError` with every pair of different files for one place.
+    Raises `ProblemsError` with every pair of different files for one path.
     """
     placed: list[PlacedPackage] = []
     for key, package in basis.recipe.packages.items():
@@ -108,13 +108,13 @@ def _place(
 
 
 class MemberMaker(msgspec.Struct, frozen=True):
-    """Makes members of the placed files of one package."""
+    """Creates members from the placed files of one package."""
 
     basis: PlanBasis
     places: LibraryPlaces
-    """Where the shared libraries of all packages are that are installed together."""
+    """The locations of the shared libraries of all packages that are installed together."""
     search: tuple[str, ...]
-    """Folders in which the package's run paths lead anyway, relative to site-packages."""
+    """Folders where the package's run paths always lead, relative to site-packages."""
 
     def file(self, path: str, entry: Entry) -> FileMember:
         """Return the member for a file that is installed at ``path``, relative to site-packages."""
@@ -143,28 +143,28 @@ class MemberMaker(msgspec.Struct, frozen=True):
 
 
 class PackageGroup(msgspec.Struct, frozen=True, dict=True):
-    """All packages of a neutral layout, or those that serve one family."""
+    """All packages of a neutral layout, or those for one family."""
 
     basis: PlanBasis
     packages: tuple[PlacedPackage, ...]
 
     @cached_property
     def by_key(self) -> dict[str, PlacedPackage]:
-        """The packages by their names in the recipe, without device packages, of which there are several to a name."""
+        """The packages by recipe name, without device packages, because several of them share a name."""
         return {package.key: package for package in self.packages if self.recipe_of(package).kind != "device"}
 
     @cached_property
     def overlaid(self) -> tuple[PlacedPackage, ...]:
-        """The packages into whose folders device packages go: whatever is there has its counterpart in the devel tree.
+        """The packages whose folders receive device packages. Everything in them has a counterpart in the devel tree.
 
-        Frameworks that know TheRock's packages rely on that.
+        Frameworks with support for TheRock's packages rely on that.
         """
         keys = {package.overlay for package in self.basis.recipe.packages.values() if package.overlay}
         return tuple(package for key, package in self.by_key.items() if key in keys)
 
     @cached_property
     def places(self) -> LibraryPlaces:
-        """Where the shared libraries of all packages are."""
+        """The locations of the shared libraries of all packages."""
         return library_places(
             posixpath.join(package.platform_module, path)
             for package in self.packages
@@ -172,7 +172,7 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
         )
 
     def recipe_of(self, package: PlacedPackage) -> Package:
-        """Return what the recipe says about a package."""
+        """Return the recipe's entry for a package."""
         return self.basis.recipe.packages[package.key]
 
     def required(self, package: PlacedPackage) -> list[str]:
@@ -180,7 +180,7 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
         return [self.by_key[key].distribution for key in self.recipe_of(package).requires if key in self.by_key]
 
     def folders(self, places: Iterable[str], package: PlacedPackage) -> tuple[str, ...]:
-        """Return the folders that ``package:directory`` places of a package lead to, without those of absent packages.
+        """Return the folders of a package's ``package:directory`` entries, without those of absent packages.
 
         They are relative to site-packages.
         """
@@ -190,7 +190,7 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
         return tuple(posixpath.join(modules[key], folder) for key, _, folder in pairs if key in modules)
 
     def member_maker(self, package: PlacedPackage) -> MemberMaker:
-        """Return what makes the members of a package; those that stand in for a library look where that looks."""
+        """Return the member maker of a package. Files that replace a library search where that library searches."""
         spec = self.recipe_of(package)
         search = spec.search
         if any(map(split_overlay_path, package.placement.files)):

@@ -1,4 +1,4 @@
-"""The ``rocm`` distribution, which requires the others: an sdist that chooses for a machine, or a wheel with extras."""
+"""The ``rocm`` distribution, which requires the others: an sdist that chooses per machine, or a wheel with extras."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class SelectorFacts(msgspec.Struct, frozen=True):
 
     basis: PlanBasis
     packages: tuple[PlacedPackage, ...]
-    """Every package but the selector itself, devel included."""
+    """Every package except the selector itself, including devel."""
     families: dict[str, tuple[str, ...]]
-    """What can be selected, with the GPU targets that each serves; one entry per device package or library family."""
+    """The GPU targets of each choice; one entry per device package or library family."""
     default_family: str = ""
 
     @property
@@ -58,18 +58,18 @@ class SelectorFacts(msgspec.Struct, frozen=True):
         return self.basis.version
 
     def is_selected(self, key: str) -> bool:
-        """Return whether a package is chosen by GPU: there is one distribution for each target or family."""
+        """Return whether a package is chosen by GPU: then each target or family has a distribution."""
         return is_per_variant(self.recipe.packages[key], self.basis.layout)
 
     def requirement(self, key: str, variant: str = "{family}") -> str:
-        """Return the requirement of a package for a GPU target or family, in this version."""
+        """Return the requirement of a package for a GPU target or family in this version."""
         return f"{self.basis.names(key, variant).distribution}=={self.version}"
 
 
 def make_selector_facts(group: PackageGroup) -> SelectorFacts:
-    """Collect what can be selected among packages that are installed together.
+    """Collect the choices among packages that are installed together.
 
-    Raises `InputError` when the default that was asked for is not among it.
+    Raises `InputError` if the requested default is not among them.
     """
     basis = group.basis
     keys = [key for key, package in basis.recipe.packages.items() if is_per_variant(package, basis.layout)]
@@ -93,9 +93,9 @@ _KNOWN_SYSTEMS = ("glibc", "musl", "windows", "macos")
 
 
 def _find_machines(basis: PlanBasis) -> dict[str, list[str]]:
-    """Return the values of ``platform_machine`` by those of ``sys_platform``, from the tag that the wheels get.
+    """Return the values of ``platform_machine`` by ``sys_platform``, from the tag of the wheels.
 
-    Where that names no machine, the set is for Linux, whose machines nobody has said.
+    If the tag names no machine, the set is for Linux on unspecified machines.
     """
     machine = basis.facts.machine
     tags = basis.options.platform_tag or (basis.any_tag if machine in host_machines() else "any")
@@ -110,11 +110,11 @@ _ARCHIVE = ".kpack"
 
 
 def _find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, tuple[str, ...]]:
-    """Return, by the variant of each package for one target, the other targets whose GPUs run the code in it.
+    """Return, by the variant of each package for one target, the other targets whose GPUs run its code.
 
-    Each of these is named once, for the package whose code suits it best: relabeled code before generic code, and
-    generic code for fewer processors before that for more. Targets with a package of their own are left out. A target
-    that shares the package of another one is with that, if it has code of its own there.
+    Each of these is listed once, for the package whose code fits best: relabeled code before generic code, and generic
+    code for fewer processors first. Targets with their own package are left out. A target that shares another target's
+    package is listed there if the package has code for it.
     """
     codes = {package.variant: _read_codes(package, facts) for package in packages if is_target(package.variant)}
     served: dict[str, tuple[str, ...]] = {}
@@ -132,13 +132,13 @@ def _find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, t
 
 
 class _Codes(msgspec.Struct, frozen=True):
-    """The targets that a file has code for; ``named`` are files of a kernel library that differ by these alone."""
+    """The targets that a file has code for; ``named`` are files of a kernel library that differ only by these."""
 
     targets: tuple[TargetId, ...]
     named: bool
 
     def fit(self, gpu: TargetId) -> Fit:
-        """Return how the code suits a GPU; a kernel library opens only the file that is named for it."""
+        """Return how well the code fits a GPU; a kernel library opens only the file that is named for it."""
         if self.named:
             return Fit.EXACT if any(target.processor == gpu.processor for target in self.targets) else Fit.NONE
         choice = choose(self.targets, gpu)
@@ -158,7 +158,7 @@ def _read_codes(package: PlacedPackage, facts: Facts) -> list[_Codes]:
 
 
 def _fit(codes: Sequence[_Codes], target: str) -> Fit | None:
-    """Return how the code that suits a target least does so; none where there is code that its GPUs don't run."""
+    """Return the worst fit of the code for a target, or `None` if some code doesn't run on its GPUs."""
     worst = min((code.fit(TargetId(target)) for code in codes), key=lambda how: how.rank, default=Fit.NONE)
     return worst if worst.rank >= Fit.GENERIC.rank else None
 
@@ -197,7 +197,7 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
 
 
 def _libraries(facts: SelectorFacts) -> dict[str, dict[str, Any]]:
-    """Return the rows of public libraries; one that this SDK was built without is optional."""
+    """Return the rows of public libraries. A library that this SDK lacks is optional."""
     if facts.basis.facts.platform is Platform.WINDOWS:
         return windows_libraries(facts.basis, facts.packages)
     rows: dict[str, dict[str, Any]] = {}
@@ -232,7 +232,7 @@ def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[s
         elif fixed:
             extras[extra] = fixed
         elif all(facts.recipe.packages[key].kind == "device" for key in keys):
-            # Frameworks ask for rocm[libraries,device]: without device packages there is nothing to add, yet no error.
+            # Frameworks require rocm[libraries,device]. Without device packages, that adds nothing, but must not fail.
             extras |= {extra: [], f"{extra}-all": []}
     return extras if decides else {name: rows for name, rows in extras.items() if rows or not facts.families}
 
@@ -249,9 +249,9 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
 def family_extras(
     prefix: str, requirement: str, families: Mapping[str, Sequence[str]], *, is_neutral: bool
 ) -> dict[str, list[str]]:
-    """Return what the extras of families require, by their names; ``{family}`` in the requirement stands for each.
+    """Return the requirements of family extras by name; ``{family}`` in the requirement stands for each family.
 
-    In a neutral layout there is one for all, and one for each target whose GPUs run the code of another's package.
+    In a neutral layout, there is one for all, and one for each target whose GPUs run the code of another's package.
     """
     wanted = {family: requirement.replace("{family}", family) for family in families}
     extras = {f"{prefix}-{canonicalize_name(family)}": [text] for family, text in wanted.items()}
@@ -265,7 +265,7 @@ def family_extras(
 def refusing_extras(extra: str, required: str, families: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:
     """Return the extras of targets that no family serves; each has a requirement that can't be met and says why.
 
-    ``required`` is what `rocm` requires in any case, ``NAME==VERSION``.
+    ``required`` is what `rocm` always requires, ``NAME==VERSION``.
     """
     if not families:
         return {}
@@ -295,7 +295,7 @@ def _metadata(facts: SelectorFacts) -> CoreMetadata:
         facts.version,
         recipe.selector.summary,
         requires_python=recipe.requires_python,
-        license_expression=SDK_LICENSE,  # it holds the SDK source alone, no file of ROCm
+        license_expression=SDK_LICENSE,  # contains only the SDK source and no ROCm files
         license_files=("LICENSE",),
     )
 
@@ -308,7 +308,7 @@ def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdi
     files = {f"{module}/{path}": text for path, text in sdk_module("rocm_sdk").items()}
     files |= {f"selector/{path}": text for path, text in sdk_module("selector").items()}
     files[f"{module}/_build_info.py"] = render_literals(info)
-    # Scripts that promote the reference's sdist change these two, as setuptools makes them.
+    # Scripts that promote the reference's sdist edit these two, in setuptools' format.
     egg_info = f"{normalized_file_part(metadata.name)}.egg-info"
     files[f"{egg_info}/PKG-INFO"] = render_metadata(metadata).decode()
     files[f"{egg_info}/requires.txt"] = requires_txt(info)
@@ -320,7 +320,7 @@ def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdi
 
 
 def requires_txt(info: Mapping[str, Any]) -> str:
-    """Return what is required as setuptools lists it: without an extra, then a section for each extra and marker."""
+    """Return the requirements in setuptools' format: those without an extra, then a section per extra and marker."""
     sections = [*info["REQUIRES"]]
     for extra, rows in info["EXTRAS"].items():
         sections += ["", f"[{extra}]", *(text for text, marker in rows if not marker)]
@@ -351,7 +351,7 @@ def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWhe
 
 
 def selector_requirements(info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the wheel requires, with the extras as markers, by the literals of its ``_build_info.py``."""
+    """Return the wheel's requirements with extras as markers, from the literals of its ``_build_info.py``."""
     extras: dict[str, list[list[str]]] = info["EXTRAS"]
     rows = ((extra, *row) for extra, rows in extras.items() for row in rows)
     marked = (f"{text}; {f'({marker}) and ' if marker else ''}extra == '{extra}'" for extra, text, marker in rows)

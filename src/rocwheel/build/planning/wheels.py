@@ -1,4 +1,4 @@
-"""From placed packages to planned wheels: members, tags, metadata, licenses, console scripts."""
+"""Turns placed packages into planned wheels: members, tags, metadata, licenses, and console scripts."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def _script_row(group: PackageGroup, package: PlacedPackage, script: ConsoleScri
 
 
 def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles) -> PlannedWheel:
-    """Plan the wheel of one GPU target's files, which go into another package's platform module."""
+    """Plan the wheel of a GPU target's files, which go into another package's platform module."""
     root = package.platform_module
     members = shipped_members(group, package)
-    # pip removes the folders that become empty only below those in which the distribution has a file of its own.
+    # pip removes empty folders only below folders where the distribution has a file of its own.
     members.append(TextMember(f"{root}/.device-{package.variant}", ""))
     paths = sorted(member.path.removeprefix(f"{root}/") for member in members)
     links = [{"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", root, path)} for path in paths]
@@ -110,7 +110,7 @@ def module_files(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
 
 
 def shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]:
-    """Return what a package takes of the artifacts: files, with relays and forwarding libraries where it has any."""
+    """Return what a package takes from the artifacts: files, and relays and forwarding libraries if it has any."""
     files: list[Member] = [*group.member_maker(package).members(package)]
     if group.basis.facts.platform is Platform.WINDOWS:
         files = put_relays(files, package.platform_module, group.recipe_of(package).relays)
@@ -118,7 +118,7 @@ def shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]
 
 
 def forwarding_members(group: PackageGroup, package: PlacedPackage) -> Iterator[ForwardingMember]:
-    """Yield a forwarding library for each library that is also opened under its name without a version."""
+    """Yield a forwarding library for each library that is also opened by its name without a version."""
     named = group.recipe_of(package).unversioned
     patterns = PathPatterns(named) if named else None
     tag = RunpathTag(group.basis.recipe.run_path_tag)
@@ -134,10 +134,9 @@ def forwarding_members(group: PackageGroup, package: PlacedPackage) -> Iterator[
 
 
 def put_relays(members: Sequence[Member], root: str, rules: Mapping[str, RelayRule]) -> list[Member]:
-    """Return the members of a package with relays in the place of copies; ``root`` is its platform module.
+    """Return a package's members with relays in place of copies; ``root`` is its platform module.
 
-    A file that is no copy of the program that its rule names stays as it is. Raises `InputError` for a file that
-    can't be read.
+    A file that is not a copy of the program in its rule stays unchanged. Raises `InputError` if a file can't be read.
     """
     files = {member.path: member for member in members if isinstance(member, FileMember)}
     relays: dict[str, Member] = {}
@@ -155,7 +154,7 @@ def _is_copy(one: FileMember, other: FileMember) -> bool:
 
 
 def lacking_relays(recipe: Recipe, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
-    """Yield a warning for each rule that makes no relay: a program is absent, or no copy of the other."""
+    """Yield a warning for each rule that creates no relay, because a program is missing or not a copy of the other."""
     held: dict[str, dict[str, Member]] = defaultdict(dict)
     for wheel in (wheel for wheels in groups for wheel in wheels):
         held[wheel.package] |= {member.path.partition("/")[2]: member for member in wheel.members}
@@ -183,9 +182,9 @@ def make_wheel(
     licensed: LicensedFiles,
     requires: Iterable[str],
 ) -> PlannedWheel:
-    """Return a planned wheel with everything that follows from its members and the recipe: tag, metadata, licenses.
+    """Return a planned wheel with its tag, metadata, and licenses derived from its members and the recipe.
 
-    Raises `InputError` for a platform tag of the options that the files don't fit.
+    Raises `InputError` if the platform tag in the options doesn't fit the files.
     """
     basis, spec = group.basis, group.recipe_of(package)
     floor = members_floor(members, basis.facts)
@@ -221,7 +220,7 @@ def make_wheel(
 
 
 def _platform_tag(basis: PlanBasis, floor: PlatformFloor | None) -> str:
-    """Return the tag that the options give, if the files run there, else the one that the files ask for."""
+    """Return the tag in the options if the files run there, or the tag that the files require."""
     given, source = basis.options.platform_tag, basis.options.platform_tag_source
     if given is None:
         return floor.tag if floor else basis.any_tag
@@ -233,7 +232,7 @@ def _platform_tag(basis: PlanBasis, floor: PlatformFloor | None) -> str:
 
 
 def members_floor(members: Iterable[Member], facts: Facts) -> PlatformFloor | None:
-    """Return the oldest glibc that the files among the members run on, none when there is no machine code."""
+    """Return the oldest glibc that the files among the members run on, or `None` if there is no machine code."""
     return platform_floor(
         (file.origin, elf)
         for member in members

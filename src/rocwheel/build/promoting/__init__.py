@@ -1,1 +1,1 @@
-"""Turning release candidates into a release, without packing what they hold again."""
+"""Promotes release candidates to a release without packing their contents again."""

@@ -1,8 +1,8 @@
-"""The release candidates in a folder, and the places in their files that state their version.
+"""Release candidates in a folder, and the places in their files that state their version.
 
-Those are the core metadata, the bill of materials, the ``_build_info.py`` and ``_dist_info.py`` of modules, the
-manifests of device packages and the SDK manifest. The rest, such as the release in ``.info/version``, says what ROCm
-is, not what the package is.
+These are the core metadata, the bill of materials, the ``_build_info.py`` and ``_dist_info.py`` of modules, the
+manifests of device packages, and the SDK manifest. Other files, such as the release in ``.info/version``, describe ROCm
+and not the package.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 
 BUILD_INFO = "_build_info.py"
-"""The module of literals that packages carry; ``src/rocwheel/sdk/README.md`` describes it."""
+"""The module of literals in packages; see ``src/rocwheel/sdk/README.md``."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel or sdist, which says in its metadata what its file name says."""
+    """A wheel or sdist whose metadata and file name agree."""
 
     path: Path
     folder: str
-    """Where it is below the folder of all; empty for that folder itself."""
+    """Its location below the top folder; empty for the top folder itself."""
     name: str
-    """The distribution's name, normalized."""
+    """The normalized name of the distribution."""
     version: str
     members: dict[str, ZipMember] = {}
     """The members of a wheel by name."""
@@ -55,20 +55,20 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, bytes] = {}
     """The files of an sdist by their paths below its top folder."""
     info: dict[str, Any] = {}
-    """The literals of a selector, of which each set of packages has one; empty for other distributions."""
+    """The literals of a selector, which each package set has one of; empty for other distributions."""
 
     @property
     def is_wheel(self) -> bool:
-        """Whether it is a wheel, else an sdist."""
+        """Whether it is a wheel and not an sdist."""
         return bool(self.members)
 
 
 def read_candidates(dist: Path) -> dict[str, list[Candidate]]:
-    """Read the distributions in ``dist`` and, for sets of one family each, in the folders there; return them by folder.
+    """Read the distributions in ``dist`` and, for per-family sets, in its subfolders; return them by folder.
 
-    Those in ``dist`` itself are a set, or what several sets share.
-    Raises `InputError`, or `ProblemsError` with all, for files that can't be read, are not what their names say, hold
-    members that installers refuse, or are neither a wheel nor an sdist; and when there are none.
+    Those in ``dist`` itself are a set, or are shared by several sets. Raises `InputError`, or `ProblemsError` with all
+    errors, for files that can't be read, contradict their names, contain members that installers reject, or are neither
+    a wheel nor an sdist, and if there are no distributions.
     """
     try:
         folders = [dist, *(path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith("."))]
@@ -87,7 +87,7 @@ def read_candidates(dist: Path) -> dict[str, list[Candidate]]:
 
 
 def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
-    """Yield what is wrong where two files of a folder are one distribution: an index takes one of them."""
+    """Yield an error if two files in a folder are the same distribution, because an index accepts only one."""
     seen: dict[tuple[str, str, str], Path] = {}
     for candidate in candidates:
         name = parse_path(candidate.path)
@@ -100,7 +100,7 @@ def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
 def read_candidate(path: Path, dist: Path) -> Candidate:
     """Read a distribution below the folder ``dist``.
 
-    Raises `InputError` for other files and for names that are wrong, or `ProblemsError` for several in a wheel.
+    Raises `InputError` for other files and for wrong names, or `ProblemsError` for several in a wheel.
     """
     folder = path.parent.relative_to(dist).as_posix().removeprefix(".")
     return _read_wheel(path, folder) if path.suffix == ".whl" else _read_sdist(path, folder)
@@ -138,7 +138,7 @@ def _read_sdist(path: Path, folder: str) -> Candidate:
 
 
 def _check_names(path: Path, metadata: bytes, stated: FileName) -> tuple[str, str]:
-    """Return name and version; raise `InputError` when metadata and file name say different ones."""
+    """Return name and version. Raises `InputError` if the metadata and the file name disagree."""
     try:
         fields = parse_core_metadata(metadata)[0]
         found = canonicalize_name(fields.get("name", "")), Version(fields.get("version", ""))
@@ -151,7 +151,7 @@ def _check_names(path: Path, metadata: bytes, stated: FileName) -> tuple[str, st
 
 
 def _selector_info(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
-    """Return the literals of a selector's ``_build_info.py``, which alone lists families; empty for another one's."""
+    """Return the literals of a selector's ``_build_info.py``, which lists families; empty for other packages."""
     for name, data in files.items():
         if name.rpartition("/")[2] == BUILD_INFO:
             info = read_build_info(data, f"{source}!{name}")
@@ -161,7 +161,7 @@ def _selector_info(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
 
 
 def read_build_info(data: bytes, source: str) -> dict[str, Any]:
-    """Return the literals of a ``_build_info.py``; raises `InputError`, led by ``source``, for other text."""
+    """Parse the literals of a ``_build_info.py``. Raises `InputError` about ``source`` for other text."""
     try:
         return parse_literals(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
@@ -170,22 +170,22 @@ def read_build_info(data: bytes, source: str) -> dict[str, Any]:
 
 
 _DIST_INFO = "_dist_info.py"
-"""What the packages of the reference carry instead."""
+"""The packages of the reference contain this instead."""
 _PIN = re.compile(r"(?P<name>[^=<>!~;@]*==\s*)(?P<version>[^\s;,)=]+)")
 _LISTS = ("REQUIRES", "EXTRAS", "SELECTED", "BY_PLATFORM")
 
 
 class VersionChange(msgspec.Struct, frozen=True):
-    """Two normalized versions: what a package set has, and what it gets."""
+    """The normalized old and new versions of a package set."""
 
     old: str
     new: str
 
     def requirement(self, text: str) -> str:
-        """Return a requirement with the new version when it asks for exactly the old one; else as it is.
+        """Return a requirement with the new version if it requires exactly the old one; otherwise unchanged.
 
-        What asks for exactly this version belongs to the set. So do those that refuse a GPU, by a local version that
-        can't be (`refusing_requirement`).
+        Requirements of exactly this version belong to the set. So do those that refuse a GPU with an impossible local
+        version (`refusing_requirement`).
         """
         match = _PIN.match(text)
         if match is None:
@@ -200,11 +200,11 @@ class VersionChange(msgspec.Struct, frozen=True):
         return match["name"] + version + text[match.end() :]
 
     def metadata(self, data: bytes) -> bytes:
-        """Return METADATA or PKG-INFO with the new version, in its requirements too."""
+        """Return METADATA or PKG-INFO with the new version, including its requirements."""
         return edit_requirements(set_version(data, self.new), self.requirement)
 
     def text(self, name: str, data: bytes) -> bytes:
-        """Return the file ``name``, a path in a wheel or sdist, with the new version where it says the old one."""
+        """Return the file ``name``, a path in a wheel or sdist, with the old version replaced by the new one."""
         place, _, base = name.rpartition("/")
         if place.endswith(".egg-info"):
             lines = data.decode("utf-8", "surrogateescape").split("\n")
@@ -224,13 +224,13 @@ class VersionChange(msgspec.Struct, frozen=True):
         return self._assigned(data, rb'"rocm_package_version":\s*')
 
     def _assigned(self, data: bytes, before: bytes) -> bytes:
-        """Replace the version where it is the whole string that follows ``before``."""
+        """Replace the version where it is the whole string after ``before``."""
         pattern = rb"(" + before + rb")([\"'])" + re.escape(self.old.encode()) + rb"\2"
         return re.sub(pattern, lambda match: match[1] + json.dumps(self.new).encode(), data)
 
 
 def says_version(name: str) -> bool:
-    """Return whether the file ``name``, a path in a wheel or sdist, is one of those that say the version."""
+    """Return whether the file ``name``, a path in a wheel or sdist, states the version."""
     place, _, base = name.rpartition("/")
     return (
         (base in {BUILD_INFO, _DIST_INFO} and not place.endswith(".dist-info"))
@@ -241,7 +241,7 @@ def says_version(name: str) -> bool:
 
 
 def _map(value: Any, change: Callable[[str], str]) -> Any:
-    """Apply ``change`` to every string that is a value in nested lists and dicts."""
+    """Apply ``change`` to every string value in nested lists and dictionaries."""
     if isinstance(value, dict):
         return {key: _map(item, change) for key, item in value.items()}
     if isinstance(value, list):

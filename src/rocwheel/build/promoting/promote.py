@@ -1,6 +1,6 @@
-"""Turns release candidates into a release: what wheels hold is copied as it is packed, but for few changed files.
+"""Promotes release candidates to a release: packed members are copied, except for a few changed files.
 
-A distribution gets a new name, and the files change that say its version, or that list GPU targets which don't stay.
+A distribution gets a new name. Only files that state its version or list removed GPU targets change.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class PromotedDistribution(msgspec.Struct, frozen=True):
-    """A distribution with its new version: the paths of its old and its new file, and the new one's size in bytes."""
+    """A distribution with its new version: the paths of its old and new files, and the size of the new one in bytes."""
 
     source: str
     path: str
@@ -61,15 +61,15 @@ class PromotedDistribution(msgspec.Struct, frozen=True):
 
 
 class PromotionResult(msgspec.Struct, frozen=True):
-    """What a promotion made."""
+    """The results of a promotion."""
 
     old_version: str
     version: str
     distributions: tuple[PromotedDistribution, ...]
     left_out: tuple[str, ...] = ()
-    """The paths of candidates for targets that were not to be kept."""
+    """The paths of candidates for targets that were dropped."""
     targets: tuple[str, ...] = ()
-    """What the selector offers, when some targets alone were kept."""
+    """The targets of the selector, if only some were kept."""
 
 
 class PromoteJob(msgspec.Struct, frozen=True):
@@ -81,13 +81,13 @@ class PromoteJob(msgspec.Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """The processors whose packages stay; empty for all."""
     jobs: int = 0
-    """Workers; 0 for one per core."""
+    """The number of workers; 0 for one per core."""
 
     def run(self, *, progress: Progress = SILENT) -> PromotionResult:
-        """Write all distributions, or none, with the date of ``SOURCE_DATE_EPOCH``.
+        """Write all distributions or none, dated by ``SOURCE_DATE_EPOCH``.
 
-        Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written and for damaged
-        files; `ChangedFileError` for a file that changes meanwhile, and `WorkError` when writing fails.
+        Raises `InputError`, or `ProblemsError` with all errors, before anything is written and for damaged files.
+        Raises `ChangedFileError` if a file changes in the meantime, and `WorkError` if writing fails.
         """
         check_destination(self.dest_dir)
         workers = worker_count(self.jobs)
@@ -110,7 +110,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
         return PromotionResult(old, version, tuple(made), left_out, families)
 
     def _kept(self, sets: Mapping[str, Sequence[Candidate]]) -> dict[str, KeptTargets | None]:
-        """Return by folder what stays there, none for everything."""
+        """Return what stays by folder; `None` means everything."""
         if not self.targets:
             return dict.fromkeys(sets)
         selectors = {folder: next((one for one in packages if one.info), None) for folder, packages in sets.items()}
@@ -128,7 +128,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
         return {folder: kept.get(folder, shared) for folder in sets}
 
     def _write(self, promotions: Sequence[Promotion], workers: int, progress: Progress) -> None:
-        """Write everything into a hidden folder, then give all of it its place."""
+        """Write everything into a hidden folder, then move all of it into place."""
         date = SourceDate.from_environment(os.environ)
         total = sum(member.size for one in promotions for member in one.candidate.members.values())
         with (
@@ -147,7 +147,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
 
     @contextmanager
     def _made_folder(self) -> Iterator[None]:
-        """Make the destination, and remove it if it is new and nothing came into it."""
+        """Create the destination, and remove it if it is new and stays empty."""
         is_new = not self.dest_dir.exists()
         try:
             self.dest_dir.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
             raise write_error(self.dest_dir, e, remedy="Check the free space and its permissions.") from e
         finally:
             if is_new:
-                # Only an empty folder goes.
+                # Removes only an empty folder.
                 with suppress(OSError):
                     self.dest_dir.rmdir()
 
@@ -183,7 +183,7 @@ _OPTION = "--to"
 
 
 def checked_version(text: str) -> str:
-    """Return the version that is asked for, normalized; raise `InputError` when it isn't one (:pep:`440`)."""
+    """Return the requested version, normalized. Raises `InputError` if it doesn't follow :pep:`440`."""
     try:
         return str(Version(text))
     except ValueError as e:
@@ -191,10 +191,10 @@ def checked_version(text: str) -> str:
 
 
 def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str:
-    """Return the one version of the candidates, which is lower than ``new``.
+    """Return the single version of the candidates, which is lower than ``new``.
 
-    Raises `InputError`, or `ProblemsError` with all of these: several versions, a candidate of the new version, and one
-    of a later version.
+    Raises `InputError`, or `ProblemsError` with all errors, for several versions, for a candidate with the new version,
+    and for one with a later version.
     """
     by_version: defaultdict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -221,12 +221,12 @@ def _names(group: Sequence[Candidate]) -> str:
 
 
 def check_output(dist: Path, dest_dir: Path, places: Collection[str]) -> None:
-    """Raise `InputError`, or `ProblemsError`, when a file would stand among the candidates or in place of another."""
+    """Raise `InputError`, or `ProblemsError`, if a file would be among the candidates or replace another file."""
     if dest_dir.resolve().is_relative_to(dist.resolve()):
         found = "holds the candidates" if dest_dir.resolve() == dist.resolve() else f"is a folder in {dist}"
         raise InputError(dest_dir, found, expected="a folder outside of theirs", remedy="Change --dest-dir.")
     taken = [dest_dir / place for place in places if (dest_dir / place).exists() or (dest_dir / place).is_symlink()]
-    remedy = "Remove it, or change --dest-dir."
+    remedy = "Remove it, or choose another --dest-dir."
     problems = [InputError(path, "exists already", expected="no file of that name", remedy=remedy) for path in taken]
     raise_all(str(dest_dir), problems)
 
@@ -234,10 +234,10 @@ def check_output(dist: Path, dest_dir: Path, places: Collection[str]) -> None:
 def write_promoted(
     promotion: Promotion, folder: Path, executor: Executor, source_date: SourceDate, progress: Progress
 ) -> Path:
-    """Write one distribution to its place below ``folder`` and return its path.
+    """Write a distribution to its place below ``folder`` and return its path.
 
-    Raises `InputError`, or `ProblemsError`, for damaged members, and for a wheel whose RECORD is not true of them: with
-    a true one, the new wheel would vouch for files that somebody changed.
+    Raises `InputError`, or `ProblemsError`, for damaged members, and for a wheel whose RECORD doesn't match them. With
+    a new, matching RECORD, the new wheel would vouch for modified files.
     """
     path = folder / promotion.place
     if promotion.dist_info:
@@ -254,7 +254,7 @@ def _write_wheel(
 ) -> None:
     candidate = promotion.candidate
     left_out = unhashed_paths(candidate.dist_info)
-    # The format wants the files of .dist-info itself at a wheel's end, and bills with them.
+    # The format puts the files of .dist-info itself at the end of a wheel, and bills go with them.
     at_end = (candidate.dist_info, f"{candidate.dist_info}/{SBOM_NAME.partition('/')[0]}")
     metadata: dict[str, bytes] = {}
     with write_wheels(executor, source_date.zip_time, progress=progress) as packer:
@@ -274,12 +274,12 @@ def _write_wheel(
 
 
 def _check_record(promotion: Promotion, path: Path) -> None:
-    """Compare the old RECORD with the old members, whose digests are in the new RECORD where they were copied."""
+    """Compare the old RECORD with the old members. The new RECORD has the digests of those that were copied."""
     candidate = promotion.candidate
     source = str(candidate.path)
     old = candidate.members.get(f"{candidate.dist_info}/RECORD")
     if old is None:
-        raise InputError(source, "has no RECORD", expected="a wheel, which has one", remedy="Build it again.")
+        raise InputError(source, "has no RECORD", expected="a wheel, which has exactly one", remedy="Build it again.")
     owner = Distribution(
         name=candidate.name,
         version=candidate.version,
@@ -308,20 +308,20 @@ def _old_files(promotion: Promotion, path: Path) -> Iterator[InstalledFile]:
 
 
 class KeptTargets(msgspec.Struct, frozen=True):
-    """Which families of a set stay. Use `among`; the constructor checks nothing."""
+    """The families of a set that stay. Use `among`; the constructor checks nothing."""
 
     families: tuple[str, ...]
     """Targets or families, as the selector names them."""
     dropped: frozenset[str]
-    """The names of the distributions for others, normalized."""
+    """The normalized names of the distributions for others."""
     served: frozenset[str]
-    """The targets that families of those that stay serve."""
+    """The targets that the remaining families serve."""
     dropped_targets: frozenset[str]
     """The targets that only others serve."""
 
     @classmethod
     def among(cls, info: Mapping[str, Any], processors: Collection[str]) -> KeptTargets:
-        """Return what stays for these processors, maybe nothing, of the set whose selector has these literals."""
+        """Return what stays for these processors, possibly nothing, in the set whose selector has these literals."""
         served = {name: frozenset(row["targets"]) for name, row in info["FAMILIES"].items()}
         kept = tuple(name for name, targets in served.items() if targets & set(processors))
         names = [row["dist"] for row in info["PACKAGES"].values() if "{family}" in row["dist"]]
@@ -331,14 +331,14 @@ class KeptTargets(msgspec.Struct, frozen=True):
 
     @classmethod
     def together(cls, parts: Collection[KeptTargets]) -> KeptTargets:
-        """Return what stays of what several sets share."""
+        """Return what stays of the packages that several sets share."""
         families = tuple(dict.fromkeys(family for part in parts for family in part.families))
         served = _united(part.served for part in parts)
         gone = _united(part.dropped_targets for part in parts)
         return cls(families, _united(part.dropped for part in parts), served, gone - served)
 
     def build_info(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the selector's literals without what is for other targets, which are refused by name from now on."""
+        """Return the selector's literals without other targets, which are refused by name from now on."""
         default = values["DEFAULT_FAMILY"]
         if default not in self.families:
             default = self.families[0] if len(self.families) == 1 else ""
@@ -358,20 +358,20 @@ class KeptTargets(msgspec.Struct, frozen=True):
         return {**changed, "EXTRAS": extras}
 
     def _own_facts(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is otherwise on a platform, without what is for other targets."""
+        """Return the facts of a platform without other targets."""
         families = facts.get("FAMILIES")
         kept = {"FAMILIES": {name: families[name] for name in self.families}} if families else {}
         return {**facts, **kept}
 
     def _is_dropped(self, text: str) -> bool:
-        """Return whether a requirement is of a dropped package, or refuses a target: those are made again."""
+        """Return whether a requirement is of a dropped package or refuses a target; the latter are recreated."""
         found = readable_requirements([text])
         return any(is_refusing(item) or canonicalize_name(item.name) in self.dropped for item in found)
 
     def metadata(self, data: bytes, info: Mapping[str, Any], source: str) -> bytes:
-        """Return METADATA of the selector as a wheel, with what its literals ``info`` require.
+        """Return METADATA of the selector wheel with the requirements in its literals ``info``.
 
-        Raises `InputError`, led by ``source``, for a text among these that is no requirement.
+        Raises `InputError` about ``source`` for an invalid requirement.
         """
         try:
             requires = [str(read_requirement(text)) for text in selector_requirements(info)]
@@ -381,7 +381,7 @@ class KeptTargets(msgspec.Struct, frozen=True):
         return set_values(set_values(data, "Requires-Dist", requires), "Provides-Extra", list(info["EXTRAS"]))
 
     def dist_info(self, data: bytes, source: str, declared: Iterable[str]) -> bytes:
-        """Return the core's list of targets without those that neither a package nor ``declared`` has any more."""
+        """Return the core's list of targets without those that neither a package nor ``declared`` still has."""
         gone = self.dropped_targets - set(declared)
         left = [target for target in declared_targets(source, data) if target not in gone]
         return with_declared_targets(source, data, left)
@@ -392,7 +392,7 @@ def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 class Promotion(msgspec.Struct, frozen=True):
-    """One distribution on its way: what it was, its new place, and the files that change."""
+    """A distribution in promotion: its candidate, its new place, and its changed files."""
 
     candidate: Candidate
     place: str
@@ -403,16 +403,16 @@ class Promotion(msgspec.Struct, frozen=True):
     """The new content of files by their old paths in the distribution."""
 
     def renamed(self, member: str) -> str:
-        """Return the new path of a wheel's member: the names of ``.dist-info`` and ``.data`` have the version."""
+        """Return the new path of a wheel's member: the names of ``.dist-info`` and ``.data`` contain the version."""
         old, new = self.candidate.dist_info.removesuffix(".dist-info"), self.dist_info.removesuffix(".dist-info")
         top, slash, rest = member.partition("/")
         return f"{new}{top.removeprefix(old)}{slash}{rest}" if top in {f"{old}.dist-info", f"{old}.data"} else member
 
 
 def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: KeptTargets | None) -> list[Promotion]:
-    """Return what becomes of each distribution of a set that stays.
+    """Return the promotions of the distributions of a set that stay.
 
-    Raises `InputError` for files that can't be read, and for wheels of one package that carry different code.
+    Raises `InputError` for files that can't be read, and for wheels of one package with different code.
     """
     stay = [one for one in packages if kept is None or canonicalize_name(one.name) not in kept.dropped]
     places = {one.path: one.members.get(f"{one.dist_info}/{DECLARATION_NAME}") for one in stay} if kept else {}
@@ -422,10 +422,10 @@ def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: Kept
     declared = {target.processor for found in declarations.values() for target in found.targets}
     made = [_promote(one, change, kept, declared) for one in stay]
     wheels = [promotion for promotion in made if promotion.dist_info and not promotion.candidate.info]
-    # Packages that several sets share were compared with each set by itself.
+    # Packages that several sets share were compared within each set.
     has_selector = any(one.info for one in packages)
     if kept and has_selector and all(promotion.candidate.path in declarations for promotion in wheels):
-        # Have the wheels record how those that stay fit together, in the order in which they did before.
+        # Let the wheels record how the remaining ones fit together, in their previous order.
         compared = next((found.coherence.packages for found in declarations.values() if found.coherence), ())
         order = {name: number for number, name in enumerate(compared)}
         ordered = sorted(wheels, key=lambda wheel: order.get(wheel.candidate.name, len(order)))
@@ -438,7 +438,7 @@ def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: Kept
 
 
 def _promote(candidate: Candidate, change: VersionChange, kept: KeptTargets | None, declared: set[str]) -> Promotion:
-    # The files that may say the version or list targets.
+    # The files that may state the version or list targets.
     if not candidate.is_wheel:
         texts = {name: data for name, data in candidate.files.items() if name == "PKG-INFO" or says_version(name)}
     else:
@@ -459,7 +459,7 @@ def _promote(candidate: Candidate, change: VersionChange, kept: KeptTargets | No
 def _narrow(
     candidate: Candidate, changed: dict[str, bytes], metadata: str, kept: KeptTargets, declared: set[str]
 ) -> None:
-    """Take the targets that don't stay out of the files in ``changed``."""
+    """Remove the dropped targets from the files in ``changed``."""
     for name, data in list(changed.items()):
         if name.endswith(f"/{DIST_INFO_PATH}"):
             changed[name] = kept.dist_info(data, name, declared)

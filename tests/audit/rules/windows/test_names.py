@@ -20,7 +20,7 @@ BREACHES = {
     "windows-name": Breach(
         one(data("demo/.kpack/blas_lib_gfx90a:xnack+.kpack"), owner=windows_package()),
         "demo/.kpack/blas_lib_gfx90a:xnack+.kpack",
-        "can't be installed: 'blas_lib_gfx90a:xnack+.kpack' has a colon, which names on Windows can't have",
+        "can't be installed: 'blas_lib_gfx90a:xnack+.kpack' has a colon, which Windows doesn't allow in names",
     ),
     "windows-case": Breach(
         one(data("demo/Kernels.dat"), data("demo/kernels.dat"), owner=windows_package()),
@@ -117,7 +117,10 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             packed(("_rocm_sdk_devel/aux.h",)),
             "windows-name",
             ARCHIVE,
-            "has packed _rocm_sdk_devel/aux.h, which can't be written: 'aux.h' is that of the device AUX on Windows",
+            (
+                "has packed _rocm_sdk_devel/aux.h, which can't be written: 'aux.h' is the "
+                "name of the device AUX on Windows"
+            ),
             id="name",
         ),
         pytest.param(
@@ -125,7 +128,7 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             "windows-name",
             MANIFEST,
             "has packed _rocm_sdk_devel/bin/nul.dll, which can't be written: "
-            "'nul.dll' is that of the device NUL on Windows",
+            "'nul.dll' is the name of the device NUL on Windows",
             id="name in the manifest",
         ),
         pytest.param(
