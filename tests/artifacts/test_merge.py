@@ -334,7 +334,7 @@ def test_a_database_for_another_gpu_than_its_name_says_is_refused(refused: Calla
 
     text = refused({"a": {"fft_lib_generic": {cache: path.read_bytes()}}, "b": {"x_lib_generic": {}}})
 
-    assert f"{cache}: is for gfx942 by its name, and contains code for gfx906" in text
+    assert f"{cache}: is named for gfx942, but contains code for gfx906" in text
 
 
 def test_kernel_files_that_no_rule_knows_are_listed(merge: Merge) -> None:

@@ -75,7 +75,7 @@ def test_run_paths_into_many_folders_are_one_line() -> None:
             "run-path-build-folder",
             Severity.NOTE,
             f"a.whl!{name}.so",
-            f"searches '/build/{name}', a folder of the machine that built it",
+            f"searches '/build/{name}', a folder of the build machine",
             "Drop it.",
             "a",
             f"{name}.so",

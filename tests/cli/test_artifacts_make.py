@@ -311,7 +311,7 @@ def write(path: Path, content: bytes) -> None:
         pytest.param(
             "stage/.kpack/x_gfx942.kpack",
             (b"", make_kpack({("lib/x.so", 0, "gfx906"): b"code"})),
-            "is for gfx942 by its name, and contains code for gfx906",
+            "is named for gfx942, but contains code for gfx906",
             id="a name that lies",
         ),
         pytest.param(

@@ -158,10 +158,10 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--level", "13"], "--compression: is '13'; expected a level from 0 to 12, or 'stored'"),
+        (["--level", "13"], "--level: is '13'; expected a level from 0 to 12"),
         (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
         (["--targets", "gfx942"], "has no artifacts for the expected target gfx942"),
-        (["--targets", "gfx94"], "'gfx94' is not a known GPU target, family, product or policy. Nearest: gfx942"),
+        (["--targets", "gfx94"], "'gfx94' isn't a known GPU target, family, product, or policy. Nearest: gfx942"),
         (["--targets", "RX 7900 XTX"], "has no artifacts for the expected target gfx1100"),
         (["--recipe", "none.toml"], "none.toml: can't be read (No such file or directory). Check --recipe."),
         (["--default-family", "gfx942"], "--default-family: 'gfx942' has no packages; expected one of gfx906"),

@@ -102,9 +102,6 @@ def test_a_shell_that_has_no_completion_is_refused(run: Run, words: list[str], t
 
 def test_the_help_of_both_options_names_the_shells(run: Run) -> None:
     words = " ".join(run("--help").stdout.split())
-    assert (
-        "--install-completion [SHELL] Install completion for bash, zsh or fish; for the current shell unless" in words
-    )
-    assert (
-        "--show-completion [SHELL] Print the script of completion for bash, zsh or fish; for the current shell" in words
-    )
+    shells = "bash, zsh, or fish. Without SHELL, use the current shell."
+    assert f"--install-completion [SHELL] Install completion for {shells}" in words
+    assert f"--show-completion [SHELL] Print the completion script for {shells}" in words

@@ -419,7 +419,7 @@ def test_an_archive_whose_name_and_content_disagree_is_named(run: Run, tree: Pat
         "list": "is named for gfx906, but lists gfx90a",
         "inspect": "is named for gfx906, but lists gfx90a",
         "runs-on": "gfx906 on a stock runtime from ROCm 7.14 on: finds nothing",
-    }.get(command, "is for gfx906 by its name, and contains code for gfx90a")
+    }.get(command, "is named for gfx906, but contains code for gfx90a")
     assert (finished.status, said in finished.stdout + finished.stderr) == (status, True)
     assert list(tree.parent.iterdir()) == [tree]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
-ARTIFACTS = ("--artifact-dir", ".", "--output", "out")
+ARTIFACTS = ("--artifact-dir", ".", "--dest-dir", "out")
 
 
 @pytest.mark.parametrize(

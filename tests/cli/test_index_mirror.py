@@ -144,7 +144,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
         (("file:///no/such", "--project", "x"), "error: file:///no/such/: has no page of an index. Correct the URL.\n"),
         (("http://h/", "--project", "x", "--version", "new"),
          "error: --version: is 'new'; expected a version specifier"),
-        (("http://h/", "--project", "x", "--targets", "gfx9999"), "error: --targets: 'gfx9999' is not a known"),
+        (("http://h/", "--project", "x", "--targets", "gfx9999"), "error: --targets: 'gfx9999' isn't a known"),
     ],
     ids=["text", "server", "page of a pattern", "page of a project", "version", "target"],
 )  # fmt: skip
@@ -427,7 +427,7 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
         {"hashes": {}},
         f"has no SHA-256 of {NAME}. Without a hash, the file can't be verified.",
     ),
-    "an endless size": ({"size": 1 << 62}, f"says that {NAME} has {1 << 62} bytes; expected a size"),
+    "an endless size": ({"size": 1 << 62}, f"lists {1 << 62} bytes as the size of {NAME}; expected a valid size"),
     "another project": (
         {"filename": "y-1.0-py3-none-any.whl", "url": "y-1.0-py3-none-any.whl"},
         "lists 'y-1.0-py3-none-any.whl', a file of y; expected files of x",

@@ -73,7 +73,7 @@ def test_labels_of_rocwheel_are_refused_beside_jax_own_programs(project: Path, o
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate", "wheel-targets", "wheel-binary"])
 def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
-    assert "Example: " in rocwheel("jax", command, "--help", cwd=tmp_path).stdout
+    assert "Example:" in rocwheel("jax", command, "--help", cwd=tmp_path).stdout
 
 
 @pytest.mark.slow

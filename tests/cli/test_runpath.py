@@ -70,7 +70,7 @@ def test_show_looks_into_wheels_and_folders(run: Run, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_show_refuses_a_wheel_without_elf_files(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/text.txt": b"text"})
-    expected = f"error: {wheel}: no ELF file; expected ELF files, or wheels or folders of them\n"
+    expected = f"error: {wheel}: no ELF file found; expected ELF files, or wheels or folders of them\n"
     assert run("show", wheel) == (2, "", expected)
 
 
@@ -206,7 +206,7 @@ def test_two_files_for_one_copy_are_refused(run: Run, tmp_path: Path) -> None:
     assert finished == (
         2,
         "",
-        f"error: {second}: the same name as {first}; expected a unique name for each copy\n",
+        f"error: {second}: has the same name as {first}; expected a unique name for each copy\n",
     )
 
 

@@ -74,7 +74,7 @@ def test_a_pipe_is_refused_rather_than_left_out(
 ) -> None:
     pipe = tmp_path / name
     os.mkfifo(pipe)
-    expected = f"error: {pipe}: is not a regular file; expected {wanted}\n"
+    expected = f"error: {pipe}: isn't a regular file; expected {wanted}\n"
     assert run_targets(*arguments, pipe) == (2, "", expected)
 
 
@@ -197,7 +197,7 @@ def test_expand_takes_names_of_products(run_targets: Run, words: list[str]) -> N
 @pytest.mark.slow
 def test_a_product_of_several_targets_is_refused_with_the_choices(run_targets: Run) -> None:
     choices = "Radeon RX 5600M (gfx1010), Radeon Pro 5600M (gfx1011)"
-    message = f"error: TARGETS: '5600M' may be several products; expected one of {choices}\n"
+    message = f"error: TARGETS: '5600M' matches several products; expected one of {choices}\n"
     assert run_targets("list", "--format", "targets", "5600M") == (2, "", message)
 
 
@@ -212,7 +212,7 @@ def test_native_without_a_gpu_says_what_is_missing(run_targets: Run, monkeypatch
     monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
     message = (
         "error: native: no AMD GPU was found on this machine. "
-        "Run `rocwheel targets detect --check` to see why, or give the targets by name.\n"
+        "To see why, run `rocwheel targets detect --check`, or specify the targets by name.\n"
     )
     assert run_targets("list", "--format", "targets", "gfx906", "native") == (2, "", message)
 
@@ -232,7 +232,7 @@ def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run_targets:
         2,
         "",
         (
-            "error: TARGETS: 'gfx1109' is not a known GPU target, family, product or policy. "
+            "error: TARGETS: 'gfx1109' isn't a known GPU target, family, product, or policy. "
             "Nearest: gfx1103, gfx1102, gfx1101.\n"
         ),
     )

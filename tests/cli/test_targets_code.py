@@ -228,8 +228,8 @@ def test_coherent_counts_no_gpu_as_served_that_a_folder_of_kernels_lacks(run_tar
         1,
         (
             "blas: gfx906, gfx1030\n"
-            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which has no index for gfx906, but "
-            "has some for gfx1030\n"
+            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which has no index for gfx906, only "
+            "for gfx1030\n"
             "not coherent; served by all: gfx1030\n"
         ),
         "",
@@ -245,7 +245,7 @@ def test_coherent_counts_no_gpu_as_served_where_the_folder_of_kernels_is_absent(
         1,
         (
             "blas: gfx906, gfx1030\n"
-            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which is absent: it finds no kernels "
+            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which is missing: it finds no kernels "
             "for any GPU\n"
             "no target is served by every package with device code\n"
             "not coherent; served by all: nothing\n"
@@ -401,7 +401,7 @@ def test_package_that_is_needed_but_not_given_is_named(
 
 
 _BLAS = {"./usr/lib/librocblas.so.5": bundle_of("gfx906")}
-_ABSENT = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, which is absent: it finds no kernels for any GPU"
+_ABSENT = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, which is missing: it finds no kernels for any GPU"
 _NOT_GIVEN = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, but no given package has kernels for it"
 
 
@@ -613,8 +613,8 @@ def test_a_library_that_compiles_what_its_database_lacks_is_noted(run_targets: R
         0,
         (
             "librocfft0: gfx906, gfx90a\n"
-            "librocfft0: usr/lib/librocfft.so.0 opens usr/lib/rocfft, which has no kernels for gfx906, but has "
-            "some for gfx90a; it compiles kernels at first use\n"
+            "librocfft0: usr/lib/librocfft.so.0 opens usr/lib/rocfft, which has no kernels for gfx906, only "
+            "for gfx90a; it compiles kernels at first use\n"
             "coherent; served by all: gfx906, gfx90a\n"
         ),
         "",

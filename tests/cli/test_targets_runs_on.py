@@ -32,9 +32,9 @@ def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Pa
         1,
         (
             f"{path}: gfx1031 on a stock runtime: finds nothing in 1 bundle (gfx1030: code for a similar GPU, "
-            "which only an extended runtime takes; gfx906: code for another processor)\n"
+            "which only an extended runtime accepts; gfx906: code for another processor)\n"
             f"{path}: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle "
-            "(code for a similar GPU, which only an extended runtime takes)\n"
+            "(code for a similar GPU, which only an extended runtime accepts)\n"
         ),
         "",
     )
@@ -43,7 +43,7 @@ def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Pa
 @pytest.mark.parametrize(
     ("gpu", "message"),
     [
-        pytest.param("foo", "GPU: 'foo' is not a known GPU target, family, product or policy", id="unknown"),
+        pytest.param("foo", "GPU: 'foo' isn't a known GPU target, family, product, or policy", id="unknown"),
         pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target of code, not of a GPU", id="SPIR-V"),
         pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, not of a GPU", id="generic"),
     ],
@@ -90,7 +90,9 @@ def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets:
         "kpacked": False,
         "since": "",
         "up_to": "",
-        "uses": [{"code": "gfx906", "fit": "open", "why": "the same processor, its features left open", "bundles": 1}],
+        "uses": [
+            {"code": "gfx906", "fit": "open", "why": "the same processor, with its features left open", "bundles": 1}
+        ],
         "kernel_folder": None,
     }
 
@@ -109,7 +111,7 @@ def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_tar
         (tmp_path / f"Kernels_{name}.co").write_bytes(bundle_of(*targets))
     for gpu in ("gfx90a", "gfx90a:xnack-", "gfx90a:xnack+"):
         assert run_targets("runs-on", gpu, tmp_path).status == 0
-    same, open_ = "the same processor with the same features", "the same processor, its features left open"
+    same, open_ = "the same processor with the same features", "the same processor, with its features left open"
     kernels, since = f"{tmp_path}/Kernels_gfx90a", "from ROCm 4.3 on"
     assert run_targets("runs-on", "gfx90a", tmp_path).stdout.splitlines() == [
         f"{kernels}-xnack+.co: gfx90a:xnack+ on a stock runtime {since}: uses gfx90a:xnack+ in 1 bundle ({same})",
@@ -198,7 +200,7 @@ def test_runs_on_says_which_kernel_files_an_extended_runtime_opens(run_targets: 
     for target in ("gfx1030", "gfx906"):
         (folder / f"Kernels_{target}.hsaco").write_bytes(bundle_of(target))
     (folder / "TensileLibrary_gfx1030.dat").write_bytes(b"x")
-    similar = "code for a similar GPU, which only an extended runtime takes"
+    similar = "code for a similar GPU, which only an extended runtime accepts"
     nothing = "finds nothing, all 2 files with device code are named for other targets: gfx906, gfx1030"
     assert run_targets("runs-on", "gfx1031", folder) == (
         1,
@@ -278,9 +280,9 @@ def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
     assert (finished.status, lines) == (
         1,
         [
-            f"{first} of ROCm 7.14: finds nothing in 2 bundles (beside gfx1030: {hand})",
+            f"{first} of ROCm 7.14: finds nothing in 2 bundles (next to gfx1030: {hand})",
             f"{first} from ROCm 7.15 on: uses gfx906:xnack- in 2 bundles (the same processor with the same features)",
-            f"{second} of ROCm 7.14: finds nothing in 2 bundles (beside gfx906:xnack-: {hand})",
+            f"{second} of ROCm 7.14: finds nothing in 2 bundles (next to gfx906:xnack-: {hand})",
             f"{second} from ROCm 7.15 on: uses gfx1030 in 2 bundles (the same processor with the same features)",
         ],
     )
@@ -326,7 +328,7 @@ def test_a_library_finds_nothing_for_a_gpu_that_its_folder_of_kernels_lacks(run_
         1,
         (
             f"{library}: gfx906 on a stock runtime: finds nothing in lib/rocblas/library, "
-            "which has no index for gfx906, but has some for gfx1030"
+            "which has no index for gfx906, only for gfx1030"
         ),
     )
     assert run_targets("runs-on", "gfx1030", tmp_path).status == 0
@@ -340,7 +342,7 @@ def test_the_folder_of_kernels_of_a_library_that_is_named_is_looked_for_beside_i
     assert finished.status == 1
     assert json.loads(finished.stdout)["verdicts"][0]["kernel_folder"] == {
         "folder": f"{tmp_path}/lib/rocblas/library",
-        "found": "has no index for gfx906, but has some for gfx1030",
+        "found": "has no index for gfx906, only for gfx1030",
         "compiles": False,
         "is_given": True,
     }
@@ -361,7 +363,7 @@ def test_a_library_finds_nothing_for_any_gpu_where_its_folder_of_kernels_is_abse
     finished = run_targets("runs-on", "gfx906", tmp_path, "--quiet")
     assert (finished.status, finished.stdout.splitlines()[0]) == (
         1,
-        f"{lead}: finds nothing in lib/rocblas/library, which is absent",
+        f"{lead}: finds nothing in lib/rocblas/library, which is missing",
     )
     wheel = make_wheel(tmp_path / "dist", "blas", {"blas/librocblas.so.5": bundle_of("gfx906")})
     finished = run_targets("runs-on", "gfx906", wheel, "--quiet")
@@ -369,7 +371,7 @@ def test_a_library_finds_nothing_for_any_gpu_where_its_folder_of_kernels_is_abse
         1,
         (
             f"{wheel}!blas/librocblas.so.5: gfx906 on a stock runtime: "
-            "finds nothing in blas/rocblas/library, which is absent"
+            "finds nothing in blas/rocblas/library, which is missing"
         ),
     )
 
@@ -383,7 +385,7 @@ def test_a_folder_that_may_come_with_what_is_not_given_is_not_judged(run_targets
     row = json.loads(run_targets("runs-on", "gfx906", library, "--json").stdout)["verdicts"][0]
     assert (row["runs"], row["kernel_folder"]) == (
         True,
-        {"folder": folder, "found": "is absent", "compiles": False, "is_given": False},
+        {"folder": folder, "found": "is missing", "compiles": False, "is_given": False},
     )
     wheel = make_wheel(tmp_path / "dist", "rocm-sdk-libraries", {"k/librocblas.so.5": bundle_of("gfx906")})
     assert run_targets("runs-on", "gfx906", wheel).status == 0
@@ -491,7 +493,7 @@ def test_debian_packages_are_judged_as_if_installed_together(run_targets: Run, t
     place = "usr/lib/librocblas.so.5"
     lead = f"{blas}!{place}: gfx1030 on a stock runtime of ROCm 6.4.3"
     finished = run_targets("runs-on", "gfx1030", blas, kernels)
-    lack = "which has no index for gfx1030, but has some for gfx906"
+    lack = "which has no index for gfx1030, only for gfx906"
     assert (finished.status, finished.stdout.splitlines()[1]) == (
         1,
         f"{lead}: finds nothing in usr/lib/rocblas/5/library, {lack}",
@@ -507,7 +509,7 @@ def test_the_folder_of_a_debian_package_that_is_given_alone_is_not_judged(run_ta
     lead = f"{blas}!usr/lib/librocblas.so.5: gfx906 on a stock runtime of ROCm 6.4.3"
     assert (finished.status, finished.stdout.splitlines()[0]) == (
         1,
-        f"{lead}: finds nothing in usr/lib/rocblas/library, which is absent",
+        f"{lead}: finds nothing in usr/lib/rocblas/library, which is missing",
     )
 
 
@@ -626,7 +628,7 @@ def test_releases_that_find_nothing_for_different_reasons_have_a_line_each(run_t
     path = FIXTURES / "v16/vadd.cov2.hipfb"
     lines = run_targets("runs-on", "gfx906:sramecc-:xnack-", path).stdout.splitlines()
     version = "gfx906: a code object with version 2, which only ROCm 6.4 to 7.1 loads"
-    flags = "gfx906: the flags of the code object are for gfx906:xnack+: needs xnack on, the GPU has it off"
+    flags = "gfx906: the flags of the code object are for gfx906:xnack+: needs xnack on, but the GPU has it off"
     assert [line for line in lines if "stock" in line] == [
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime of ROCm 6.4 to 7.1: finds nothing in 1 bundle ({flags})",
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime from ROCm 7.2 on: finds nothing in 1 bundle ({version})",

@@ -88,8 +88,8 @@ def test_key_without_code_for_a_target_of_the_archive_is_a_problem() -> None:
     assert facts is not None
     assert facts.problems == (
         (
-            "x.kpack: no code for gfx906:xnack- under a#1 and 1 other key, although an archive lists the target: "
-            "runtimes refuse the library on such a GPU, and some runtimes on every GPU"
+            "x.kpack: no code for gfx906:xnack- under a#1 and 1 other key, but an archive lists the target: "
+            "runtimes refuse the library on this GPU, some on every GPU"
         ),
     )
 
@@ -152,8 +152,8 @@ def test_unit_whose_code_another_target_has_is_a_problem(tmp_path: Path) -> None
     library = split_two(tmp_path, lost=[(1, "gfx1030")])
     assert list_device_code(library).problems == (
         (
-            f"{library}: no code for gfx1030 under {SPLIT_NAME}#1, although an archive lists the target: runtimes "
-            "refuse the library on such a GPU, and some runtimes on every GPU"
+            f"{library}: no code for gfx1030 under {SPLIT_NAME}#1, but an archive lists the target: runtimes "
+            "refuse the library on this GPU, some on every GPU"
         ),
     )
 
@@ -161,11 +161,11 @@ def test_unit_whose_code_another_target_has_is_a_problem(tmp_path: Path) -> None
 @needs_compiler
 def test_indexes_that_were_counted_for_each_target_are_recognized(tmp_path: Path) -> None:
     library = split_two(tmp_path, lost=[(0, "gfx1030"), (0, "gfx90a:xnack+")], renumber=True)
-    wrong = [problem for problem in list_device_code(library).problems if "is the code of" in problem]
+    wrong = [problem for problem in list_device_code(library).problems if " belongs to " in problem]
     assert wrong == [
         (
-            f"{tmp_path}/.kpack/two_{name}.kpack: the code stored as {SPLIT_NAME}#0 for {target} is the code of "
-            f"{SPLIT_NAME}#1: its indices were counted separately for each target, as some releases of AMD's tool do"
+            f"{tmp_path}/.kpack/two_{name}.kpack: the code stored as {SPLIT_NAME}#0 for {target} belongs to "
+            f"{SPLIT_NAME}#1: some releases of AMD's tool count indices separately for each target"
         )
         for name, target in (("gfx1030", "gfx1030"), ("gfx90a", "gfx90a:xnack+"))
     ]

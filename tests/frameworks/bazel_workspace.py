@@ -51,7 +51,7 @@ class Workspace(msgspec.Struct, frozen=True):
         """Assemble a wheel of JAX and return its path."""
         sources = ("--src", "bazel-bin", "--src", "LICENSE", "--src", "pjrt/python/__init__.py")
         commit = "ROCm/rocm-jax=0123456789abcdef"
-        beside = ("--with", self.sample_dist, "--dest-dir", dest, "--commit", commit)
+        beside = ("--with", self.sample_dist, "--output", dest, "--commit", commit)
         made = self.rocwheel("jax", "wheel", kind, "--version", VERSION, *sources, *beside, *options)
         assert made.returncode == 0, made.stderr
         return Path(made.stdout.strip())

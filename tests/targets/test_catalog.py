@@ -297,7 +297,7 @@ def test_features_survive_expansion() -> None:
 
 
 def test_unknown_family_names_the_nearest() -> None:
-    message = "GPU targets: 'gfx94X-dgpu' is not a known GPU target or family. Nearest: gfx94X-dcgpu, "
+    message = "GPU targets: 'gfx94X-dgpu' isn't a known GPU target or family. Nearest: gfx94X-dcgpu, "
     with pytest.raises(UnknownTargetError, match=re.escape(message)):
         expand_families(["gfx94X-dgpu"])
 
@@ -305,10 +305,11 @@ def test_unknown_family_names_the_nearest() -> None:
 def test_several_unknown_names_are_reported_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         expand_families(["gfx1030", "zzz", "rdna7"], source="--targets")
+    remedy = "To print all known names, use `rocwheel targets list`."
     assert str(caught.value) == (
         "--targets: 2 problems\n"
-        "  --targets: 'zzz' is not a known GPU target or family. `rocwheel targets list` prints them all.\n"
-        "  --targets: 'rdna7' is not a known GPU target or family. `rocwheel targets list` prints them all."
+        f"  --targets: 'zzz' isn't a known GPU target or family. {remedy}\n"
+        f"  --targets: 'rdna7' isn't a known GPU target or family. {remedy}"
     )
 
 
@@ -419,7 +420,7 @@ def test_targets_that_amd_lists_for_a_version(version: str, targets: str) -> Non
 @pytest.mark.parametrize("version", ["5.7", "6.5", "7.3", "7.8.1", "7.15", "10.2", "9999"])
 def test_a_version_whose_matrix_nobody_read_is_refused(version: str) -> None:
     message = (
-        f"amd: the targets of ROCm {version} are not known; expected 6.0 to 6.4, 7.0 to 7.2, 7.9 to 7.14, "
+        f"amd: the targets of ROCm {version} are unknown; expected 6.0 to 6.4, 7.0 to 7.2, 7.9 to 7.14, "
         "10.0 to 10.1. A newer rocwheel may know more versions."
     )
     with pytest.raises(UnknownReleaseError, match=f"^{re.escape(message)}$"):
@@ -453,7 +454,7 @@ def test_targets_that_came_in_5_4_are_not_in_5_3() -> None:
 
 def test_an_unknown_major_version_is_refused_by_name() -> None:
     message = (
-        "ROCM_VERSION: the targets of ROCm 8.0 are not known; expected major version 5, 6, 7, 10. "
+        "ROCM_VERSION: the targets of ROCm 8.0 are unknown; expected major version 5, 6, 7, 10. "
         "A newer rocwheel may know more versions."
     )
     with pytest.raises(UnknownReleaseError, match=f"^{re.escape(message)}$"):
@@ -462,7 +463,7 @@ def test_an_unknown_major_version_is_refused_by_name() -> None:
 
 def test_what_is_not_a_version_is_refused() -> None:
     with pytest.raises(
-        InputError, match=r"^ROCm version: 'seven' is not a version; expected a version such as 6.4 or 7\.1\.1$"
+        InputError, match=r"^ROCm version: 'seven' isn't a version; expected a version such as 6.4 or 7\.1\.1$"
     ):
         release_for("seven")
 

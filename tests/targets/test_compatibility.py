@@ -127,21 +127,23 @@ def test_nothing_is_loaded_when_nothing_fits() -> None:
 @pytest.mark.parametrize(
     ("code", "agent", "expected"),
     [
-        pytest.param("gfx90a:xnack+", "gfx90a:xnack-", "needs xnack on, the GPU has it off", id="feature off"),
-        pytest.param("gfx90a:xnack-", "gfx90a", "needs xnack off, the GPU has it either way", id="feature not known"),
+        pytest.param("gfx90a:xnack+", "gfx90a:xnack-", "needs xnack on, but the GPU has it off", id="feature off"),
+        pytest.param(
+            "gfx90a:xnack-", "gfx90a", "needs xnack off, but the GPU has it either way", id="feature not known"
+        ),
         pytest.param("gfx906", "gfx1030", "code for another processor", id="other processor"),
         pytest.param("gfx906:xnack+", "gfx1030", "code for another processor", id="other processor and feature"),
         pytest.param(
             "gfx90a:sramecc-:xnack+",
             "gfx90a:sramecc+:xnack-",
-            "needs sramecc off, the GPU has it on, needs xnack on, the GPU has it off",
+            "needs sramecc off, but the GPU has it on, needs xnack on, but the GPU has it off",
             id="both features",
         ),
-        pytest.param("gfx9-4-generic:xnack+", "gfx942", "needs xnack on, the GPU has it either way", id="generic"),
+        pytest.param("gfx9-4-generic:xnack+", "gfx942", "needs xnack on, but the GPU has it either way", id="generic"),
         pytest.param(
             "gfx1030",
             "gfx1031",
-            "code for a similar GPU, which only an extended runtime takes",
+            "code for a similar GPU, which only an extended runtime accepts",
             id="similar",
         ),
     ],
@@ -151,12 +153,12 @@ def test_a_refusal_says_why(code: str, agent: str, expected: str) -> None:
 
 
 def test_code_that_only_a_new_name_makes_run_is_refused_with_the_command_for_it() -> None:
-    expected = "code that the GPU can run, but takes only under its own name: device retarget gfx1012=gfx1011"
+    expected = "code that the GPU can run, but accepts only under its own name: device retarget gfx1012=gfx1011"
     assert {explain(_id("gfx1012"), _id("gfx1011"), runtime) for runtime in Runtime} == {expected}
 
 
 def test_an_extended_runtime_refuses_similar_code_for_its_features() -> None:
-    expected = "needs xnack on, the GPU has it off"
+    expected = "needs xnack on, but the GPU has it off"
     assert explain(_id("gfx900:xnack+"), _id("gfx902:xnack-"), Runtime.EXTENDED) == expected
 
 

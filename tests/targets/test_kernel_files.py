@@ -414,8 +414,8 @@ def test_a_table_for_what_its_name_says_is_no_problem(
 def test_a_table_for_other_hardware_than_its_name_says_is_a_problem(*, is_packed: bool) -> None:
     path = "rocblas/library/TensileLibrary_lazy_gfx906.dat" + ".zlib" * is_packed
     data = bytes(5 << 20) + table("gfx90a", "gfx942")
-    found = f"{path}: is for gfx906 by its name, and contains code for gfx90a, gfx942"
-    remedy = "expected code for what the name says. Rename it, or build it again."
+    found = f"{path}: is named for gfx906, but contains code for gfx90a, gfx942"
+    remedy = "expected code for the target in the name. Rename the file, or build it again."
     assert problems(zlib.compress(data) if is_packed else data, path) == [f"{found}; {remedy}"]
 
 
@@ -430,8 +430,8 @@ def test_a_database_of_miopen_is_known_by_its_options_and_its_code(kdb: MakeData
     assert problems(data, "share/miopen/db/gfx90878.kdb") == []
     (problem,) = problems(data, "share/miopen/db/gfx90a6e.kdb")
     assert problem == (
-        "share/miopen/db/gfx90a6e.kdb: is for gfx90a by its name, and contains code for gfx908; "
-        "expected code for what the name says. Rename it, or build it again."
+        "share/miopen/db/gfx90a6e.kdb: is named for gfx90a, but contains code for gfx908; "
+        "expected code for the target in the name. Rename the file, or build it again."
     )
 
 

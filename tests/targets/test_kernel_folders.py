@@ -81,7 +81,7 @@ def test_each_library_opens_its_own_folder(library: str, file: str) -> None:
     assert folder is not None
     assert folder.named == ["gfx90a"]
     assert folder.find_lack(parse_target_id("gfx90a:xnack+")) == ""
-    assert folder.find_lack(parse_target_id("gfx906")).endswith("for gfx906, but has some for gfx90a")
+    assert folder.find_lack(parse_target_id("gfx906")).endswith("for gfx906, only for gfx90a")
 
 
 @pytest.mark.parametrize(
@@ -105,13 +105,13 @@ def test_rocfft_without_a_cache_for_any_one_target_lacks_nothing(files: list[str
         pytest.param(
             ["TensileLibrary_lazy_gfx1030.dat", "Kernels.so-000-gfx1030.hsaco", "Kernels.so-000-gfx906.hsaco"],
             "gfx906",
-            "has no index for gfx906, but has some for gfx1030",
+            "has no index for gfx906, only for gfx1030",
             id="kernels without an index",
         ),
         pytest.param(
             ["TensileLibrary_lazy_gfx1030.dat", "TensileLibrary_lazy_gfx906.dat", "Kernels.so-000-gfx1030.hsaco"],
             "gfx906",
-            "has no kernels for gfx906, but has some for gfx1030",
+            "has no kernels for gfx906, only for gfx1030",
             id="an index without kernels",
         ),
         pytest.param(
@@ -126,13 +126,13 @@ def test_rocfft_without_a_cache_for_any_one_target_lacks_nothing(files: list[str
         pytest.param(
             ["TensileLibrary_Type_SS_fallback_gfx906.hsaco", "TensileLibrary_lazy_gfx1030.dat"],
             "gfx906",
-            "has no index for gfx906, but has some for gfx1030",
+            "has no index for gfx906, only for gfx1030",
             id="fallback kernels are not found without an index",
         ),
         pytest.param(
             ["TensileLibrary_lazy_gfx90a.dat", "Kernels.so-000-gfx90a-xnack+.hsaco"],
             "gfx90a:xnack-",
-            "has no kernels for gfx90a:xnack-, but has some for gfx90a:xnack+",
+            "has no kernels for gfx90a:xnack-, only for gfx90a:xnack+",
             id="kernels for the other setting",
         ),
         pytest.param(
@@ -177,7 +177,7 @@ def test_a_library_that_needs_its_folder_lacks_kernels_for_every_gpu_where_that_
     folder = folder_of(library, ["lib/other/library/Kernels_gfx906.co"])
     assert folder is not None
     assert (folder.place, folder.is_bare) == (place, True)
-    assert folder.find_lack(parse_target_id("gfx906")) == "is absent"
+    assert folder.find_lack(parse_target_id("gfx906")) == "is missing"
 
 
 @pytest.mark.parametrize("library", ["lib/libMIOpen.so.1", "lib/librocfft.so.0"])
@@ -216,7 +216,7 @@ def test_an_extended_runtime_opens_files_for_a_similar_gpu() -> None:
     folder = folder_of("lib/librocblas.so.5", ["lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat"])
     assert folder is not None
     assert folder.find_lack(parse_target_id("gfx1031"), Runtime.EXTENDED) == ""
-    assert folder.find_lack(parse_target_id("gfx1031")) == "has no index for gfx1031, but has some for gfx1030"
+    assert folder.find_lack(parse_target_id("gfx1031")) == "has no index for gfx1031, only for gfx1030"
 
 
 def test_a_family_of_images_is_for_each_of_its_targets() -> None:

@@ -135,7 +135,7 @@ def test_a_forced_target_with_a_feature_that_its_processor_lacks_is_reported_wit
     detection = survey_machine(machine)
     assert [gpu.target for gpu in detection.gpus] == ["gfx90a:xnack+"]
     assert " | ".join(map(str, detection.problems)) == (
-        "ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'gfx1030:xnack+' sets xnack, which no compiler takes for its processor; "
+        "ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'gfx1030:xnack+' sets xnack, which no compiler accepts for its processor; "
         "expected no feature"
     )
 
@@ -354,7 +354,7 @@ def test_several_nodes_that_cannot_be_understood_are_all_reported(make_machine: 
 def test_native_needs_a_gpu(make_machine: MakeMachine) -> None:
     message = (
         "native: no AMD GPU was found on this machine. "
-        "Run `rocwheel targets detect --check` to see why, or give the targets by name."
+        "To see why, run `rocwheel targets detect --check`, or specify the targets by name."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         native_targets(make_machine(CPU))

@@ -148,7 +148,7 @@ def test_code_of_an_open_feature_is_offered_where_the_feature_is_set() -> None:
 
 def test_pair_of_a_target_and_itself_is_refused() -> None:
     message = (
-        "FROM=TO: no other target than gfx1030, whose GPUs load this code as it is; expected another one after '='"
+        "FROM=TO: no other target than gfx1030, whose GPUs already load this code; expected another target after '='"
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         parse_pairs("gfx1030=gfx1030")
@@ -159,8 +159,8 @@ def test_other_pair_is_accepted_by_force_only() -> None:
     [pair] = parse_pairs("gfx1100=gfx1101", force=True)
     assert str(pair.agent) == "gfx1101"
     message = (
-        "FROM=TO: no rule says that code for gfx1100 runs on gfx1101; expected code that a rule is about. "
-        "Use --force if you know that it does."
+        "FROM=TO: no rule says that code for gfx1100 runs on gfx1101; expected code with a rule. "
+        "If you know that the code runs, use --force."
     )
     with pytest.raises(InputError, match=re.escape(message)):
         parse_pairs("gfx1100=gfx1101")
@@ -169,12 +169,12 @@ def test_other_pair_is_accepted_by_force_only() -> None:
 @pytest.mark.parametrize("text", ["gfx1030=gfx1037", "gfx1037=gfx1030"])
 def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None:
     message = (
-        "FROM=TO: no machine number is known for 'gfx1037', which the code of a target carries in its header; "
-        "expected a processor that `rocwheel targets list` names, also with --force"
+        "FROM=TO: no machine number is known for 'gfx1037', but code needs it in its header; "
+        "expected a processor from `rocwheel targets list`, even with --force"
     )
     with pytest.raises(InputError, match=re.escape(message)):
         parse_pairs(text, force=True)
-    with pytest.raises(InputError, match="'gfx1037' is not a known GPU target"):
+    with pytest.raises(InputError, match="'gfx1037' isn't a known GPU target"):
         parse_pairs(text)
 
 
@@ -184,7 +184,7 @@ def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None
         ("gfx1030", "FROM=TO: 'gfx1030'; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
         ("gfx1030=", "FROM=TO: 'gfx1030='; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
         ("gfx942=extended", "FROM=TO: no rule says that code for gfx942 runs on any other GPU"),
-        ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' is not a known GPU target, family, product or policy"),
+        ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' isn't a known GPU target, family, product, or policy"),
     ],
 )
 def test_text_that_is_not_a_pair_is_refused(text: str, message: str) -> None:

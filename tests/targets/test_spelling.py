@@ -72,7 +72,7 @@ def test_gentoo_has_flags_for_specific_processors_alone(targets: str, optional: 
 @pytest.mark.parametrize("target", ["gfx9-4-generic", "gfx90a:sramecc+", "gfx600", "amdgcnspirv"])
 def test_spack_has_values_for_some_targets_alone(target: str) -> None:
     message = (
-        f"GPU targets: there is no value of amdgpu_target for {target}; expected those of list@spack, "
+        f"GPU targets: there is no value of amdgpu_target for {target}; expected the targets in list@spack, "
         "or gfx900:xnack-, gfx906:xnack-, gfx908:xnack-, gfx90a:xnack-, gfx90a:xnack+"
     )
     with pytest.raises(NoFlagError, match=f"^{re.escape(message)}$"):

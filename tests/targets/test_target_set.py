@@ -85,7 +85,7 @@ def test_every_product_of_the_catalog_is_found_by_its_name_and_by_its_one_word()
 
 
 def test_a_name_of_several_gpus_lists_them() -> None:
-    expected = "GPU targets: '5600M' may be several products; expected one of Radeon RX 5600M (gfx1010), "
+    expected = "GPU targets: '5600M' matches several products; expected one of Radeon RX 5600M (gfx1010), "
     with pytest.raises(AmbiguousProductError, match=re.escape(expected + "Radeon Pro 5600M (gfx1011)")):
         parse_target_set("5600M")
     assert parse_target_set("RX 5600M").words == ("gfx1010",)
@@ -141,7 +141,7 @@ def test_words_without_a_meaning_that_follow_one_another_are_one_name(text: str,
 
 
 def test_a_message_about_an_unknown_product_quotes_its_whole_name() -> None:
-    expected = "'Ryzen AI MAX+ 999' is not a known GPU target, family, product or policy. Nearest: Ryzen-AI-Max+-395, "
+    expected = "'Ryzen AI MAX+ 999' isn't a known GPU target, family, product, or policy. Nearest: Ryzen-AI-Max+-395, "
     with pytest.raises(UnknownTargetError, match=re.escape(expected)):
         parse_target_set("Ryzen AI MAX+ 999")
 
@@ -163,7 +163,7 @@ def test_the_words_of_a_product_that_is_unknown_are_one_name(words: str, unknown
 
 
 def test_what_is_neither_a_target_nor_a_product_is_unknown() -> None:
-    with pytest.raises(UnknownTargetError, match="'RX-9999' is not a known GPU target, family, product or policy"):
+    with pytest.raises(UnknownTargetError, match="'RX-9999' isn't a known GPU target, family, product, or policy"):
         parse_target_set("RX-9999")
 
 
@@ -261,7 +261,7 @@ def test_native_means_what_detection_finds() -> None:
 
 def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
     assert str(parse_target_set("native:xnack-", native=lambda: ["gfx90a"])) == "gfx90a:xnack-"
-    message = "--targets: 'gfx1030:xnack+' sets xnack, which no compiler takes for its processor; expected no feature"
+    message = "--targets: 'gfx1030:xnack+' sets xnack, which no compiler accepts for its processor; expected no feature"
     with pytest.raises(IllegalFeatureError, match=f"^{re.escape(message)}$"):
         parse_target_set("official@5.0:xnack+", source="--targets")
 
@@ -272,11 +272,9 @@ def test_a_setting_is_one_only_at_the_start_of_a_word() -> None:
 
 
 def test_native_is_refused_where_nothing_detects() -> None:
-    with pytest.raises(
-        InputError, match="'native' means the GPUs of this machine, but they are not looked for here"
-    ) as e:
+    with pytest.raises(InputError, match="'native' means the GPUs of this machine, but GPUs aren't detected here") as e:
         parse_target_set("native")
-    assert e.value.remedy == "'rocwheel targets detect' prints them."
+    assert e.value.remedy == "To print the targets of this machine, use 'rocwheel targets detect'."
 
 
 def test_no_target_is_fine_where_none_is_needed() -> None:
@@ -289,20 +287,20 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx1109",
             UnknownTargetError,
-            "--targets: 'gfx1109' is not a known GPU target, family, product or policy. "
+            "--targets: 'gfx1109' isn't a known GPU target, family, product, or policy. "
             "Nearest: gfx1103, gfx1102, gfx1101.",
             id="unknown target",
         ),
         pytest.param(
             "gfx1030:xnack+",
             IllegalFeatureError,
-            "--targets: 'gfx1030:xnack+' sets xnack, which no compiler takes for its processor; expected no feature",
+            "--targets: 'gfx1030:xnack+' sets xnack, which no compiler accepts for its processor; expected no feature",
             id="feature that the processor lacks",
         ),
         pytest.param(
             "gfx900:sramecc+",
             IllegalFeatureError,
-            "--targets: 'gfx900:sramecc+' sets sramecc, which no compiler takes for its processor; "
+            "--targets: 'gfx900:sramecc+' sets sramecc, which no compiler accepts for its processor; "
             "expected no feature other than xnack",
             id="other feature than the processor has",
         ),
@@ -316,17 +314,17 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx90a;gfx90a:xnack+",
             ConflictError,
-            "--targets: 'gfx90a' and 'gfx90a:xnack+' name different features of one processor; "
-            "expected the same features in every target id of a processor. "
-            "Give 'gfx90a' alone (it serves every setting), or each setting that you want.",
+            "--targets: 'gfx90a' and 'gfx90a:xnack+' set different features of one processor; "
+            "expected the same features in every target ID of a processor. "
+            "Specify only 'gfx90a', which serves every setting, or each setting that you want.",
             id="any and specific mixed",
         ),
         pytest.param(
             "gfx90a:sramecc+;gfx90a:xnack+",
             ConflictError,
-            "--targets: 'gfx90a:sramecc+' and 'gfx90a:xnack+' name different features of one processor; "
-            "expected the same features in every target id of a processor. "
-            "Give 'gfx90a' alone (it serves every setting), or each setting that you want.",
+            "--targets: 'gfx90a:sramecc+' and 'gfx90a:xnack+' set different features of one processor; "
+            "expected the same features in every target ID of a processor. "
+            "Specify only 'gfx90a', which serves every setting, or each setting that you want.",
             id="different features",
         ),
         pytest.param(
@@ -335,13 +333,13 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "list@jaxx",
             UnknownTargetError,
-            "--targets: 'jaxx' is not a known packager's list. Nearest: jax.",
+            "--targets: 'jaxx' isn't a known packager's list. Nearest: jax.",
             id="unknown list",
         ),
         pytest.param(
             "list@",
             UnknownTargetError,
-            "--targets: '' is not a known packager's list. The lists are debian-12, debian-13, debian-forky, "
+            "--targets: '' isn't a known packager's list. The lists are debian-12, debian-13, debian-forky, "
             "debian-sid, debian-experimental, ubuntu-26.04, ubuntu-26.10, fedora-gfx9, fedora-generic, nix, "
             "conda-forge, rocm-jax, jax, spack.",
             id="no list",
@@ -349,14 +347,14 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "GFX95x-dcgpu",
             UnknownTargetError,
-            "--targets: 'GFX95x-dcgpu' is not a known GPU target, family, product or policy. "
+            "--targets: 'GFX95x-dcgpu' isn't a known GPU target, family, product, or policy. "
             "Nearest: gfx950-dcgpu, gfx94X-dcgpu, gfx90X-dcgpu.",
             id="other name in another case",
         ),
         pytest.param(
             "offical@7.1",
             UnknownTargetError,
-            "--targets: 'offical@7.1' is not a known policy. Nearest: official@7.0, official@6.4, official@6.0.",
+            "--targets: 'offical@7.1' isn't a known policy. Nearest: official@7.0, official@6.4, official@6.0.",
             id="unknown policy",
         ),
     ],

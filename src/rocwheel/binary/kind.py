@@ -151,8 +151,8 @@ def has_facts(head: bytes | Data) -> bool:
 def is_binary(head: bytes | Data) -> bool:
     """Return whether a named file is worth reading, even if it turns out to be unreadable.
 
-    Such a file is an ELF file of any class, a Windows DLL, program, or object file, a file of bundles, a kpack archive,
-    or a static library.
+    Such a file is an ELF file of any class, a file of bundles, a kpack archive, or a static library. Windows DLLs,
+    programs, and object files also count.
     """
     return (
         is_elf(head) or is_pe(head) or is_coff_object(head) or is_bundle(head) or is_kpack(head) or is_ar_archive(head)

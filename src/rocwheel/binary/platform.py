@@ -33,8 +33,8 @@ class Platform(str, enum.Enum):
 def platform_of(binary: Elf | Pe) -> Platform | None:
     """Return the system that runs or loads a binary, whatever its machine.
 
-    Returns `None` for data on every system: code objects for GPUs, object files, split-off debug information, and ELF
-    files for machines that no Linux with ROCm runs on.
+    Returns `None` for data on every system: code objects for GPUs, object files, and split-off debug information. Also
+    returns `None` for ELF files for machines that no Linux with ROCm runs on.
     """
     if not isinstance(binary, Elf):
         return Platform.WINDOWS

@@ -138,8 +138,9 @@ def make_forwarding_library(soname: str, machine: int, tag: RunpathTag) -> bytes
 
     Its run path, under ``tag``, is its own folder.
 
-    Layout: ELF header, three program headers (a readable and writable segment for the whole file, the dynamic section,
-    a non-executable stack), hash table, symbol table, strings, dynamic section. There are no section headers.
+    Layout: ELF header, three program headers, hash table, symbol table, strings, dynamic section. The program headers
+    are a readable and writable segment for the whole file, the dynamic section, and a non-executable stack. There are
+    no section headers.
     """
     names = [soname.encode(), forwarding_name(soname).encode(), b"$ORIGIN"]
     strings = b"\0" + b"\0".join(names) + b"\0"
@@ -185,8 +186,8 @@ def make_relay(target: str, arguments: Sequence[str] = ()) -> bytes:
     The relay waits, and exits with the exit code of the target. If the target can't start, the relay writes ``RELAY:
     cannot run PATH: error N`` to standard error. It then exits with 126 if access is denied (5), or with 127.
 
-    The bytes are a template of `RELAY_SIZE` bytes with its section ``.relay`` filled in: the target in 260 UTF-16
-    units, and the arguments in 252 units. The checksum is correct.
+    The bytes are a template of `RELAY_SIZE` bytes with its section ``.relay`` filled in. The target has 260 UTF-16
+    units, and the arguments have 252 units. The checksum is correct.
 
     Raises `InputError` for a target that no wheel can contain or that isn't a program, and for arguments that are too
     long.

@@ -219,7 +219,7 @@ def regular_place(path: Path) -> Path:
     """
     _existing(path)
     if not path.is_dir() and not path.is_file():
-        raise InputError(path, "is not a regular file", expected="a file or a folder")
+        raise InputError(path, "isn't a regular file", expected="a file or a folder")
     return path
 
 

@@ -67,8 +67,8 @@ _SUFFIXES: Final = frozenset({".dll", ".exe", ".pyd"})
 def require_sound_image(data: Data, *, name: str) -> None:
     """Raise `PeError` for a damaged DLL or program, as every inspection with `read_pe` does.
 
-    The check applies to PE files by their headers, and to files that begin and are named like PE files, because other
-    files may also begin with ``MZ``. It skips 32-bit files, which have no device code.
+    The check applies to PE files by their headers, and to files that begin and are named like PE files. Other files may
+    also begin with ``MZ``. The check skips 32-bit files, which have no device code.
     """
     bits = bits_of_pe(data)
     if bits == 64 or (bits is None and is_pe(data) and PurePath(name).suffix.lower() in _SUFFIXES):

@@ -159,7 +159,7 @@ class _Job:
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
         """Copy or edit every member, then write the metadata; raise the collected problems."""
-        # Process everything except the metadata, which is written anew.
+        # Process everything except the metadata, which is rewritten.
         named = (f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME))
         own = {*named, *unhashed_paths(self.dist_info)}
         for member in members:

@@ -254,7 +254,7 @@ def extract_code(
     A file name has the source, the number of the bundle, and the target of the entry. From the second file for one
     target on, the name also has a number. The images of an object file, and a standalone code object, count as a
     bundle. The numbers continue across the bundles of a static library, the keys of a kpack archive, and the wrappers
-    of a split library, whose archives are searched from its location. Compressed bundles are streamed once.
+    of a split library. The search for its archives starts at its location. Compressed bundles are streamed once.
 
     From a folder or a wheel, every file with device code is extracted into the same folder structure. Files without
     code for any of ``targets`` are skipped if others have some. Split libraries include the code in the archives among

@@ -9,8 +9,8 @@ archives that list it.
 
 AMD's tool of mid-2026 counts units in each archive and skips units without its target, but wrappers count all units. So
 in an archive without some unit, other units have wrong indices: a GPU gets the wrong kernels, or no kernels. If an
-archive lacks a unit of its library, the kernel names show the unit of each code object, as long as other, complete
-archives have all of these kernels.
+archive lacks a unit, kernel names show the unit of each code object. This requires that complete archives have all of
+these kernels.
 """
 
 from __future__ import annotations
@@ -474,8 +474,8 @@ def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
         keys = lacking[target]
         units = f"{keys[0]} and {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else keys[0]
         yield (
-            f"{name}: no code for {target} under {units}, although an archive lists the target: runtimes refuse the "
-            "library on such a GPU, and some runtimes on every GPU"
+            f"{name}: no code for {target} under {units}, but an archive lists the target: runtimes refuse the "
+            "library on this GPU, some on every GPU"
         )
 
 
@@ -495,6 +495,6 @@ def _wrong_indices(code: KpackCode) -> Iterator[str]:
         for key, owner in fault.owners.items():
             targets = dict.fromkeys(e.target for e in stored[fault.archive].archive.entries if e.key == key)
             yield (
-                f"{fault.archive}: the code stored as {key} for {', '.join(targets)} is the code of {owner}: its "
-                "indices were counted separately for each target, as some releases of AMD's tool do"
+                f"{fault.archive}: the code stored as {key} for {', '.join(targets)} belongs to {owner}: some "
+                "releases of AMD's tool count indices separately for each target"
             )

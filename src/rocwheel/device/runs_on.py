@@ -130,14 +130,14 @@ def judge_files(
 
     Packages are wheels and Debian packages.
 
-    A split library gets its code from the archives that are installed next to it, and from those among all inputs, as
-    if folders and wheels were installed together. With ``is_machine``, all GPUs are in one machine. Then an archive
+    A split library gets its code from the archives that are installed next to it, and from the archives among all
+    inputs. The inputs count as installed together. With ``is_machine``, all GPUs are in one machine. Then an archive
     that lists one of them without its code blocks the code for all of them.
 
     With ``rocm``, a ROCm release, there is one verdict for that release. Without it, there is one verdict for each
     range of releases with the same code and reasons. The ranges cover the releases of the runtime that a library needs
-    by name, or all releases. They omit releases that are too old for some of a file's code and find less, and releases
-    that are older than the first one with support for the GPU.
+    by name, or all releases. They omit releases older than the first one with support for the GPU. They also omit
+    releases that are too old for some of a file's code and find less.
 
     If the code or the name of one file sets a feature that a GPU leaves open, the verdicts on every file set it.
 

@@ -166,8 +166,8 @@ def select_stored(
 ) -> SelectedCode:
     """Return what ``gpu`` gets from the archives of a split library, in a machine with the GPUs ``beside`` it.
 
-    An archive that lists one of these GPUs but lacks the unit blocks the unit for all of them. ``headers`` are the
-    headers of code objects, by the name of the archive and the ordinal.
+    If an archive lists one of these GPUs but lacks the unit, no GPU gets code for the unit. ``headers`` are the headers
+    of code objects, by the name of the archive and the ordinal.
     """
     if release.archives is Archives.NONE:
         return _nothing(_unread_archives())

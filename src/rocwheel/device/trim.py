@@ -3,15 +3,15 @@
 Bundles move together at the start of the section, the space after them is removed from the file, and no other address
 changes. In ELF files:
 
-* the section and its segment end with the bundles, and the data after the section in the segment move closer to them
-  in the file (`rocwheel.device.trim_space`);
+* the section and its segment end with the bundles, and later data in the segment move closer to them in the file
+  (`rocwheel.device.trim_space`);
 * relocations and symbols give the wrappers, and other pointers to bundles, the new addresses;
 * later data in the file move up by whole pages.
 
 So all loaded data are in sections, and the program headers follow the ELF header. Therefore strip and objcopy from
 binutils, LLVM, and elfutils, and patchelf work on the result as on the original.
 
-In Windows DLLs and programs, the space after the bundles is removed from the file, but not from memory: the loader
+In Windows DLLs and programs, the space after the bundles is removed from the file, but not from memory. The loader
 fills the section with zeros to its old size.
 """
 
@@ -225,8 +225,9 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
     If no page would be gained, the patch makes only the changes; without changes, it changes nothing.
 
     Raises `NotTrimmableError` for ELF programs, and for object files as `plan_object_trim` does. Also raises it if a
-    symbol gives the place of a wrapper's bundle, if a symbol or relocation stores an address inside a bundle, and if no
-    program header is available for the data after the bundles. Raises another `InputError` for damaged files.
+    symbol gives the place of a wrapper's bundle, or a symbol or relocation stores an address inside a bundle. The same
+    error means that no program header is available for the data after the bundles. Raises another `InputError` for
+    damaged files.
     """
     if is_pe64(data):
         return plan_image_trim(data, name=name, changes=changes)

@@ -3,8 +3,8 @@
 The data after these bytes, the rest, stay in place in memory and so need a separate program header:
 
 * the header of ``PT_PHDR``, which only programs need, but lld also writes it into shared libraries;
-* otherwise, as after GNU ld, the rest is loaded with the next segment, if that begins with data that become read-only
-  after relocation (``PT_GNU_RELRO``); then the rest also becomes read-only;
+* otherwise, as after GNU ld, the next segment, if its first data become read-only after relocation
+  (``PT_GNU_RELRO``). Then the rest is loaded with this segment and also becomes read-only;
 * otherwise, as in programs from lld, the header of the second of two data segments, which become one.
 
 The table of program headers keeps its place and length. In binutils, strip and objcopy always write it after the ELF

@@ -109,8 +109,8 @@ def _require_trimmable_member(data: Data, name: str) -> None:
 def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -> FilePatch:
     """Return the patch that makes ``changes`` to the bundles of the object file ``data`` and trims it.
 
-    Raises `NotTrimmableError` if a symbol or relocation refers to a place after the last bundle, if other data are in
-    the section, and for 65280 sections or more. Raises another `InputError` for damaged files.
+    Raises `NotTrimmableError` if a symbol or relocation refers to a place after the last bundle. Also raises it for
+    other data in the section, and for 65280 sections or more. Raises another `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     assert fat is not None, "changes are of its bundles"

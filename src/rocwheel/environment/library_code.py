@@ -289,7 +289,7 @@ class CodeTree:
                 lacking[kind, others, Reach.UNCLEAR, True].append(target)
         for (kind, others, reach, is_certain), targets in lacking.items():
             words = ", ".join(map(str, targets))
-            found = f"opens {folder.place}, which {kind} for {words}, but has some for {others}"
+            found = f"opens {folder.place}, which {kind} for {words}, only for {others}"
             found += "; it compiles kernels at first use" if reach is Reach.COMPILES else ""
             yield CodeGap(file, tuple(targets), found, reach, is_own=is_certain)
 
@@ -307,7 +307,7 @@ class CodeTree:
         """
         lack = folder.find_lack_of_code(target)
         if lack:
-            return lack.partition(" for ")[0], lack.partition(", but has some for ")[2]
+            return lack.partition(" for ")[0], lack.partition(", only for ")[2]
         for file in self.files:
             if file.place in folder.for_all and not covers(self.targets_of(file), target):
                 others = first_of(sorted(map(str, self.targets_of(file))), 8)

@@ -430,7 +430,7 @@ def _expand_folders(paths: Sequence[Path], pattern: str) -> list[Path]:
     """Return the given files, and the matching files below the given folders. Raise `InputError` for other paths."""
     others = [path for path in paths if not (path.is_file() or path.is_dir())]
     expected = "a file or a folder"
-    raise_all("paths", [InputError(path, "is not a regular file", expected=expected) for path in others])
+    raise_all("paths", [InputError(path, "isn't a regular file", expected=expected) for path in others])
     map_collecting("paths", require_listable, [path for path in paths if path.is_dir()])
     found = [[path] if path.is_file() else sorted(path.rglob(pattern)) for path in paths]
     return [path for group in found for path in group if path.is_file()]

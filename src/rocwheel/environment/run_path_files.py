@@ -69,7 +69,7 @@ def read_run_paths(
     if not files:
         raise_all(_UNUSABLE, unread)
         raise InputError(
-            ", ".join(map(str, paths)), "contain no ELF file", expected="ELF files, or wheels or folders of them"
+            ", ".join(map(str, paths)), "no ELF file found", expected="ELF files, or wheels or folders of them"
         )
     return files
 

@@ -139,7 +139,7 @@ def _plan(
     finder.check(where)
     files = tuple(file for group in offered for file in choose_files(choice, group))
     if not files:
-        found = f"has no file for {choice.version or 'these projects'}{choice.machines.shown}"
+        found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
         raise InputError(where, found, remedy="Choose other projects, versions, or targets.")
     everything = msgspec.structs.replace(choice, devel=True)
     plan = MirrorPlan(files, finder.ignored, choose_projects(everything, present, lambda _: True))

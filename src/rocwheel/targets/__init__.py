@@ -1,1 +1,1 @@
-"""Which GPUs exist, which code runs on which, how each tool spells them."""
+"""Defines GPU targets: which exist, which code runs on which GPU, and how each tool spells them."""

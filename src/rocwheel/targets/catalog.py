@@ -1,4 +1,4 @@
-"""The catalog of GPU targets, families and releases, read from ``catalog.toml``; each row names its sources."""
+"""Reads the catalog of GPU targets, families, and releases from ``catalog.toml``; each row names its sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 SPIRV = "amdgcnspirv"
-"""The target of code that the runtime compiles for the GPU when it loads it. Not a processor, so not in the table."""
+"""The target of code that the runtime compiles at load time. SPIR-V isn't a processor, so it isn't in the table."""
 
 # Names have fewer digits than that; `int` refuses more than 4,300.
 _GENERIC = re.compile(r"gfx(\d{1,6})(?:-(\d{1,6}))?-generic")
@@ -32,13 +32,13 @@ _UNNUMBERED = (1 << 16, 0, 0)
 
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sources: tuple[str, ...]
-    """Names of the facts' sources, explained in `TargetCatalog.sources`."""
+    """The names of the sources, which `TargetCatalog.sources` explains."""
 
 
 class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     llvm: tuple[int, int]
-    """First and last version of LLVM seen to emit code for it."""
+    """The first and last version of LLVM observed to emit code for the processor."""
 
     @property
     def mach(self) -> int:
@@ -47,13 +47,13 @@ class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features that a target id of it may set, of sramecc and xnack, in that order."""
+        """The features, of sramecc and xnack in that order, that target IDs for the processor may set."""
         return tuple(sorted(self._machine.features))
 
     @property
     def _machine(self) -> GpuMachine:
         machine = machine_of(self.name)
-        # Both tables ship with rocwheel, and a test holds them together.
+        # Both tables ship with rocwheel, and a test keeps them consistent.
         assert machine is not None, self.name
         return machine
 
@@ -62,11 +62,11 @@ class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One processor: its name, its features, and the products that have it."""
 
     kind: str = ""
-    """``data-centre``, ``desktop``, ``integrated``, or empty when not known."""
+    """``data-centre``, ``desktop``, ``integrated``, or empty if unknown."""
     rocm: tuple[str, str] = ("", "")
-    """Last ROCm release seen whose runtime does not know it, and the first seen that does; empty where none was."""
+    """The last observed ROCm release without support for the processor, and the first with it; each may be empty."""
     package: str = ""
-    """The target whose packages also have the code for this one; empty where it has packages of its own."""
+    """The target whose packages also contain the code for this one, or empty if it has its own packages."""
     products: tuple[str, ...] = ()
 
     @property
@@ -76,7 +76,7 @@ class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Generic(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A generic processor: its code (object version 6 and up) runs on each of ``members``."""
+    """A generic processor: its code (object version 6 and later) runs on each of ``members``."""
 
     members: tuple[str, ...]
 
@@ -89,16 +89,16 @@ class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Matrix(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What AMD lists for ROCm from version ``since`` on, until the next row and no further than ``through``."""
+    """AMD's list for ROCm from version ``since`` on, up to the next row, and not beyond ``through``."""
 
     since: str
     through: str
-    """The last minor version that was read, such as ``7.2`` with all of its patch releases."""
+    """The last minor version that was checked, such as ``7.2``, which includes its patch releases."""
     targets: tuple[str, ...]
 
 
 class Release(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What Gentoo says that ROCm supports from version ``since`` on, until the next row of the same major version."""
+    """Gentoo's list of targets for ROCm from version ``since`` on, up to the next row of the same major version."""
 
     since: str
     official: tuple[str, ...]
@@ -106,12 +106,12 @@ class Release(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Packager(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The list that a distribution or framework builds for."""
+    """The list of targets that a distribution or framework builds for."""
 
     name: str
     targets: tuple[str, ...]
     builds: bool = True
-    """Whether it builds for these, rather than letting its users choose among them."""
+    """Whether the packager builds for these targets, instead of letting users choose from them."""
 
 
 class TargetCatalog(
@@ -128,7 +128,7 @@ class TargetCatalog(
         "packagers": "packager",
     },
 ):
-    """The whole catalog, in the order of the file."""
+    """The whole catalog, in file order."""
 
     sources: dict[str, str]
     targets: tuple[Target, ...]
@@ -150,14 +150,14 @@ class TargetCatalog(
         return {family.name: family.targets for family in self.families}
 
     def processor(self, name: str, *, source: str = "GPU target") -> Target | Generic:
-        """Return the processor called ``name``; raises `UnknownTargetError`, led by ``source``, when there is none."""
+        """Return the processor called ``name``; raise `UnknownTargetError` from ``source`` if there isn't one."""
         try:
             return self.processors[name]
         except KeyError:
             raise UnknownTargetError(name, self.processors, source=source) from None
 
     def package_of(self, name: str) -> str:
-        """Return the target that packages with code for the processor ``name`` are named for: mostly itself."""
+        """Return the target in the names of packages with code for the processor ``name``, usually the same target."""
         row = self.processors.get(name)
         return (isinstance(row, Target) and row.package) or name
 
@@ -173,12 +173,12 @@ def load_catalog() -> TargetCatalog:
 
 
 def is_specific(target: TargetId) -> bool:
-    """Return whether a target is one that a GPU has: neither a generic processor nor SPIR-V."""
+    """Return whether a GPU can have this target; a GPU can't be a generic processor or SPIR-V."""
     return not (target.is_generic or target.processor == SPIRV)
 
 
 def sort_key(processor: str) -> tuple[int, int, int, str]:
-    """Return the key that orders processors: by the numbers in their names, a generic one before its members."""
+    """Return the key that orders processors: by the numbers in their names, with a generic one before its members."""
     generic = _GENERIC.fullmatch(processor)
     if generic:
         return int(generic[1]), int(generic[2] or -1), -1, processor
@@ -186,7 +186,8 @@ def sort_key(processor: str) -> tuple[int, int, int, str]:
 
 
 def _version(name: str) -> tuple[int, int, int]:
-    # The last two characters are the minor version (decimal) and the stepping (hexadecimal), what is left the major.
+    # The last two characters are the minor version (decimal) and the stepping (hexadecimal); the rest is the major
+    # version.
     match = _SPECIFIC.fullmatch(name)
     return (int(match[1]), int(match[2]), int(match[3], 16)) if match else _UNNUMBERED
 
@@ -200,14 +201,14 @@ def is_family(name: str) -> bool:
 
 
 def is_target(name: str) -> bool:
-    """Return whether ``name`` is a known processor, specific or generic, whatever features follow it."""
+    """Return whether ``name`` is a known processor, specific or generic, with any features after it."""
     return processor_of(name) in load_catalog().processors
 
 
 def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
     """Return the targets of the family ``name``; a target is its own family.
 
-    Raises `UnknownTargetError`, led by ``source``, with the nearest names.
+    Raises `UnknownTargetError` from ``source``, with the nearest names.
     """
     catalog = load_catalog()
     if name in catalog.family_targets:
@@ -219,9 +220,9 @@ def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
 
 
 def check_family(name: str, *, source: str) -> None:
-    """Raise `UnknownTargetError`, led by ``source``, for a name of AMD's kind that is no known family or target.
+    """Raise `UnknownTargetError` from ``source`` for an unknown family or target with a name like AMD's.
 
-    A build may have families of its own, whose names don't begin with ``gfx``.
+    A build may have its own families, whose names don't begin with ``gfx``.
     """
     if name.startswith(_OF_AMD):
         targets_of(name, source=source)
@@ -230,7 +231,7 @@ def check_family(name: str, *, source: str) -> None:
 def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tuple[str, ...]:
     """Return the targets of all ``names``, families or targets, each once and in canonical order.
 
-    Raises the `UnknownTargetError` of an unknown name, or one `ProblemsError` for several.
+    Raises `UnknownTargetError` for an unknown name, or one `ProblemsError` for several.
     """
     groups = map_collecting(source, partial(targets_of, source=source), names)
     targets = {target for group in groups for target in group}
@@ -238,7 +239,7 @@ def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tup
 
 
 def families_of(target: str) -> tuple[str, ...]:
-    """Return the families that hold the processor of ``target``: the processor itself, then the smallest first."""
+    """Return the families with the processor of ``target``: the processor itself, then the smallest family first."""
     processor = processor_of(target)
     holding = [family for family in load_catalog().families if processor in family.targets]
     return (processor, *(family.name for family in sorted(holding, key=lambda f: (len(f.targets), f.name))))
@@ -246,12 +247,12 @@ def families_of(target: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def owned_targets() -> tuple[str, ...]:
-    """Return the targets of GPUs that were sold and that somebody builds ROCm for, in the catalog's order.
+    """Return the targets of GPUs that were sold and that someone builds ROCm for, in catalog order.
 
-    A source has to name a product, and one of these has to have the target: AMD's matrices, TheRock's families,
-    Gentoo's lists, or what a distribution or framework builds for. Left out are processors that only compilers know
-    (such as gfx600, gfx940, gfx1310), and those that no ROCm package ever had code for (such as gfx703): nobody looks
-    for a package for these.
+    A source must name a product. Also, one of these lists must have the target: AMD's matrices, TheRock's families,
+    Gentoo's lists, or the builds of a distribution or framework. This excludes processors that only compilers know
+    (such as gfx600, gfx940, gfx1310), and processors that no ROCm package ever had code for (such as gfx703). Nobody
+    looks for a package for these.
     """
     catalog = load_catalog()
     built = {target for family in catalog.families for target in family.targets}
@@ -264,22 +265,22 @@ def owned_targets() -> tuple[str, ...]:
 _ReleaseRow = TypeVar("_ReleaseRow", Matrix, Release)
 
 LIVE = "9999"
-"""What Gentoo calls a build of the newest source; it supports what the newest recorded release supports."""
+"""Gentoo's version for a build of the newest source; it supports the same targets as the newest recorded release."""
 
 
 def release_for(version: str, *, source: str = "ROCm version") -> Release:
-    """Return the row of Gentoo's lists that holds for a ROCm version: ``6.4`` is ``6.4.0``, and ``9999`` is the newest.
+    """Return the row of Gentoo's lists for a ROCm version: ``6.4`` is ``6.4.0``, and ``9999`` is the newest.
 
-    Raises `InputError` for text that is not a version, and `UnknownReleaseError` for a major version without a record.
+    Raises `InputError` for text that isn't a version, and `UnknownReleaseError` for a major version without a record.
     """
     releases = load_catalog().releases
     return releases[-1] if version == LIVE else _row_for(version, releases, source)
 
 
 def matrix_for(version: str, *, source: str = "ROCm version") -> Matrix:
-    """Return the row of AMD's lists that holds for a ROCm version.
+    """Return the row of AMD's lists for a ROCm version.
 
-    Raises `InputError` for text that is not a version, and `UnknownReleaseError` for a minor version that nobody read.
+    Raises `InputError` for text that isn't a version, and `UnknownReleaseError` for an unchecked minor version.
     """
     matrices = load_catalog().matrices
     wanted = _parse(version, source)
@@ -302,7 +303,7 @@ def _parse(version: str, source: str) -> Version:
         # A release candidate has the targets of its release.
         return Version(Version(version).base_version)
     except ValueError as e:
-        raise InputError(source, f"{version!r} is not a version", expected="a version such as 6.4 or 7.1.1") from e
+        raise InputError(source, f"{version!r} isn't a version", expected="a version such as 6.4 or 7.1.1") from e
 
 
 def _rows_until(wanted: Version, table: Sequence[_ReleaseRow]) -> list[_ReleaseRow]:
@@ -315,7 +316,7 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 def _spans(matrices: Sequence[Matrix]) -> str:
-    """Return the versions that the rows hold for, adjoining rows as one span: ``6.0 to 6.4, 7.0 to 7.2``."""
+    """Return the versions of the rows, with adjacent rows as one range: ``6.0 to 6.4, 7.0 to 7.2``."""
     spans: list[tuple[str, str]] = []
     for row in matrices:
         major, minor = _minor(spans[-1][1]) if spans else (0, 0)
@@ -325,28 +326,29 @@ def _spans(matrices: Sequence[Matrix]) -> str:
 
 
 def first_knowing(processor: str) -> tuple[str, str]:
-    """Return `Target.rocm` of a processor; two empty strings for one that has none."""
+    """Return `Target.rocm` of a processor, or two empty strings if it has none."""
     row = load_catalog().processors.get(processor)
     return row.rocm if isinstance(row, Target) else ("", "")
 
 
 def why_unknown(processor: str, rocm: str) -> str:
-    """Return why no code runs on a GPU with a ROCm release: its runtime does not know the processor.
+    """Return why no code runs on a GPU with a ROCm release: its runtime doesn't know the processor.
 
-    Empty if it does, or where that is not known. A release of two numbers, 6.4, stands for all that begin with it.
+    The result is empty if the runtime knows it, or that is unknown. A release of two numbers, such as 6.4, includes
+    every release that begins with it.
     """
     without, first = first_knowing(processor)
     if not without or _minor(rocm) > _minor(without):
         return ""
     known = f"; ROCm {first} and later do" if first else ""
-    return f"ROCm {rocm} does not know {processor}{known}"
+    return f"ROCm {rocm} doesn't know {processor}{known}"
 
 
 def official_span(target: str) -> tuple[str, str]:
-    """Return the versions between which a target was official: the first, and the first that no longer has it.
+    """Return the first version in which a target was official, and the first version that no longer has it.
 
-    Both are ``""`` when it never was, the second when it still is. The record begins with 5.0, so that version stands
-    for itself and all before it.
+    Both are ``""`` if the target never was official; the second is ``""`` if it still is. The record begins with 5.0,
+    so that version also represents earlier versions.
     """
     first = last = ""
     for row in load_catalog().releases:
@@ -358,20 +360,20 @@ def official_span(target: str) -> tuple[str, str]:
 
 
 class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Code for each of ``code`` suits each of ``agents``; who says so, and what was measured."""
+    """Code for each of ``code`` works on each of ``agents``; with the source, and the measured evidence."""
 
     code: tuple[str, ...]
     agents: tuple[str, ...]
     loads: bool
-    """Whether runtimes that distributions patched load it under its own name."""
+    """Whether runtimes with distribution patches load the code under its own name."""
     relabels: bool
-    """Whether it may be offered under the other's name, which unmodified runtimes load."""
+    """Whether the code may be offered under the other target's name, which unmodified runtimes load."""
     source: str
     measured: str
     note: str = ""
 
     def is_about(self, code: str, agent: str) -> bool:
-        """Return whether the rule is about code for one processor on another."""
+        """Return whether the rule applies to code for one processor on another."""
         return code in self.code and agent in self.agents
 
 
@@ -391,7 +393,7 @@ def load_rules() -> tuple[CodeRule, ...]:
 
 
 def unnamed_features(processor: str) -> tuple[str, ...]:
-    """Return the features of ``processor`` that runtimes don't name, as they are switched off there."""
+    """Return the features of ``processor`` that runtimes don't name, because they are off there."""
     return _load_table().unnamed.get(processor, ())
 
 
@@ -401,11 +403,11 @@ def loads_when_patched(code: str, agent: str) -> bool:
 
 
 def find_relabeling(code: str, agent: str) -> CodeRule | None:
-    """Return the rule by which code for the processor ``code`` may be offered to ``agent`` under its name."""
+    """Return the rule that lets code for the processor ``code`` be offered to ``agent`` under its name, or `None`."""
     return next((rule for rule in load_rules() if rule.relabels and rule.is_about(code, agent)), None)
 
 
 def relabeled_agents(code: str) -> tuple[str, ...]:
-    """Return the other processors to which code for the processor ``code`` may be offered, each once."""
+    """Return the other processors that code for the processor ``code`` may be offered to, each once."""
     agents = (agent for rule in load_rules() if rule.relabels and code in rule.code for agent in rule.agents)
     return tuple(dict.fromkeys(agent for agent in agents if agent != code))

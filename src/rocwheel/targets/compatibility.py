@@ -1,13 +1,13 @@
-"""Which code runs on which GPU: the rules of unmodified runtimes, and of those that distributions extended.
+"""Decides which code runs on which GPU, by the rules of unmodified runtimes and of distributions' extended ones.
 
-An unmodified runtime (clang, comgr, CLR and ROCr agree) takes code for the same processor, or for a generic one that
-covers it, when every feature is open or set as the GPU has it. When there is neither, it compiles SPIR-V. Extended
-runtimes also take code for certain similar processors, which ``targets/similar_code.toml`` lists.
+An unmodified runtime accepts code for the same processor, or for a generic one that covers it. Every feature must be
+open or match the GPU. Without such code, it compiles SPIR-V. In clang, comgr, CLR, and ROCr, these rules are the same.
+Extended runtimes also accept code for certain similar processors, which ``targets/similar_code.toml`` lists.
 
-What differs by release, such as whether code for gfx9-generic is found for gfx906, is in ``device/selection.py``, by
-the table ``binary/bundles/runtimes.toml``.
+Rules that differ by release, such as whether gfx9-generic code is found for gfx906, are in ``device/selection.py``,
+based on the table ``binary/bundles/runtimes.toml``.
 
-A processor that the catalog doesn't know, such as one of a newer compiler, suits only itself.
+A processor that the catalog doesn't know, such as one from a newer compiler, matches only itself.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ GENERIC = "generic"
 
 
 class Runtime(str, Enum):
-    """The runtime whose rules hold when code is loaded."""
+    """The runtime whose rules apply when code is loaded."""
 
     STOCK = "stock"
     EXTENDED = "extended"
 
 
 class Fit(str, Enum):
-    """How code suits a GPU, from the worst to the best."""
+    """How well code fits a GPU, from worst to best."""
 
     NONE = "none"
     SPIRV = "spirv"
@@ -47,22 +47,22 @@ class Fit(str, Enum):
 
     @property
     def rank(self) -> int:
-        """A number that is higher for a better fit; 0 is no fit."""
+        """A number that is higher for a better fit; 0 means no fit."""
         return list(Fit).index(self)
 
 
 _REASONS = {
     Fit.SPIRV: "SPIR-V, which the runtime compiles for the GPU",
     Fit.GENERIC: "generic code that covers the GPU",
-    Fit.SIMILAR: "code for a similar GPU, which only an extended runtime takes",
-    Fit.OPEN: "the same processor, its features left open",
+    Fit.SIMILAR: "code for a similar GPU, which only an extended runtime accepts",
+    Fit.OPEN: "the same processor, with its features left open",
     Fit.EXACT: "the same processor with the same features",
 }
 _WORDS = {True: "on", False: "off", None: "either way"}
 
 
 def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fit:
-    """Return how ``code`` suits the GPU ``agent``; a feature that the agent leaves open may have either setting."""
+    """Return how ``code`` fits the GPU ``agent``; a feature that the agent leaves open may have either setting."""
     if any(setting != agent.features.get(name) for name, setting in code.features.items()):
         return Fit.NONE
     if code.processor == agent.processor:
@@ -77,12 +77,12 @@ def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fi
 
 
 def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
-    """Return in words why ``code`` runs on ``agent``, or why it doesn't."""
+    """Return a text that explains why ``code`` runs on ``agent``, or why it doesn't."""
     how = fit(code, agent, runtime)
     if how is not Fit.NONE:
         return _REASONS[how]
     bound = [
-        f"needs {name} {'on' if setting else 'off'}, the GPU has it {_WORDS[agent.features.get(name)]}"
+        f"needs {name} {'on' if setting else 'off'}, but the GPU has it {_WORDS[agent.features.get(name)]}"
         for name, setting in code.features.items()
         if setting != agent.features.get(name)
     ]
@@ -96,7 +96,7 @@ def _explain_other(code: str, agent: str) -> str:
     if loads_when_patched(code, agent):
         return _REASONS[Fit.SIMILAR]
     if find_relabeling(code, agent):
-        return f"code that the GPU can run, but takes only under its own name: device retarget {code}={agent}"
+        return f"code that the GPU can run, but accepts only under its own name: device retarget {code}={agent}"
     return "code for another processor"
 
 
@@ -107,21 +107,21 @@ def _processor_suits(code: str, agent: str, runtime: Runtime) -> bool:
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The code object that a runtime takes for a GPU."""
+    """The code object that a runtime selects for a GPU."""
 
     index: int
-    """Its position among the code objects that were offered, from 0."""
+    """The position among the offered code objects, from 0."""
     code: TargetId
     fit: Fit
     reason: str
 
 
 def choose(codes: Sequence[TargetId], agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Choice | None:
-    """Return which of ``codes``, in the order of their bundle, is loaded on ``agent``, or `None`.
+    """Return which of ``codes``, in bundle order, is loaded on ``agent``, or `None`.
 
-    An unmodified runtime takes the first for the processor, however well its features fit, then a generic one, then
-    SPIR-V. An extended one prefers an exact fit, then open features (among these, code that sets XNACK, then code that
-    sets SRAMECC), then similar, generic, SPIR-V.
+    An unmodified runtime selects the first one for the processor, however well its features fit, then generic code, and
+    then SPIR-V. An extended runtime prefers an exact fit, then open features, then similar, generic, and SPIR-V code.
+    Among code with open features, it prefers code that sets XNACK, and then code that sets SRAMECC.
     """
     fits = [(index, code, fit(code, agent, runtime)) for index, code in enumerate(codes)]
     usable = [(index, code, how) for index, code, how in fits if how is not Fit.NONE]
@@ -143,7 +143,7 @@ def _score_extended(code: TargetId, how: Fit) -> int:
 def covers(codes: Iterable[TargetId], wanted: TargetId) -> bool:
     """Return whether ``codes`` together serve all GPUs that code for ``wanted`` serves.
 
-    Unless it is served itself, a target with open features stands for both settings, a generic one for each member.
+    Unless it is served itself, a target with open features represents both settings, and a generic one each member.
     """
     offered = tuple(codes)
     if any(fit(code, wanted) is not Fit.NONE for code in offered):
@@ -163,7 +163,7 @@ def _members_of(target: TargetId) -> list[TargetId]:
 
 
 def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
-    """Return ``target`` with every setting of ``features``, as far as its processor has them and it leaves them open.
+    """Return ``target`` with every setting of those ``features`` that its processor has and that it leaves open.
 
     A processor that the catalog doesn't know may have each feature.
     """

@@ -1,7 +1,7 @@
-"""The file ``rocm_targets.json`` in a wheel's ``.dist-info``: which GPU targets the package carries code for.
+"""Reads and writes ``rocm_targets.json`` in a wheel's ``.dist-info``: the GPU targets that the package has code for.
 
 ``{"schema": "rocwheel.rocm-targets/1", "rocm_targets": ["gfx906", "gfx90a:xnack+"], "coherence": {...}}``; the optional
-``coherence`` names the packages that were compared when it was built, and the targets that all of them serve.
+``coherence`` names the packages that were compared at build time, and the targets that all of them serve.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCHEMA = "rocwheel.rocm-targets/1"
 
 
 class RecordedCoherence(msgspec.Struct, frozen=True):
-    """The outcome of a check of coherence at build time."""
+    """The result of a coherence check at build time."""
 
     packages: tuple[str, ...]
     common: tuple[str, ...]
@@ -42,19 +42,19 @@ class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def targets(self) -> tuple[TargetId, ...]:
-        """The declared target ids, also of newer compilers; raises `InputError` for a malformed one."""
+        """The declared target IDs, including those of newer compilers; raises `InputError` for a malformed ID."""
         return tuple(parse_target_id(text, source=DECLARATION_NAME) for text in self.rocm_targets)
 
 
 def encode_declaration(targets: Iterable[TargetId], coherence: RecordedCoherence | None = None) -> bytes:
-    """Return the file for a package that carries ``targets``, in canonical order, each once."""
+    """Return the file for a package with code for ``targets``, in canonical order, each once."""
     words = tuple(str(target) for target in sorted(set(targets), key=id_sort_key))
     document = Declaration(_SCHEMA, words, coherence)
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def decode_declaration(data: bytes, *, source: str) -> Declaration:
-    """Read the file; raises `InputError`, led by ``source``, when it is malformed or of another version."""
+    """Read the file; raise `InputError` from ``source`` if it is malformed or has another version."""
     try:
         document = decode_json(data, Declaration)
     except msgspec.DecodeError as e:

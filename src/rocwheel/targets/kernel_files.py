@@ -1,4 +1,4 @@
-"""Which GPU a kernel file or database is for: by its path and a table, checked against what it contains."""
+"""Determines the GPU of a kernel file or database from its path, and checks the path against the content."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 _PLACEHOLDER = re.compile(r"(\{[a-z_]+\}|\*)")
 _FEATURE = rf"(?:[-_:](?:{'|'.join(FEATURES)})[-+p_])"
-"""A feature of a target in a file name; where names can't hold signs, ``p`` stands for plus and ``_`` for minus."""
+"""A feature of a target in a file name; ``p`` represents plus and ``_`` minus if names can't contain signs."""
 
 
 @cache
 def processors_pattern() -> str:
-    """Return the expression of every processor; of names that begin alike, the longest comes first."""
+    """Return the regular expression for all processors; longer names come before their own prefixes."""
     return "|".join(map(re.escape, sorted(known_processors(), key=lambda name: (-len(name), name))))
 
 
@@ -60,19 +60,19 @@ def _placeholders() -> dict[str, str]:
 
 
 class PathPattern:
-    """A pattern of the table, ready to be matched against many paths."""
+    """A pattern of the table, compiled for matching many paths."""
 
     def __init__(self, pattern: str) -> None:
         self._begin = re.split(r"[*{]", pattern, maxsplit=1)[0]
         self._expression = re.compile(f"(?:.*/)?{_translate(pattern)}", re.DOTALL)
 
     def match(self, path: str) -> re.Match[str] | None:
-        """Return the match of a whole relative path; most paths are ruled out by looking for how the pattern begins."""
+        """Return the match of a whole relative path; a search for the fixed beginning excludes most paths early."""
         return self._expression.fullmatch(path) if self._begin in path else None
 
 
 def compile_patterns(patterns: tuple[str, ...]) -> tuple[PathPattern, ...]:
-    """Return patterns of the table, ready to be matched."""
+    """Return the compiled patterns of the table."""
     return tuple(map(PathPattern, patterns))
 
 
@@ -90,22 +90,22 @@ def _translate_segment(segment: str) -> str:
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     sources: tuple[str, ...]
-    """Names of the row's sources, explained in `KernelTable.sources`."""
+    """The names of the row's sources, which `KernelTable.sources` explains."""
 
 
 class Rule(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Files that are for one target, or for a family of them."""
+    """Files for one target or family."""
 
     files: tuple[str, ...]
-    """Patterns as the table explains them; the target is that of a placeholder."""
+    """Patterns as the table explains them; a placeholder provides the target."""
     target: str = ""
     """The target of files whose pattern has no placeholder."""
     fixed: str = ""
-    """Why a copy under another target's name would not do; empty where the library looks files up by name alone."""
+    """Why a copy under another target's name doesn't work; empty if only the file name counts."""
 
 
 class Difference(enum.Enum):
-    """What a merge does with a file for all GPUs that isn't the same in all shards."""
+    """The action of a merge for a file for all GPUs that differs between shards."""
 
     REFUSE = "refuse"
     PRIMARY = "primary"
@@ -122,49 +122,49 @@ class Shared(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Without(enum.Enum):
-    """What a library does where the folder that it opens has no kernels for a GPU, or is absent."""
+    """What a library does if the folder that it opens is missing or has no kernels for a GPU."""
 
     FAILS = "fails"
     COMPILES = "compiles"
 
 
 class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which folder a library opens for its kernels, and what it looks for there."""
+    """The folder that a library opens for its kernels, and the files that it looks for there."""
 
     libraries: tuple[str, ...]
-    """File names without version and ending."""
+    """File names without version and suffix."""
     folders: tuple[str, ...]
-    """Patterns, relative to the library's own folder; the first one that exists is opened.
+    """Patterns relative to the library's own folder; the library opens the first folder that exists.
 
-    The last one without a wildcard is where messages say that a folder is absent.
+    Messages about a missing folder name the last pattern without a wildcard.
     """
     index: tuple[str, ...] = ()
-    """Patterns of the names of files of which one must be there for the processor."""
+    """Patterns for the names of files; one of these files must exist for the processor."""
     merged: tuple[str, ...] = ()
-    """Names of files each of which is the index for all processors."""
+    """The names of files that are each the index for all processors."""
     code: tuple[str, ...]
-    """The endings of files that hold kernels."""
+    """The suffixes of files with kernels."""
     for_all: tuple[str, ...] = ()
-    """Names of files with code that are opened whichever GPU it is."""
+    """The names of files with code that are opened for any GPU."""
     without: Without
     needed: bool
-    """Whether the library finds no kernel for any GPU where the folder is absent."""
+    """Whether the library finds no kernels for any GPU if the folder is missing."""
     everywhere: bool = False
-    """Whether it is built for every GPU that a release is for, so that one without kernels has lost them."""
+    """Whether the library is built for every GPU of a release, so that missing kernels are an error."""
 
 
 class SelfContained(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Libraries that one might take for openers, and that open no folder: all their kernels are in the file."""
+    """Libraries that look like openers but open no folder: all their kernels are in the file."""
 
     libraries: tuple[str, ...]
 
 
 class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A name for several targets at once, as AOTriton's images and their packages have it."""
+    """A name for several targets at once, as in AOTriton's images and their packages."""
 
     targets: tuple[str, ...]
     spelled: tuple[str, ...] = ()
-    """What files call it where that isn't its name."""
+    """The spellings in file names, if they differ from the name."""
 
 
 class KernelTable(
@@ -173,7 +173,7 @@ class KernelTable(
     forbid_unknown_fields=True,
     rename={"rules": "rule", "openers": "opener", "families": "family", "self_contained": "self-contained"},
 ):
-    """The whole table, in the order of the file: the first row that fits wins."""
+    """The whole table, in file order: the first matching row applies."""
 
     suffixes: tuple[str, ...]
     sources: dict[str, str]
@@ -186,7 +186,7 @@ class KernelTable(
 
 @cache
 def load_table() -> KernelTable:
-    """Return the table that comes with rocwheel."""
+    """Return the table that ships with rocwheel."""
     return read_table("rocwheel.targets", "kernel_files.toml", KernelTable)
 
 
@@ -194,7 +194,7 @@ def load_table() -> KernelTable:
 def _pattern() -> re.Pattern[str]:
     """Return the pattern of a processor and its features.
 
-    MIOpen appends the number of compute units, in hexadecimal: ``gfx90a6e`` is gfx90a with 110 of them.
+    MIOpen appends the number of compute units in hexadecimal: ``gfx90a6e`` is gfx90a with 110 of them.
     """
     features = f"(?:[-:](?:{'|'.join(FEATURES)})[+-])*"
     processor = f"((?:{processors_pattern()})(?:[-_]strict)?)"
@@ -203,34 +203,34 @@ def _pattern() -> re.Pattern[str]:
 
 
 def targets_in_path(path: str) -> tuple[TargetId, ...]:
-    """Return the targets that a relative path names, each once; none for files that are for any."""
+    """Return the targets that a relative path names, each once; empty for files that are for all GPUs."""
     matches = _pattern().finditer(path.replace("\\", "/"))
     found = (match[1].replace("_", "-") + re.sub(r"-(?=[sx])", ":", match[2]) for match in matches)
     return tuple(dict.fromkeys(parse_target_id(text, source=path) for text in found))
 
 
 def without_targets(path: str) -> str:
-    """Return a relative path with each target as ``*``, which files that do the same for several targets share."""
+    """Return a relative path with each target replaced by ``*``, the same for files that differ only in target."""
     return _pattern().sub("*", path)
 
 
 def is_kernel_file(path: str) -> bool:
-    """Return whether a file of this name belongs to a kernel library, so that a target in its name says what it is for.
+    """Return whether a file with this name belongs to a kernel library, so that a target in its name is its target.
 
-    Headers, CMake files and licenses may name targets, too, but are for all of them.
+    Headers, CMake files, and licenses may also name targets, but are for all of them.
     """
     return path.endswith(load_table().suffixes)
 
 
 def kernel_targets(path: str) -> frozenset[str]:
-    """Return the targets that the name of a kernel file says it is for; none for other files."""
+    """Return the targets in the name of a kernel file; empty for other files."""
     return frozenset(map(str, targets_in_path(path))) if is_kernel_file(path) else frozenset()
 
 
 def kpack_target(name: str, *, source: str) -> TargetId:
-    """Return the one target that a kpack file holds the code of, which its name ends with.
+    """Return the only target of a kpack file, which is at the end of its name.
 
-    Raises `InputError`, led by ``source``, when that is not the target of a GPU. The catalog need not know it.
+    Raises `InputError` from ``source`` if that isn't the target of a GPU. The catalog need not know it.
     """
     target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
     if not target.processor.startswith("gfx"):
@@ -239,9 +239,9 @@ def kpack_target(name: str, *, source: str) -> TargetId:
 
 
 def library_of(path: str) -> str:
-    """Return what a file with code belongs to: of kernel files their folder, of ``.kpack`` files a pattern, or itself.
+    """Return the library of a file with code: the folder of a kernel file, a pattern for ``.kpack`` files, or the file.
 
-    Targets are left out of it, so that files for several of them are of one library.
+    Targets are removed, so files for several targets have the same library.
     """
     if path.endswith(".kpack"):
         return without_targets(path)
@@ -249,12 +249,12 @@ def library_of(path: str) -> str:
 
 
 class KernelFile(msgspec.Struct, frozen=True):
-    """A file that belongs to the package of one target, or of a family of them."""
+    """A file that belongs to the package of one target or family."""
 
     target: str
     """A processor without features, ``gfx90a`` or ``gfx1250-strict``, or the name of a family, ``gfx12_0``."""
     rule: str
-    """The name of the table's row."""
+    """The name of the row in the table."""
 
 
 @cache
@@ -273,7 +273,7 @@ def _families() -> dict[str, Family]:
 
 
 def classify_path(path: str) -> KernelFile | None:
-    """Return what a file with a relative path is for; None where no rule knows it: then it is for all GPUs.
+    """Return the target of a file with a relative path, or `None` if no rule matches and the file is for all GPUs.
 
     The path may begin anywhere above the library's folder. Both kinds of slashes separate segments.
     """
@@ -293,31 +293,31 @@ def _base_target(spelling: str) -> str:
 
 
 def find_family(name: str) -> Family | None:
-    """Return the family of a name or of its spelling in files, such as ``gfx120x``; none for processors and others."""
+    """Return the family with a name or file name spelling, such as ``gfx120x``, or `None` for other names."""
     return _families().get(name)
 
 
 def fixed_reason(kernels: KernelFile) -> str:
-    """Return why a copy of a file under another target's name would not serve its GPUs; empty where it may."""
+    """Return why a copy of a file under another target's name doesn't serve its GPUs; empty if it may serve them."""
     return next((rule.fixed for rule in load_table().rules if rule.name == kernels.rule), "")
 
 
 def shared_row(path: str) -> Shared | None:
-    """Return the row of a kernel library's file that is for all GPUs; none for other files."""
+    """Return the row for a kernel library's file for all GPUs, or `None` for other files."""
     path = path.replace("\\", "/")
     return next((row for row, patterns in _shared() if any(pattern.match(path) for pattern in patterns)), None)
 
 
 def is_unknown_kernel_file(path: str) -> bool:
-    """Return whether a file is named like a kernel file and no row of the table knows it.
+    """Return whether a file has a kernel file name that no row of the table covers.
 
-    Such a file stays in the host package; who splits or merges lists it.
+    Such a file stays in the host package; splits and merges report it.
     """
     return is_kernel_file(path) and classify_path(path) is None and shared_row(path) is None
 
 
 def processors_of_name(path: str) -> frozenset[str]:
-    """Return the processors that a kernel file is for by its name, whether a rule knows it or not; none for others."""
+    """Return the processors in the name of a kernel file, with or without a rule for it; empty for other files."""
     found = classify_path(path)
     if found is not None:
         return frozenset((found.target,))
@@ -327,24 +327,24 @@ def processors_of_name(path: str) -> frozenset[str]:
 
 
 class MismatchError(InputError):
-    """A kernel file that is for one target by its name, and for others by its content."""
+    """A kernel file whose name is for one target, and whose content is for others."""
 
     def __init__(self, source: str, named: str, contained: tuple[str, ...]) -> None:
         self.named = named
         self.contained = contained
         super().__init__(
             source,
-            f"is for {named} by its name, and contains code for {', '.join(contained)}",
-            expected="code for what the name says",
-            remedy="Rename it, or build it again.",
+            f"is named for {named}, but contains code for {', '.join(contained)}",
+            expected="code for the target in the name",
+            remedy="Rename the file, or build it again.",
         )
 
 
 def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputError, ...]:
-    """Return what is wrong with a kernel file at a relative ``path``, which messages call ``name``.
+    """Return the problems of a kernel file at a relative ``path``, which is called ``name`` in messages.
 
-    A file of another kind, without code, or whose targets can't be known has no problems. Code for a generic processor
-    suits the name of each of its members. A file that can't be read is a problem, too.
+    There are no problems for other files, for files without code, and if the targets are unknown. Code for a generic
+    processor matches the name of each of its members. An unreadable file is also a problem.
     """
     source = name or path
     found = classify_path(path)
@@ -352,7 +352,7 @@ def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputEr
         return ()
     try:
         if found.rule == "kpack":
-            read_archive(data, name=source)  # whatever it begins with
+            read_archive(data, name=source)  # whatever its first bytes are
         contained = processors_in(data, name=source)
     except InputError as e:
         return (e,)
@@ -360,23 +360,23 @@ def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputEr
     others = tuple(processor for processor in contained if processor not in suiting)
     if path.endswith(TABLE_SUFFIXES):
         asked = table_processors(data, path)
-        # A table may have rows for other hardware, too.
+        # A table may also have rows for other hardware.
         others = () if _is_served(asked, suiting, found.target) else asked
     return (MismatchError(source, found.target, others),) if suiting and others else ()
 
 
 def _is_served(asked: tuple[str, ...], suiting: frozenset[str], target: str) -> bool:
-    """Return whether a table that asks for these processors serves ``target``, or the hardware that it stands for."""
+    """Return whether a table that requires these processors serves ``target``, or the hardware that it represents."""
     row = load_catalog().processors.get(target)
     meant = {*suiting, target.removesuffix("-strict"), *(row.members if isinstance(row, Generic) else ())}
     return not asked or not meant.isdisjoint(asked)
 
 
 def processors_in(data: Data, *, name: str) -> tuple[str, ...]:
-    """Return the processors that a file has code for, sorted; none for text, tables, and processors not known.
+    """Return the known processors that a file has code for, sorted; empty for text and tables.
 
-    Of databases with many kernels, a part is looked at (see `database_processors`). Raises `InputError` for damaged
-    files, and `WorkError` where a database has no room.
+    In databases with many kernels, only some are read (see `database_processors`). Raises `InputError` for damaged
+    files, and `WorkError` if there is no room for a database.
     """
     if is_database(data):
         return database_processors(data, name=name)
@@ -388,7 +388,7 @@ def processors_in(data: Data, *, name: str) -> tuple[str, ...]:
 
 
 def _suiting(target: str) -> frozenset[str]:
-    """Return the processors whose code may be in a file for ``target``; none where that is not known."""
+    """Return the processors whose code may be in a file for ``target``; empty if that is unknown."""
     family = find_family(target)
     if family is None and target.removesuffix("-strict") not in load_catalog().processors:
         return frozenset()
@@ -398,7 +398,7 @@ def _suiting(target: str) -> frozenset[str]:
 
 
 def kernel_folder(path: str) -> str | None:
-    """Return the folder of a kernel file, whose files count together; none for what is told by itself."""
+    """Return the folder of a kernel file, whose files are reported together, or `None` for a separate file."""
     end = max(path.rfind("/"), path.rfind("!"))
     return path[:end] if end > 0 and is_kernel_file(path[end + 1 :]) else None
 
@@ -406,9 +406,9 @@ def kernel_folder(path: str) -> str | None:
 def group_kernel_files(
     items: Iterable[T], path_of: Callable[[T], str], answer_of: Callable[[T], Hashable] = lambda _: None
 ) -> list[tuple[str | None, list[T]]]:
-    """Return what is told of files: several kernel files of a folder with the same answer together, with their folder.
+    """Group files for reports: several kernel files of a folder with the same answer together, with their folder.
 
-    Each other file is by itself, without a folder; so is a kernel file that nothing joins.
+    Every other file is separate, without a folder, and so is a single kernel file.
     """
     groups: dict[Hashable, list[T]] = {}
     for number, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Which folder of kernels a library opens, and what it has there for a GPU, by the table of kernel files."""
+"""Finds the folder of kernels that a library opens, and its content for a GPU, by the table of kernel files."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _LIBRARY = re.compile(r"(?P<base>[^/]+?)(?:-[0-9a-f]{8}(?:[0-9a-f]{24})?)?\.(?P<kind>so|dll)(?:\.[0-9]+)*", re.ASCII)
-"""The name of a library, with the hash that auditwheel (8 digits) or delvewheel (32) puts into it."""
+"""The name of a library, with the hash that auditwheel (8 digits) or delvewheel (32) inserts."""
 _WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")
 
 
 def opener_of(path: str, soname: str = "") -> Opener | None:
-    """Return the row of a library that opens a folder of kernels, by its SONAME or its file name; none for others.
+    """Return the row of a library that opens a folder of kernels, by its SONAME or file name, or `None` for others.
 
-    A file that was renamed keeps its SONAME; one under the name of such a library is loaded in its place.
+    A renamed file keeps its SONAME; a file with the name of such a library is loaded in its place.
     """
     for name in (soname, posixpath.basename(path)):
         match = _LIBRARY.fullmatch(name)
@@ -53,7 +53,7 @@ def _openers() -> dict[tuple[str, str], Opener]:
     for opener in load_table().openers:
         for name in opener.libraries:
             found["so", name] = opener
-            for spelling in (name, name.removeprefix("lib")):  # DLLs have it with the prefix and without
+            for spelling in (name, name.removeprefix("lib")):  # DLLs have names with and without the prefix
                 found["dll", _folded(spelling, "dll")] = opener
     return found
 
@@ -63,62 +63,62 @@ def _folded(name: str, kind: str) -> str:
 
 
 class Loss(enum.Enum):
-    """What it means that a folder is bare which a library needs."""
+    """The consequence if a folder that a library needs is bare."""
 
     LOST = "lost"
-    """The library finds no kernel for any GPU."""
+    """The library finds no kernels for any GPU."""
     NOT_GIVEN = "not given"
-    """Packages that are not given bring the kernels."""
+    """Packages that weren't given contain the kernels."""
     NONE = "none"
-    """Packages bring the kernels, and the library is not for the GPUs that they are for."""
+    """Packages contain the kernels, and the library isn't for the same GPUs."""
 
 
 class KernelFolder(msgspec.Struct, frozen=True):
-    """The folder that a library opens, and what it has for which targets."""
+    """The folder that a library opens, and its content for each target."""
 
     opener: Opener
     place: str
     index: frozenset[TargetId]
-    """The targets that have an index."""
+    """The targets with an index."""
     is_merged: bool
     """Whether one index is for all targets."""
     code: frozenset[TargetId]
-    """The targets that have kernels."""
+    """The targets with kernels."""
     files: tuple[str, ...]
-    """The places of all files that count; none of a folder without kernels for any GPU."""
+    """The places of all relevant files; empty for a folder without kernels for any GPU."""
     for_all: tuple[str, ...] = ()
-    """The places of files with code that are opened whichever GPU it is."""
+    """The places of files with code that are opened for any GPU."""
     is_there: bool = True
-    """Whether there is any file in it."""
+    """Whether the folder contains any file."""
 
     @property
     def named(self) -> list[str]:
-        """The processors that there are files for, sorted."""
+        """The processors with files, sorted."""
         return sorted({target.processor for target in (*self.index, *self.code)})
 
     @property
     def is_bare(self) -> bool:
-        """Whether it is absent, or has no kernels for any GPU."""
+        """Whether the folder is missing, or has no kernels for any GPU."""
         return not self.files
 
     def find_lack(self, gpu: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
-        """Return what the folder lacks for a GPU, in words that follow "which"; empty if it lacks nothing.
+        """Return what the folder lacks for a GPU, as text that follows "which"; empty if nothing is missing.
 
-        A kind of files counts only where the folder has such files for some target.
+        A kind of files counts only if the folder has such files for some target.
         """
         if self.is_bare:
-            return "has no kernels for any GPU" if self.is_there else "is absent"
+            return "has no kernels for any GPU" if self.is_there else "is missing"
         lacks_index = self.index and not self.is_merged and not any(_suits(one, gpu, runtime) for one in self.index)
         lacks_code = self.code and not any(_suits(one, gpu, runtime) for one in self.code)
         for lacking, what, found in ((lacks_index, "no index", self.index), (lacks_code, "no kernels", self.code)):
             if lacking:
                 is_setting = any(target.processor == gpu.processor for target in found)
                 others = sorted({str(target) if is_setting else target.processor for target in found})
-                return f"has {what} for {gpu if is_setting else gpu.processor}, but has some for {first_of(others, 8)}"
+                return f"has {what} for {gpu if is_setting else gpu.processor}, only for {first_of(others, 8)}"
         return ""
 
     def find_lack_of_code(self, target: TargetId) -> str:
-        """Return what the folder lacks for all GPUs that code for ``target`` serves; empty if one has what it needs."""
+        """Return what the folder lacks for all GPUs that ``target``'s code serves; empty if one GPU lacks nothing."""
         row = load_catalog().processors.get(target.processor)
         members = row.members if isinstance(row, Generic) else ()
         lacks = [self.find_lack(TargetId(name, **target.features)) for name in (target.processor, *members)]
@@ -126,7 +126,7 @@ class KernelFolder(msgspec.Struct, frozen=True):
 
 
 def _suits(named: TargetId, gpu: TargetId, runtime: Runtime) -> bool:
-    """Return whether a library opens a file that is named for a target; what the GPU leaves open may be either."""
+    """Return whether a library opens a file that is named for a target; an open feature of the GPU may be either."""
     if any(gpu.features.get(name, setting) != setting for name, setting in named.features.items()):
         return False
     code = TargetId(named.processor.removesuffix("-strict"))
@@ -144,9 +144,9 @@ class KernelFolders:
         self._opened: dict[tuple[str, str], KernelFolder | None] = {}
 
     def opened_by(self, place: str, opener: Opener | None) -> KernelFolder | None:
-        """Return the folder that the library at ``place`` opens; none for a library without one.
+        """Return the folder that the library at ``place`` opens, or `None` for a library without one.
 
-        A bare one comes only if the library needs it.
+        A bare folder is returned only if the library needs it.
         """
         if opener is None:
             return None
@@ -157,17 +157,17 @@ class KernelFolders:
         return self._opened[key]
 
     def find_loss(self, place: str, opener: Opener, *, divided: bool, closed: bool) -> Loss:
-        """Return what it means that the folder of the library at ``place`` is bare.
+        """Return the consequence of the bare folder of the library at ``place``.
 
-        Of a ``divided`` package, others bring the kernels, each for some GPUs. They are there in an environment that is
-        ``closed``, and where there are kernels for other libraries of the package.
+        For a ``divided`` package, other packages contain the kernels, each for some GPUs. They are present in a
+        ``closed`` environment, and if there are kernels for other libraries of the package.
         """
         if divided and not closed and not self._has_kernels(place.partition("/")[0]):
             return Loss.NOT_GIVEN
         return Loss.LOST if opener.everywhere or not divided else Loss.NONE
 
     def _has_kernels(self, top: str) -> bool:
-        """Return whether there are kernel files for some GPU in a top folder."""
+        """Return whether a top-level folder has kernel files for any GPU."""
         return any(is_kernel_file(place) and targets_in_path(place) for place in self._below(top))
 
     def _bare(self, opener: Opener, folder: str) -> KernelFolder:
@@ -231,6 +231,6 @@ def _is_index(path: str, patterns: Iterable[PathPattern]) -> bool:
 
 
 def _named_targets(path: str) -> tuple[TargetId, ...]:
-    """Return the targets that a path below the folder names, those of families included."""
+    """Return the targets that a path below the folder names, including the targets of families."""
     families = [family for word in _WORD.findall(path) if (family := find_family(word))]
     return (*targets_in_path(path), *(TargetId(name) for family in families for name in family.targets))

@@ -1,4 +1,4 @@
-"""The catalog as a table: one row a target, joined from all of its parts."""
+"""Lists the catalog as a table with one row per target, joined from all parts of the catalog."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 
 class TargetRow(msgspec.Struct, frozen=True):
-    """Everything that the catalog says about one processor."""
+    """Everything in the catalog about one processor."""
 
     name: str
     mach: int
     kind: str
-    """What most products are: ``data-centre``, ``desktop``, ``integrated`` or ``generic``; empty when unknown."""
+    """The kind of most products: ``data-centre``, ``desktop``, ``integrated``, or ``generic``; empty if unknown."""
     features: tuple[str, ...]
     generics: tuple[str, ...]
-    """The generic processors that cover it; none for a generic one."""
+    """The generic processors that cover it; empty for a generic processor."""
     members: tuple[str, ...]
-    """The processors that a generic one covers."""
+    """The processors that a generic processor covers."""
     families: tuple[str, ...]
     official: str
-    """The ROCm versions that support it officially, as a half-open range such as ``5.0 to before 6.4``."""
+    """The ROCm versions with official support, as a half-open range such as ``5.0 to before 6.4``."""
     packagers: tuple[str, ...]
-    """The packagers whose lists name it, with or without features."""
+    """The packagers that list it, with or without features."""
     products: tuple[str, ...]
     llvm: tuple[int, int]
     rocm_without: str
-    """The last ROCm release seen whose runtime does not know it; empty where none was."""
+    """The last observed ROCm release without support for the processor; empty if not observed."""
     rocm_with: str
-    """The first ROCm release seen whose runtime knows it; empty where none was."""
+    """The first observed ROCm release with support for the processor; empty if not observed."""
     sources: tuple[str, ...]
 
 
@@ -66,10 +66,10 @@ def filter_rows(
     feature: str = "",
     product: str = "",
 ) -> list[TargetRow]:
-    """Return the rows that every given filter keeps; ``data-centre`` also keeps those that have such a product.
+    """Return the rows that match every given filter; ``data-centre`` also matches rows with any such product.
 
-    Raises `UnknownTargetError` for an unknown family, what `parse_known_target` raises for a target given as a family,
-    and `UnknownReleaseError` for an unknown ROCm version.
+    Raises `UnknownTargetError` for an unknown family, the errors of `parse_known_target` for a target in place of a
+    family, and `UnknownReleaseError` for an unknown ROCm version.
     """
     names = [set(chosen.processors)] if chosen is not None else []
     names += [_processors_of(family)] if family else []
@@ -85,7 +85,7 @@ def _processors_of(family: str) -> set[str]:
 
 
 def _kinds(row: TargetRow) -> set[str]:
-    # All of AMD's Instinct cards are for data centres, also those with a processor of desktop cards, such as the MI50.
+    # All AMD Instinct cards are for data centers, even with a processor of desktop cards, such as the MI50.
     return {row.kind, "data-centre"} if any("Instinct" in name for name in row.products) else {row.kind}
 
 

@@ -1,4 +1,4 @@
-"""The GPUs of this machine and the access to them, found by the code that ships in ``rocm_sdk``: one detection."""
+"""Detects the GPUs of this machine and the access to them, with the code that ships in ``rocm_sdk``."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ logger = logging.getLogger(__name__)
 
 
 class DetectedGpu(msgspec.Struct, frozen=True):
-    """A GPU of a machine, with what the catalog adds."""
+    """A GPU of a machine, with facts from the catalog."""
 
     node: int
-    """Its KFD node, or its position in the list of an environment variable that replaces detection."""
+    """The KFD node, or the position in the list of an environment variable that replaces detection."""
     target: str
-    """Target id; with features only where an environment variable names them."""
+    """The target ID; it has features only if an environment variable sets them."""
     kind: str
-    """``integrated`` when sysfs says so, else the catalog's ``data-centre`` or ``desktop``; empty for neither."""
+    """``integrated`` if sysfs says so, or else the catalog's ``data-centre`` or ``desktop``; empty if unknown."""
     device_id: int
-    """PCI device id, 0 when not known."""
+    """The PCI device ID, or 0 if unknown."""
     render_node: str
-    """The device file through which it is used, empty when not known."""
+    """The device file for access to the GPU, or empty if unknown."""
 
 
 class Detection(msgspec.Struct, frozen=True):
-    """The GPUs of a machine, and what could not be understood."""
+    """The GPUs of a machine, and the nodes and variables that aren't understood."""
 
     gpus: tuple[DetectedGpu, ...]
-    """In the order of their nodes."""
+    """In node order."""
     problems: tuple[InputError, ...]
-    """Nodes and environment variables that can't be understood; there may be GPUs behind them."""
+    """Nodes and environment variables that aren't understood; they may represent GPUs."""
 
 
 def survey_machine(system: System | None = None) -> Detection:
-    """Return the GPUs of ``system`` (by default this machine), and what can't be understood."""
+    """Return the GPUs of ``system`` (by default this machine), and the problems."""
     machine = system or System()
     found, problems = survey_gpus(machine)
     gpus = [gpu for gpu in found if not _illegal_features(gpu)]
@@ -75,9 +75,9 @@ def survey_machine(system: System | None = None) -> Detection:
 
 
 def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
-    """Return the GPUs of ``system`` (by default this machine), and log a warning for all that can't be understood.
+    """Return the GPUs of ``system`` (by default this machine), and log a warning for each problem.
 
-    When there is no GPU, that is raised instead: the `InputError`, or one `ProblemsError` for several.
+    Without a GPU, the problems are raised instead: the `InputError`, or one `ProblemsError` for several.
     """
     detection = survey_machine(system)
     if not detection.gpus:
@@ -88,9 +88,9 @@ def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
 
 
 def native_targets(system: System | None = None) -> Sequence[str]:
-    """Return the targets of the GPUs of ``system`` (by default this machine), each once: what ``native`` means.
+    """Return the targets of the GPUs of ``system`` (by default this machine), each once: the meaning of ``native``.
 
-    Raises `NoGpuError` when there is none.
+    Raises `NoGpuError` if there is no GPU.
     """
     targets = list(dict.fromkeys(gpu.target for gpu in find_gpus(system)))
     if not targets:
@@ -99,21 +99,21 @@ def native_targets(system: System | None = None) -> Sequence[str]:
 
 
 class AccessReport(msgspec.Struct, frozen=True):
-    """What `check_machine` found."""
+    """The results of `check_machine`."""
 
     gpus: tuple[str, ...]
-    """The target of each GPU, in the order of their nodes."""
+    """The target of each GPU, in node order."""
     findings: tuple[Diagnosis, ...]
-    """Each with a level (``error``, ``warning`` or ``note``), a text, and the remedy."""
+    """The findings, each with a level (``error``, ``warning``, or ``note``), a text, and the remedy."""
 
     @property
     def usable(self) -> bool:
-        """Whether nothing keeps the user from the GPUs; also true when there is none, unless one is required."""
+        """Whether nothing blocks the user from the GPUs; also true without a GPU, unless one is required."""
         return all(finding.level != ERROR for finding in self.findings)
 
 
 def check_machine(system: System | None = None, *, require_gpu: bool = False) -> AccessReport:
-    """Check the driver, the devices and the permissions of ``system`` (by default this machine)."""
+    """Check the driver, the devices, and the permissions of ``system`` (by default this machine)."""
     gpus, findings = survey_access(system or System(), require_gpu=require_gpu)
     return AccessReport(tuple(gpu.target for gpu in gpus), tuple(findings))
 
@@ -127,7 +127,7 @@ def _illegal_features(gpu: Gpu) -> dict[str, tuple[str, ...]]:
 
 def _describe(gpu: Gpu) -> DetectedGpu:
     row = load_catalog().processors.get(processor_of(gpu.target))
-    # An override changes the target; it does not turn an integrated GPU into a card, nor a card into an integrated GPU.
+    # An override changes the target, but not whether the GPU is integrated or a card.
     kind = row.kind if isinstance(row, Target) and row.kind != "integrated" else ""
     kind = "integrated" if gpu.integrated else kind
     render_node = f"/dev/dri/renderD{gpu.render_minor}" if gpu.render_minor else ""

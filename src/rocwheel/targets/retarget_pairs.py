@@ -1,4 +1,4 @@
-"""Pairs of targets where code for the one may pass for code of the other: what ``extended`` packages offer."""
+"""Defines the pairs of targets whose code may be relabeled from one to the other, as ``extended`` packages do."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class TargetPair(msgspec.Struct, frozen=True):
-    """Code for ``code`` is offered to GPUs of the target ``agent``, too.
+    """Offers code for ``code`` also to GPUs of the target ``agent``.
 
-    ``unnamed`` are features that runtimes don't name of ``agent``, which has them switched off.
+    ``unnamed`` are features that runtimes don't name for ``agent``, because they are off there.
     """
 
     code: TargetId
@@ -27,10 +27,10 @@ class TargetPair(msgspec.Struct, frozen=True):
     unnamed: tuple[str, ...] = ()
 
     def agent_of(self, target: TargetId) -> TargetId | None:
-        """Return the target that a copy of code for ``target`` gets; none when the pair isn't about it.
+        """Return the target for a copy of code for ``target``, or `None` if the pair doesn't apply.
 
-        A pair without features is about all variants of the processor. Their features are kept, except unnamed ones;
-        code that needs an unnamed feature gets no target.
+        A pair without features applies to all variants of the processor. Their features stay, except unnamed ones; code
+        that needs an unnamed feature gets no target.
         """
         if target == self.code:
             return self.agent
@@ -43,9 +43,9 @@ class TargetPair(msgspec.Struct, frozen=True):
 
 
 def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
-    """Return all pairs that let code for ``code`` pass for another target's code.
+    """Return all pairs that let code for ``code`` replace another target's code.
 
-    The pairs of a target with features are about it alone, and keep its features as far as runtimes name them.
+    The pairs of a target with features apply only to it, and keep its features as far as runtimes name them.
     """
     pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabeled_agents(code.processor))
     if not code.features:
@@ -64,14 +64,13 @@ def parse_pairs(
     force: bool = False,
     source: str = "FROM=TO",
     native: Callable[[], Sequence[str]] | None = None,
-    remedy: str = "Use --force if you know that it does.",
+    remedy: str = "If you know that the code runs, use --force.",
 ) -> tuple[TargetPair, ...]:
-    """Parse ``gfx1030=gfx1031,gfx1032``, either side in the grammar of `parse_target_set`.
+    """Parse ``gfx1030=gfx1031,gfx1032``; both sides have the grammar of `parse_target_set`.
 
-    ``gfx1030=extended`` stands for every target that a rule names; code for GPUs of its own target needs no pair.
-    Raises `InputError`, led by ``source``, for text of another form, when there is no other target than FROM, for
-    unknown processors, whose machine number nobody knows, and for pairs without a rule unless ``force``; ``remedy``
-    says what users of the command can do about these.
+    ``gfx1030=extended`` means every target in a rule; code for GPUs of its own target needs no pair. Raises
+    `InputError` from ``source`` for malformed text, without another target than FROM, for processors with an unknown
+    machine number, and for pairs without a rule unless ``force``; ``remedy`` is the advice for such pairs.
     """
     code_text, equals, agents_text = text.partition("=")
     if not equals or not agents_text:
@@ -87,8 +86,8 @@ def parse_pairs(
         raise
     pairs = tuple(_pair(code, agent) for agent in agents if agent != code)
     if not pairs:
-        found = f"no other target than {code}, whose GPUs load this code as it is"
-        raise InputError(source, found, expected="another one after '='")
+        found = f"no other target than {code}, whose GPUs already load this code"
+        raise InputError(source, found, expected="another target after '='")
     if not force:
         _require_rules(pairs, source, remedy)
     return pairs
@@ -108,8 +107,8 @@ def _require_rules(pairs: tuple[TargetPair, ...], source: str, remedy: str) -> N
 def _no_machine_number(error: UnknownTargetError, source: str) -> InputError:
     return InputError(
         source,
-        f"no machine number is known for {error.name!r}, which the code of a target carries in its header",
-        expected="a processor that `rocwheel targets list` names, also with --force",
+        f"no machine number is known for {error.name!r}, but code needs it in its header",
+        expected="a processor from `rocwheel targets list`, even with --force",
     )
 
 
@@ -120,9 +119,9 @@ def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tupl
 
 
 def _is_allowed(pair: TargetPair) -> bool:
-    """Return whether a rule is about the processors, and their features agree.
+    """Return whether a rule applies to the processors, and their features agree.
 
-    The agent has to name each feature as the code does; one that runtimes don't name of it has to be off in the code.
+    The agent must set each feature as the code does; a feature that runtimes don't name for it must be off in the code.
     """
     has_rule = find_relabeling(pair.code.processor, pair.agent.processor) is not None
     expected = {name: setting for name, setting in pair.code.features.items() if setting or name not in pair.unnamed}
@@ -132,4 +131,4 @@ def _is_allowed(pair: TargetPair) -> bool:
 
 def _expectation(pair: TargetPair) -> str:
     agents = [str(allowed.agent) for allowed in extended_pairs(pair.code)]
-    return f"one of {', '.join(agents)}" if agents else "code that a rule is about"
+    return f"one of {', '.join(agents)}" if agents else "code with a rule"

@@ -1,10 +1,10 @@
-"""Whether a file, artifact or distribution that is labeled with a target or family serves given GPUs.
+"""Decides whether a file, artifact, or distribution with the label of a target or family serves given GPUs.
 
-``lib/librocblas.so.5.gfx906`` stands in for ``lib/librocblas.so.5``, whose SONAME it has. It lies in the same folder as
-libraries look for their kernels beside the file that they were loaded from, some of them by the beginning of its name.
+``lib/librocblas.so.5.gfx906`` replaces ``lib/librocblas.so.5`` and has the same SONAME. Both files are in the same
+folder, because libraries look for their kernels next to the loaded file. Some libraries use the beginning of its name.
 
-Labels are those of artifacts and of the names of distributions: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
-``gfx9-4-generic``, ``generic``. Normalized names have families in lower case and without underscores.
+Artifacts and distribution names have the same labels: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
+``gfx9-4-generic``, ``generic``. Normalized names have families in lowercase and without underscores.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*")
 
 
 def overlay_path(library: str, target: str) -> str:
-    """Return the path of the library for ``target`` that stands in for ``library``, which is called by its SONAME."""
+    """Return the path of the library for ``target`` that replaces ``library``, whose file name is its SONAME."""
     return f"{library}.{target}"
 
 
 def split_overlay_path(path: str) -> tuple[str, str] | None:
-    """Return the library that the one at ``path`` stands in for, and its target; none for any other file."""
+    """Return the library that the one at ``path`` replaces, and its target, or `None` for any other file."""
     library, _, target = path.rpartition(".")
     name = library.rpartition("/")[2]
     is_library = ".so." in f"{name[1:]}."
@@ -40,16 +40,16 @@ def split_overlay_path(path: str) -> tuple[str, str] | None:
 
 
 _LABEL = re.compile(r"(?:^|-)(gfx[0-9a-f][0-9a-z]*(?:-[0-9a-z]+)*)$")
-"""What the normalized name of a distribution for some GPUs ends with."""
+"""The end of the normalized name of a distribution for some GPUs."""
 _STRICT = "-strict"
-"""Ends the label of kernels for one revision of a GPU's software interface; they are for the GPU."""
+"""The suffix of labels for kernels for one revision of a GPU's software interface; they are for the GPU."""
 
 
 def serves(label: str, wanted: Iterable[TargetId]) -> bool:
-    """Return whether an unmodified runtime may take what is labeled so for one of the GPUs ``wanted``.
+    """Return whether an unmodified runtime may use content with this label for one of the GPUs ``wanted``.
 
-    Features count only where both sides name them. A label that is no target, family or generic processor that the
-    catalog knows serves the GPU of that name alone.
+    Features count only if both sides set them. A label that isn't a target, family, or generic processor in the catalog
+    serves only the GPU with that name.
     """
     if label == GENERIC:
         return True
@@ -63,7 +63,7 @@ def serves(label: str, wanted: Iterable[TargetId]) -> bool:
 
 
 def label_of_project(project: str) -> str:
-    """Return the target or family that the normalized name of a distribution ends with; `GENERIC` for none."""
+    """Return the target or family at the end of a normalized distribution name, or `GENERIC` if there isn't one."""
     match = _LABEL.search(project)
     return match[1] if match else GENERIC
 
@@ -77,7 +77,7 @@ def _suits(code: TargetId, agent: TargetId) -> bool:
     if any(agent.features.get(name, setting) != setting for name, setting in code.features.items()):
         return False
     is_general = code.processor == SPIRV or code.processor in load_catalog().generics_of(agent.processor)
-    # A package named for gfx1250 holds the code for gfx1250-strict, too.
+    # A package named for gfx1250 also contains the code for gfx1250-strict.
     return is_general or code.processor in (agent.processor, load_catalog().package_of(agent.processor))
 
 

@@ -1,6 +1,7 @@
-"""How each tool and distribution spells a set of GPU targets.
+"""Spells a set of GPU targets for each tool and distribution.
 
-https://github.com/gentoo/gentoo/blob/master/eclass/rocm.eclass and profiles/desc/amdgpu_targets.desc beside it.
+See https://github.com/gentoo/gentoo/blob/master/eclass/rocm.eclass and profiles/desc/amdgpu_targets.desc in the same
+repository.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ if TYPE_CHECKING:
 
 
 def spell_cmake(targets: TargetSet) -> str:
-    """Return a CMake list, ``gfx906;gfx90a:xnack+``, without a trailing separator; PyTorch takes the same."""
+    """Return a CMake list without a trailing separator, ``gfx906;gfx90a:xnack+``, which PyTorch also accepts."""
     return ";".join(targets.words)
 
 
 def spell_commas(targets: TargetSet) -> str:
-    """Return what Bazel's and TensorFlow's settings take: ``gfx906,gfx90a:xnack+``."""
+    """Return the format of Bazel's and TensorFlow's settings: ``gfx906,gfx90a:xnack+``."""
     return ",".join(targets.words)
 
 
 def spell_spaces(targets: TargetSet) -> str:
-    """Return what USE_EXPAND, Nix and shells take: ``gfx906 gfx90a:xnack+``."""
+    """Return the format of USE_EXPAND, Nix, and shells: ``gfx906 gfx90a:xnack+``."""
     return " ".join(targets.words)
 
 
 def spell_offload_arch(targets: TargetSet) -> list[str]:
-    """Return one argument of clang and hipcc for each target: ``--offload-arch=gfx906``."""
+    """Return one clang and hipcc argument for each target: ``--offload-arch=gfx906``."""
     return [f"--offload-arch={word}" for word in targets.words]
 
 
 def spell_lines(targets: TargetSet) -> str:
-    """Return the content of a file for ``ROCM_TARGET_LST``: a processor a line, ``gfx000`` (no GPU) for none.
+    """Return the content of a file for ``ROCM_TARGET_LST``: one processor per line, or ``gfx000`` (no GPU) if empty.
 
     Raises `NoFlagError` for SPIR-V, which isn't a processor: readers of the file would ignore it.
     """
@@ -57,44 +58,45 @@ def spell_lines(targets: TargetSet) -> str:
 
 
 def file_name_spelling(target: TargetId) -> str:
-    """Return a target as the libraries' kernel files spell it, without the colon: ``gfx90a-xnack+``."""
+    """Return a target as spelled in the libraries' kernel file names, without the colon: ``gfx90a-xnack+``."""
     return str(target).replace(":", "-")
 
 
 _SPACK_WITH_FEATURES = ("gfx900:xnack-", "gfx906:xnack-", "gfx908:xnack-", "gfx90a:xnack-", "gfx90a:xnack+")
-"""The values that set features; the catalog's list of Spack has the others, with their sources."""
+"""The values that set features; the catalog's Spack list has the others, with their sources."""
 
 
 def spack_variant(targets: TargetSet) -> str:
     """Return the variant of a Spack spec.
 
-    Raises `NoFlagError` for targets that the variant does not take.
+    Raises `NoFlagError` for targets that the variant doesn't accept.
     """
     plain = next(row.targets for row in load_catalog().packagers if row.name == "spack")
     others = [word for word in targets.words if word not in (*plain, *_SPACK_WITH_FEATURES)]
     if others:
-        expected = f"those of list@spack, or {', '.join(_SPACK_WITH_FEATURES)}"
+        expected = f"the targets in list@spack, or {', '.join(_SPACK_WITH_FEATURES)}"
         raise NoFlagError(others, what="value of amdgpu_target", expected=expected)
     return f"amdgpu_target={spell_commas(targets)}\n"
 
 
 def debian_field(targets: TargetSet) -> str:
-    """Return the field by which a Debian package declares the targets that it carries."""
+    """Return the field in which a Debian package declares its targets."""
     return f"{GPU_FIELD}: {spell_spaces(targets)}\n"
 
 
 def debian_build(targets: TargetSet) -> str:
-    """Return the variable by which a build of a Debian package makes ``rocm-target-arch`` name these targets.
+    """Return the variable for a Debian package build that makes ``rocm-target-arch`` name these targets.
 
-    https://manpages.debian.org/unstable/pkg-rocm-tools/rocm-target-arch.1.en.html
+    See https://manpages.debian.org/unstable/pkg-rocm-tools/rocm-target-arch.1.en.html.
     """
     return f'export ROCM_TARGET_ARCH_FIXED="{spell_spaces(targets)}"\n'
 
 
 def rpm_macros(targets: TargetSet) -> str:
-    """Return an RPM macro file that sets what Fedora's ROCm packages pass to CMake.
+    """Return an RPM macro file with the value that Fedora's ROCm packages pass to CMake.
 
-    Its value is quoted, as spec files use it unquoted in shell commands: ``-DGPU_TARGETS=%{rocm_gpu_list_default}``.
+    The value is quoted, because spec files use it unquoted in shell commands:
+    ``-DGPU_TARGETS=%{rocm_gpu_list_default}``.
     """
     return f'%rocm_gpu_list_default "{spell_cmake(targets)}"\n'
 
@@ -118,24 +120,24 @@ src_configure() {{
 \tcmake_src_configure
 }}
 """
-"""GPU_TARGETS is today's name, AMDGPU_TARGETS that of older ROCm."""
+"""GPU_TARGETS is the current name, and AMDGPU_TARGETS is the name in older ROCm."""
 
 
 def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     """Return ``AMDGPU_TARGETS`` for make.conf and the variables that rocm.eclass sets, as shell assignments.
 
-    ``targets`` are on by default and ``optional`` processors off. Flags know no features: only processors are named.
-    Raises `NoFlagError` for generic processors and SPIR-V, which Gentoo has no flags for.
+    ``targets`` are on by default, and ``optional`` processors are off. Flags have no features, so only processors are
+    named. Raises `NoFlagError` for generic processors and SPIR-V, which Gentoo has no flags for.
     """
     return f'AMDGPU_TARGETS="{" ".join(targets.processors)}"\n' + _eclass_variables(targets, optional)
 
 
 def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
-    """Return the lines of an ebuild that builds with CMake and hipcc for the targets whose flags are on.
+    """Return the lines of an ebuild that builds with CMake and hipcc for the enabled targets.
 
-    ``ROCM_VERSION`` is the ebuild's own version, as rocm.eclass documents for ROCm's libraries. Where the eclass has
-    these lists for some versions, a comment names these; otherwise ``ROCM_SKIP_GLOBALS`` keeps the eclass from setting
-    its own. Raises as `gentoo_variables` does.
+    ``ROCM_VERSION`` is the ebuild's own version, as rocm.eclass documents for ROCm libraries. If the eclass has these
+    lists for some versions, a comment names these versions; otherwise, ``ROCM_SKIP_GLOBALS`` keeps the eclass from
+    setting its own lists. Raises as `gentoo_variables` does.
     """
     variables = _eclass_variables(targets, optional)
     version, end = _versions_with(targets.processors, optional)
@@ -147,10 +149,10 @@ def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
 
 
 def parse_desc(text: str, source: str) -> dict[str, str]:
-    """Read ``amdgpu_targets.desc``: return each flag, which is a target's name, with its description.
+    """Read ``amdgpu_targets.desc``: return each flag, which is a target name, with its description.
 
-    Raises `InputError`, or `ProblemsError` for several, for lines of another form and for flags that are there twice. A
-    file of ten such lines is another file, and none behind them is told.
+    Raises `InputError`, or `ProblemsError` for several, for malformed lines and repeated flags. After ten such lines,
+    the file is taken for another kind of file, and later lines aren't reported.
     """
     found: dict[str, str] = {}
     problems: list[InputError] = []
@@ -171,7 +173,7 @@ def parse_desc(text: str, source: str) -> dict[str, str]:
 
 
 def spell_desc(targets: TargetSet) -> str:
-    """Return ``amdgpu_targets.desc`` for the processors of targets; raises as `gentoo_variables` does."""
+    """Return ``amdgpu_targets.desc`` for the processors of targets; raise as `gentoo_variables` does."""
     _check_flags(targets.processors)
     rows = {row.name: row for row in load_catalog().targets}
     return "".join(
@@ -188,7 +190,7 @@ def _eclass_variables(targets: TargetSet, optional: Sequence[str]) -> str:
     _check_flags((*targets.processors, *optional))
     flags = [f"amdgpu_targets_{name}" for name in targets.processors]
     others = [f"amdgpu_targets_{name}" for name in optional if name not in targets.processors]
-    # || ( ): at least one. x(-)?: what is on here is on in the dependency, where a missing flag counts as off.
+    # || ( ): at least one. x(-)?: a flag that is on here is on in the dependency, where a missing flag counts as off.
     variables = {
         "IUSE": " ".join([*(f"+{flag}" for flag in flags), *others]),
         "ROCM_REQUIRED_USE": f"|| ( {' '.join([*flags, *others])} )",
@@ -204,9 +206,9 @@ def _check_flags(names: Sequence[str]) -> None:
 
 
 def _versions_with(official: Sequence[str], optional: Sequence[str]) -> tuple[str, str]:
-    """Return the newest version from which on the eclass has these lists, and the first without; empty for none.
+    """Return the first version and the end of the newest range with these lists in the eclass, or empty strings.
 
-    They have three numbers, as the patterns of the eclass ask for.
+    The versions have three numbers, as the patterns of the eclass require.
     """
     wanted = ({*official}, {*optional} - {*official})
     later = Version("0")
@@ -224,7 +226,7 @@ def _three(version: Version) -> str:
 
 
 class Tool(str, Enum):
-    """A tool, or a kind of file, that takes GPU targets."""
+    """A tool, or a kind of file, that accepts GPU targets."""
 
     CMAKE = "cmake"
     HIP = "hip"
@@ -244,10 +246,10 @@ class Tool(str, Enum):
 
 
 def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None) -> str:
-    """Return the settings for ``tool``, whole lines: command-line arguments, or the text of a file that it reads.
+    """Return the settings for ``tool`` as complete lines: command-line arguments, or the text of a file for it.
 
-    Arguments are quoted for the shell where they need it. Only Gentoo has ``optional`` targets, off by default.
-    Raises `NoFlagError` for what Gentoo, Spack or ``ROCM_TARGET_LST`` have no name for.
+    Arguments are quoted for the shell as needed. Only Gentoo has ``optional`` targets, which are off by default. Raises
+    `NoFlagError` for targets without a name in Gentoo, Spack, or ``ROCM_TARGET_LST``.
     """
     if tool in WITH_OPTIONAL:
         return WITH_OPTIONAL[tool](targets, optional.processors if optional else ())
@@ -255,7 +257,7 @@ def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None)
 
 
 def _cmake(targets: TargetSet) -> str:
-    # GPU_TARGETS is today's name, AMDGPU_TARGETS that of older ROCm; CMake's HIP language has its own.
+    # GPU_TARGETS is the current name, and AMDGPU_TARGETS is the name in older ROCm. CMake's HIP language has its own.
     names = ("CMAKE_HIP_ARCHITECTURES", "GPU_TARGETS", "AMDGPU_TARGETS")
     return shlex.join(f"-D{name}={spell_cmake(targets)}" for name in names) + "\n"
 
@@ -275,7 +277,7 @@ def _file_names(targets: TargetSet) -> str:
 
 
 WITH_OPTIONAL = {Tool.GENTOO: gentoo_variables, Tool.EBUILD: ebuild_fragment}
-"""The tools that also have targets which are off by default."""
+"""The tools that also have targets that are off by default."""
 
 _WRITERS = {
     Tool.CMAKE: _cmake,

@@ -1,19 +1,19 @@
-"""Sets of GPU targets: one grammar for target IDs, generic processors, families, policies and products.
+"""Parses sets of GPU targets: one grammar for target IDs, generic processors, families, policies, and products.
 
-The words of a set are separated by ``;``, ``,`` or white space, may be in quotes and brackets, and may be led by the
-setting that they were given to, ``--offload-arch=`` or ``-DGPU_TARGETS=``:
+The words of a set are separated by ``;``, ``,``, or whitespace. They may be in quotes and brackets, and may follow a
+setting, such as ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 
-* a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
+* a target ID, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
 * a family, ``gfx94X-dcgpu``;
-* a product, ``MI300X`` or ``RX 7900 XTX``, whose spaces separate no words;
-* ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what Gentoo's eclass has for a ROCm version;
-* ``amd@7.1``: what AMD's compatibility matrix lists for it;
-* ``extended@7.1``: the official ones, and those that run code of these under their own name;
-* ``list@jax``: what a packager builds for;
+* a product, ``MI300X`` or ``RX 7900 XTX``, whose spaces don't separate words;
+* ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): the targets in Gentoo's eclass for a ROCm version;
+* ``amd@7.1``: the targets in AMD's compatibility matrix for it;
+* ``extended@7.1``: the official targets, and those that run their code under their own name;
+* ``list@jax``: the targets that a packager builds for;
 * ``all``: every specific processor;
 * ``native``: the GPUs of this machine.
 
-Features after any of these, ``native:xnack+``, are those of all of its targets. Case doesn't matter.
+Features after any of these words, such as ``native:xnack+``, apply to all of its targets. Case doesn't matter.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def policy_targets(word: str, *, source: str) -> Sequence[str]:
-    """Return the targets of a policy and what follows its ``@``, a ROCm version or the name of a packager.
+    """Return the targets of a policy with the text after its ``@``, a ROCm version or the name of a packager.
 
     Raises `UnknownTargetError` for another policy or packager, and as `release_for` and `matrix_for` do for a version.
     """
@@ -69,7 +69,7 @@ def policy_targets(word: str, *, source: str) -> Sequence[str]:
 
 
 def known_policies() -> list[str]:
-    """Return every policy with each packager and release that it can have."""
+    """Return every policy with each packager and release that it accepts."""
     catalog = load_catalog()
     lists = [f"list@{packager.name}" for packager in catalog.packagers]
     rows = {policy: catalog.matrices if policy == "amd" else catalog.releases for policy in _POLICIES}
@@ -107,9 +107,9 @@ _POLICIES: dict[str, Callable[[str, str], tuple[str, ...]]] = {
 
 
 _BRANDS = re.compile(r"^((amd|radeon|instinct|ryzen)+)|(accelerator|igpu|graphics)$")
-"""What people leave out at both ends of a name."""
+"""The parts that people omit at both ends of a name."""
 _LINES = re.compile(r"^(rx|pro)")
-"""What they leave out too, where the rest says which GPU is meant."""
+"""More parts that people omit, if the rest identifies the GPU."""
 _LEADING = re.compile(r"amd|radeon|instinct|ryzen|ai|max\+?|[3579]|hx|rx|pro", re.IGNORECASE)
 _MODEL = re.compile(r"xtx?|gre|[msx]", re.IGNORECASE)
 _LIKE_A_TARGET = re.compile(r"gfx|.*@", re.IGNORECASE)
@@ -118,10 +118,10 @@ _MOST_PRODUCT_WORDS = 8
 
 
 def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
-    """Return the target of a product, followed by the features that follow its name; none for other text.
+    """Return the target of a product, with the features after its name, or `None` for other text.
 
-    Case, spaces, dashes and the maker's words don't matter. Letters may lack at the end (``MI300``) as long as all
-    products that fit have one target. Raises `AmbiguousProductError`, led by ``source``, when they have several.
+    Case, spaces, dashes, and the vendor's words don't matter. Letters at the end may be missing (``MI300``) if all
+    matching products have one target. Raises `AmbiguousProductError` from ``source`` if they have several.
     """
     text, colon, features = name.partition(":")
     found = _find(text)
@@ -132,10 +132,10 @@ def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
 
 
 def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) -> list[str]:
-    """Return the words of all parts, with those that together name a product, such as ``RX 7900 XTX``, as one.
+    """Return the words of all parts; words that together name a product, such as ``RX 7900 XTX``, become one.
 
-    Words of one part that follow one another and mean nothing are one name, too, so that messages quote all of it.
-    ``known`` says which words have a meaning of their own.
+    Consecutive unknown words of one part also become one name, and messages quote the whole name. ``known`` returns
+    whether a word has its own meaning.
     """
     joined: list[str] = []
     rest = [(word, number) for number, part in enumerate(parts) for word in part]
@@ -148,13 +148,13 @@ def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) 
 
 
 def _product_size(words: Sequence[str]) -> int:
-    """Return how many words at the beginning are the longest name of a product; 0 for none."""
+    """Return the number of words in the longest product name at the beginning, or 0."""
     sizes = range(min(_MOST_PRODUCT_WORDS, len(words)), 0, -1)
     return next((size for size in sizes if _is_name(words[:size])), 0)
 
 
 def _unknown_size(words: Sequence[tuple[str, int]], known: Callable[[str], bool]) -> int:
-    """Return how many words at the beginning are of one part and mean nothing. What looks like a target is alone."""
+    """Return the number of unknown words at the beginning of one part; a word like a target is separate."""
     first = words[0][1]
 
     def belongs(at: int) -> bool:
@@ -166,7 +166,7 @@ def _unknown_size(words: Sequence[tuple[str, int]], known: Callable[[str], bool]
 
 
 def _led(words: Sequence[str]) -> int:
-    """Return how many words are of one name, though no product has it: the maker's, what they lead, and an ending."""
+    """Return the number of words in an unknown product name: the vendor's words, the word after them, and an ending."""
     leading = sum(1 for _ in takewhile(_LEADING.fullmatch, words))
     if not leading or leading == len(words) or is_target(words[leading]):
         return leading or 1
@@ -179,27 +179,27 @@ def _is_name(words: Sequence[str]) -> bool:
 
 
 def product_words() -> list[str]:
-    """Return the names of all products as one word each, without the maker's: ``MI300X``, ``RX-7900-XTX``."""
+    """Return the names of all products as one word each, without the vendor: ``MI300X``, ``RX-7900-XTX``."""
     names = (re.sub(r"^(AMD |Radeon |Instinct )+| Accelerator$", "", name) for name in _products())
     return [re.sub(r"\s+", "-", name) for name in names]
 
 
 @lru_cache(maxsize=1)
 def _products() -> Mapping[str, str]:
-    """Return the target of each product by its name."""
+    """Return the target of each product by name."""
     return {name: row.name for row in load_catalog().targets for name in row.products}
 
 
 @lru_cache(maxsize=1)
 def _keys() -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return what the names of products are compared by, with and without their lines."""
+    """Return the keys for comparing product names, with and without product lines."""
     keys = {name: _squeezed(name) for name in _products()}
     return keys, {name: _LINES.sub("", key) for name, key in keys.items()}
 
 
 @lru_cache(maxsize=256)
 def _find(text: str) -> Mapping[str, str]:
-    """Return the products that a text may mean: of its very name, else without its line, else with a longer ending."""
+    """Return the products that match a text: by exact name, or else without its line, or else with a longer ending."""
     wanted = _squeezed(text)
     if not re.search(r"\d|vii", wanted):
         return {}
@@ -215,7 +215,7 @@ def _find(text: str) -> Mapping[str, str]:
 
 
 def _begins(key: str, wanted: str) -> bool:
-    """Return whether letters alone are missing at the end."""
+    """Return whether only letters are missing at the end."""
     return len(wanted) > 2 and key.startswith(wanted) and bool(_ENDING.fullmatch(key[len(wanted) :]))
 
 
@@ -224,14 +224,14 @@ def _squeezed(text: str) -> str:
 
 
 GPU_FIELD = "X-ROCm-GPU-Architecture"
-"""The control field by which a Debian package names its GPUs, separated by spaces (Debian's pkg-rocm-tools)."""
+"""The control field in which a Debian package names its GPUs, separated by spaces (Debian's pkg-rocm-tools)."""
 
 _NATIVE = "native"
-"""The word that stands for the GPUs of this machine."""
+"""The word for the GPUs of this machine."""
 
 _SEPARATORS = re.compile(r"[;,\s\"'\[\]]+")
 _BETWEEN_NAMES = re.compile(r"[;,\n\"'\[\]]+")
-"""The separators that are in the name of no product."""
+"""The separators that occur in no product name."""
 _LABELS = frozenset(
     {
         *("build", "export", f"{GPU_FIELD}:", "%rocm_gpu_list_default"),
@@ -239,16 +239,16 @@ _LABELS = frozenset(
         "w/",
     }
 )
-"""Words around the targets in lines for Bazel, Debian, RPM and Nix, and in ``Ryzen 7 250 w/ Radeon 780M``."""
+"""Words around the targets in lines for Bazel, Debian, RPM, and Nix, and in ``Ryzen 7 250 w/ Radeon 780M``."""
 
 _FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
-"""The dash before a feature in the names of kernel files, in place of a colon."""
+"""The dash before a feature in the names of kernel files, instead of a colon."""
 
 _NAME = re.compile(r"gfx[\w -]*|(?!gfx)[\w +.()-]+")
-"""What may be the name of a processor, family or product; for anything else it is said what is wrong in it."""
+"""Possible names of processors, families, or products; for other text, the message says which part is wrong."""
 
 _MOST_WORDS = 1000
-"""There are about a hundred targets, and each has a few settings of features."""
+"""There are about a hundred targets, each with a few feature settings."""
 
 _SETTING = re.compile(
     r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
@@ -256,11 +256,11 @@ _SETTING = re.compile(
     r"ROCM_TARGET_ARCH_FIXED)"
     r"(:[A-Z]+)?)="
 )
-"""The settings of clang, older compilers, Spack, JAX, CMake, Bazel and shells that take targets."""
+"""The settings of clang, older compilers, Spack, JAX, CMake, Bazel, and shells that accept targets."""
 
 
 class TargetSet(msgspec.Struct, frozen=True):
-    """Target ids in canonical order, each once. Use `parse_target_set` or `of`; the constructor checks nothing."""
+    """Target IDs in canonical order, each once. Use `parse_target_set` or `of`; the constructor doesn't validate."""
 
     ids: tuple[TargetId, ...] = ()
 
@@ -268,7 +268,7 @@ class TargetSet(msgspec.Struct, frozen=True):
     def of(cls, ids: Iterable[TargetId], *, source: str = "GPU targets") -> TargetSet:
         """Return the canonical set of ``ids``.
 
-        Raises `ConflictError` when the ids of one processor name different features.
+        Raises `ConflictError` if IDs of one processor set different features.
         """
         ordered = tuple(sorted(set(ids), key=id_sort_key))
         for one, other in pairwise(ordered):
@@ -287,7 +287,7 @@ class TargetSet(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The target ids as text."""
+        """The target IDs as text."""
         return tuple(map(str, self.ids))
 
     @property
@@ -297,19 +297,19 @@ class TargetSet(msgspec.Struct, frozen=True):
 
 
 def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
-    """Return the key that orders target ids: the processor's number, then the text, so that ``+`` precedes ``-``."""
+    """Return the key that orders target IDs: the processor's number, then the text, so that ``+`` precedes ``-``."""
     return sort_key(target.processor), str(target)
 
 
 def text_sort_key(target: str) -> tuple[tuple[int, int, int, str], str]:
-    """Return the key that orders the texts of target ids as `id_sort_key` does the ids; other texts come among them."""
+    """Return the key that orders texts of target IDs like `id_sort_key` orders IDs; other texts sort among them."""
     return sort_key(target.partition(":")[0]), target
 
 
 def parse_known_target(text: str, *, source: str = "GPU target") -> TargetId:
-    """Parse a target id whose processor the catalog knows (or SPIR-V's) and has each named feature.
+    """Parse a target ID with a processor in the catalog (or SPIR-V) that has each named feature.
 
-    Raises `UnknownTargetError`, `IllegalFeatureError`, or the `InputError` of malformed text, led by ``source``.
+    Raises `UnknownTargetError`, `IllegalFeatureError`, or the `InputError` for malformed text, from ``source``.
     """
     target = parse_target_id(text, source=source)
     allowed = () if target.processor == SPIRV else load_catalog().processor(target.processor, source=source).features
@@ -328,8 +328,8 @@ def parse_target_set(
 ) -> TargetSet:
     """Parse words of the grammar above into a set; ``native`` is called to expand the word of that name.
 
-    Raises `EmptySetError` for an empty set when ``required``, `ConflictError` for differing features, `InputError` for
-    more than 1000 words, and the errors of unknown or illegal words, several of them as one `ProblemsError`.
+    Raises `EmptySetError` for an empty set if ``required``, `ConflictError` for different features, and `InputError`
+    for more than 1000 words. Also raises the errors of unknown or illegal words, or one `ProblemsError` for several.
     """
     parts = target_words(_bounded([words] if isinstance(words, str) else words, source))
     groups = map_collecting(source, partial(_expand_word, source=source, native=native), parts)
@@ -341,7 +341,7 @@ def parse_target_set(
 
 
 def _bounded(texts: Iterable[str], source: str) -> list[str]:
-    """Return the texts; raise `InputError` for more words than anybody means: each unknown one is compared with all."""
+    """Return the texts; raise `InputError` for too many words, because each unknown word is compared with all names."""
     kept = list(texts)
     number = sum(len(_split_words(text)) for text in kept)
     if number > _MOST_WORDS:
@@ -350,7 +350,7 @@ def _bounded(texts: Iterable[str], source: str) -> list[str]:
 
 
 def target_words(texts: Iterable[str]) -> list[str]:
-    """Return the words of texts in any spelling, each of which stands for targets, a product's words as one."""
+    """Return the words for targets in texts of any spelling; the words of a product become one."""
     names = (name for text in texts for name in _BETWEEN_NAMES.split(text))
     return join_products([_split_words(name) for name in names], _has_meaning)
 
@@ -361,7 +361,7 @@ def _has_meaning(word: str) -> bool:
 
 
 def strip_setting(text: str) -> str:
-    """Return the targets in ``-DGPU_TARGETS=gfx906`` or another tool's setting; other text unchanged."""
+    """Return the targets in ``-DGPU_TARGETS=gfx906`` or another tool's setting, or other text unchanged."""
     return text[match.end() :] if (match := _SETTING.match(text)) else text
 
 
@@ -384,16 +384,16 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
         return [product]
     if _NAME.fullmatch(name):
         known = [*known_words(), *product_words()]
-        raise UnknownTargetError(name, known, source=source, what="GPU target, family, product or policy")
+        raise UnknownTargetError(name, known, source=source, what="GPU target, family, product, or policy")
     return [word]
 
 
 def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
-    """Return the targets that a word without features stands for, None when it can only be a target itself."""
+    """Return the targets of a word without features, or `None` if it can only be a target itself."""
     if name == _NATIVE:
         if native is None:
-            found = "'native' means the GPUs of this machine, but they are not looked for here"
-            remedy = "'rocwheel targets detect' prints them."
+            found = "'native' means the GPUs of this machine, but GPUs aren't detected here"
+            remedy = "To print the targets of this machine, use 'rocwheel targets detect'."
             raise InputError(source, found, expected="the targets by name", remedy=remedy)
         return native()
     if name == "all":
@@ -409,15 +409,15 @@ def _words_by_lower_case() -> Mapping[str, str]:
 
 
 def known_words() -> list[str]:
-    """Return every word that stands for targets, apart from ids with features and this machine's ``native``."""
+    """Return every word for targets, except IDs with features and this machine's ``native``."""
     catalog = load_catalog()
     return [*catalog.processors, *catalog.family_targets, *known_policies(), SPIRV, "all"]
 
 
 def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
-    """Return the fewest words for exactly these targets: the largest families that they fill, then single targets.
+    """Return the fewest words for exactly these targets: the largest complete families, then single targets.
 
-    A target that sets features belongs to no family.
+    A target with features belongs to no family.
     """
     left = {target.processor for target in targets if not target.features}
     names: list[str] = []
@@ -430,15 +430,15 @@ def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
 
 
 def fold_to_generics(targets: TargetSet) -> TargetSet:
-    """Return a set that serves every target with generic code where a generic processor covers it, else with its own.
+    """Return a set that serves every target, with generic code if a generic processor covers it, or else its own code.
 
-    Features are kept when the generic processor has them and its members here all name the same ones.
+    Features stay if the generic processor has them and its members in this set all set the same features.
     """
     folded = {_generic_for(target) for target in targets}
     named: dict[str, set[frozenset[str]]] = {}
     for target in folded:
         named.setdefault(target.processor, set()).add(frozenset(target.features))
-    # Code that leaves its features open serves each setting, and one set can't name both.
+    # Code with open features serves each setting, and one set can't name both.
     return TargetSet.of(t if len(named[t.processor]) == 1 else TargetId(t.processor) for t in folded)
 
 

@@ -211,7 +211,7 @@ def find_binaries(path: Path) -> Iterator[Binary | InputError]:
         yield from _find_given(path)
     else:
         # Reading a pipe would block, and reading a device would never end.
-        yield InputError(path, "is not a regular file", expected="a binary, a folder or a wheel")
+        yield InputError(path, "isn't a regular file", expected="a binary, a folder or a wheel")
 
 
 def _find_given(path: Path) -> Iterator[Binary | InputError]:

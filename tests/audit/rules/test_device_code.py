@@ -78,7 +78,7 @@ BREACHES = {
             data("demo/rocblas/library/TensileLibrary_lazy_gfx1030.dat"),
         ),
         "demo/librocblas.so.5",
-        "opens demo/rocblas/library, which has no index for gfx906, but has some for gfx1030",
+        "opens demo/rocblas/library, which has no index for gfx906, only for gfx1030",
     ),
     "device-code-versions": Breach(
         one(library("demo/a.so", device=code(("gfx906",), versions=(4, 5)))),
@@ -372,7 +372,7 @@ def test_kernels_of_all_given_packages_count_together() -> None:
 
 def test_device_packages_with_kernels_need_not_be_given() -> None:
     assert _gaps((HOST, [BLAS]), (GFX1030, [FOR_1030]), rule="kernel-folders") == []
-    found = "opens k/rocblas/library, which has no index for gfx906, but has some for gfx1030"
+    found = "opens k/rocblas/library, which has no index for gfx906, only for gfx1030"
     assert _gaps((HOST, [BLAS]), (GFX1030, [FOR_1030]), rule="kernel-folders", closed=True) == []
     other = data("k/hipblaslt/library/TensileLibrary_lazy_gfx906.dat")
     assert _gaps((HOST, [BLAS]), (GFX906, [other]), (GFX1030, [FOR_1030]), rule="kernel-folders") == [("error", found)]
@@ -380,15 +380,14 @@ def test_device_packages_with_kernels_need_not_be_given() -> None:
 
 def test_a_gpu_that_other_libraries_of_the_package_lack_is_only_noted() -> None:
     main = library("k/libtorch_hip.so", device=code(("gfx1030",)))
-    found = "opens k/rocblas/library, which has no index for gfx906, but has some for gfx1030"
+    found = "opens k/rocblas/library, which has no index for gfx906, only for gfx1030"
     assert _gaps((HOST, [BLAS, FOR_1030, main]), rule="kernel-folders") == [("note", found)]
 
 
 def test_databases_that_are_missing_cost_time_alone() -> None:
     files = [library("k/lib/libMIOpen.so.1", device=code(("gfx906", "gfx90a"))), data("k/share/miopen/db/gfx90a6e.kdb")]
     found = (
-        "opens k/share/miopen/db, which has no kernels for gfx906, but has some for gfx90a; it compiles kernels "
-        "at first use"
+        "opens k/share/miopen/db, which has no kernels for gfx906, only for gfx90a; it compiles kernels at first use"
     )
     assert _gaps((HOST, files), rule="kernel-folders") == [("note", found)]
 
@@ -397,11 +396,11 @@ def test_images_that_are_missing_are_noted_where_the_package_is_for_the_gpu() ->
     triton = library("k/libaotriton_v2.so")
     images = data("k/aotriton.images/amd-gfx90a/flash/x.aks2")
     main = library("k/libtorch_hip.so", device=code(("gfx906", "gfx90a")))
-    found = "opens k/aotriton.images, which has no kernels for gfx906, but has some for gfx90a"
+    found = "opens k/aotriton.images, which has no kernels for gfx906, only for gfx90a"
     assert _gaps((HOST, [triton, images, main]), rule="kernel-folders") == [("note", found)]
 
 
-ABSENT = "opens k/rocblas/library, which is absent: it finds no kernels for any GPU"
+ABSENT = "opens k/rocblas/library, which is missing: it finds no kernels for any GPU"
 NOT_GIVEN = "opens k/rocblas/library, but no given package has kernels for it"
 SDK = package("rocm-sdk-libraries")
 
@@ -434,14 +433,14 @@ def test_a_file_that_is_opened_for_every_gpu_needs_code_for_each() -> None:
     files = [library("k/libhipblaslt.so.1", device=code(("gfx906", "gfx908")))]
     files += [data(f"k/hipblaslt/library/{name}") for name in names]
     transform = data("k/hipblaslt/library/hipblasltTransform.hsaco", device=code(("gfx908",)))
-    lack = "has no code in hipblasltTransform.hsaco for gfx906, but has some for gfx908"
+    lack = "has no code in hipblasltTransform.hsaco for gfx906, only for gfx908"
     found = [("error", f"opens k/hipblaslt/library, which {lack}")]
     assert _gaps((HOST, [*files, transform]), rule="kernel-folders") == found
 
 
 def test_kernels_that_the_library_cannot_open_are_noted() -> None:
     kernels = data("k/rocblas/library/Kernels_gfx908.co", device=code(("gfx908",)))
-    found = "opens k/rocblas/library, which has no index for gfx908, but has some for gfx1030, gfx906"
+    found = "opens k/rocblas/library, which has no index for gfx908, only for gfx1030, gfx906"
     assert _gaps((HOST, [BLAS, FOR_906, FOR_1030, kernels]), rule="kernel-folders")[1:] == [("note", found)]
 
 
@@ -449,7 +448,7 @@ def test_a_rocblas_without_code_of_its_own_is_for_every_gpu_that_device_packages
     host = [library("k/librocblas.so.5"), library("k/libhipblaslt.so.1")]
     files = [FOR_1030, data("k/hipblaslt/library/TensileLibrary_lazy_gfx1030.dat")]
     device = (GFX906, [data("k/.kpack/blas_lib_gfx906.kpack")])
-    found = "opens k/rocblas/library, which has no index for gfx906, but has some for gfx1030"
+    found = "opens k/rocblas/library, which has no index for gfx906, only for gfx1030"
     assert _gaps((HOST, host), device, (GFX1030, files), rule="kernel-folders") == [("error", found)]
 
 

@@ -93,7 +93,7 @@ def test_a_place_of_a_name_that_is_no_plain_number_is_refused(name: str) -> None
     with pytest.raises(DeviceCodeError) as refused:
         names(archive)
     assert str(refused.value) == (
-        f"x.a: offset 0x5e: the name {name!r} of a member; expected a slash and digits, such as '/0'. Build it again."
+        f"x.a: offset 0x5e: a member with the name {name!r}; expected a slash and digits, such as '/0'. Build it again."
     )
 
 
@@ -140,10 +140,10 @@ def test_images_of_both_offload_drivers_are_found(fixture: Fixture, name: str) -
         (0, b"\0", "an offload binary that starts with b'\\x00\\xff\\x10\\xad' and has version 2; expected"),
         (4, b"\x03", "an offload binary that starts with b'\\x10\\xff\\x10\\xad' and has version 3; expected"),
         (8, b"\xff\xff\xff", "an offload binary of 16777215 bytes; expected at most 12696"),
-        (16, b"\xff\xff\xff", "an entry of an offload binary extends past its end"),
-        (32 + 24, b"\xff\xff\xff", "an image of an offload binary extends past its end"),
-        (32 + 16, b"\xff", "a table of strings of an offload binary extends past its end"),
-        (0x98, b"\xff\xff\xff", "a string of an offload binary extends past its end"),
+        (16, b"\xff\xff\xff", "an entry in an offload binary extends past its end"),
+        (32 + 24, b"\xff\xff\xff", "an image in an offload binary extends past its end"),
+        (32 + 16, b"\xff", "a table of strings in an offload binary extends past its end"),
+        (0x98, b"\xff\xff\xff", "a string in an offload binary extends past its end"),
     ],
     ids=["magic", "version", "size", "entry", "image", "strings", "string"],
 )

@@ -204,7 +204,7 @@ def test_name_with_a_mark_is_split_at_the_last() -> None:
         (by_hand(msgspec.msgpack.encode(toc())[:-9]), "offset 0x18: MessagePack that ends early, after 1"),
         (by_hand([]), "offset 0x18: the table of contents that can't be read (Expected `object`, got `array`)"),
         (by_hand({1: 2}), "offset 0x18: the table of contents that can't be read (Expected `str`, got `int` - at `k"),
-        (by_hand(b"\x82\xa1a\xc0\xa1a\xc0"), "offset 0x18: the table of contents with 2 keys, only 1 of them distinct"),
+        (by_hand(b"\x82\xa1a\xc0\xa1a\xc0"), "offset 0x18: the table of contents with 2 keys, but only 1 distinct"),
         (by_hand(toc(gfx_arches=None)), "offset 0x18: a table of contents without gfx_arches"),
         (by_hand(toc(gfx_arches="gfx906")), "offset 0x18: gfx_arches that can't be read (Expected `array`, got `str`)"),
         (by_hand(toc(toc=None)), "offset 0x18: a table of contents without toc"),

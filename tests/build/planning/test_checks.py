@@ -136,8 +136,8 @@ HIPCC = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
 TEST = file_entry("bin/blas-test", "blas_dev_generic", mode=0o755)
 STUB = file_entry("lib/stubs/libcuda.so.1", "core-hip_dev_generic")
 REMEDY = (
-    "Add what is missing to the artifacts of a runtime package (from Debian: from-deb --bundle-sysdeps), or, if every "
-    "target system has it, to system-libraries under [audit] in the recipe."
+    "Add what is missing to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps), or, "
+    "if every target system has it, to system-libraries under [audit] in the recipe."
 )
 
 

@@ -96,7 +96,7 @@ def test_wheels_that_do_not_belong_together_are_refused(wheel: Path, tmp_path: P
     strange = Path(other.devices[0].path)
     cases = [
         ((host, [strange]), f"{strange}: doesn't require my-torch==1.0; expected a device wheel of {host}"),
-        ((host, [first, first]), "is in "),
+        ((host, [first, first]), f"{first}; expected each member once"),
         ((host, []), "its archives are missing"),
         ((host, []), "Also specify the folders of the targets, or the device wheels."),
         ((first, [host]), f"{first}: is a device wheel; expected the host wheel. Specify its host wheel first, and"),

@@ -201,7 +201,7 @@ def test_a_kernel_file_with_code_for_another_gpu_than_its_name_says_is_refused(t
     kernels = tmp_path / "tree/rocblas/library/x_gfx90a.co"
     kernels.parent.mkdir(parents=True)
     kernels.write_bytes(code_object_header("gfx906"))
-    with pytest.raises(InputError, match=r"x_gfx90a\.co: is for gfx90a by its name, and contains code for gfx906"):
+    with pytest.raises(InputError, match=r"x_gfx90a\.co: is named for gfx90a, but contains code for gfx906"):
         split_of_split_tree(tmp_path / "tree", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -244,7 +244,7 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
         ('target-family = "gfxé"', "target-family is 'gfxé'; expected one word"),
         (
             'target-family = "gfx99999"',
-            "target-family: 'gfx99999' is not a known GPU target or family. Nearest: gfx909.",
+            "target-family: 'gfx99999' isn't a known GPU target or family. Nearest: gfx909.",
         ),
         ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected each once"),
         *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),

@@ -33,7 +33,7 @@ def after_of_callers(path: str, text: str, *, times: int = 1, version: str | Non
 
 def wheel(kind: str) -> str:
     sources = '--src bazel-bin --src LICENSE.txt --commit ROCm/rocm-jax="$(git rev-parse HEAD)"'
-    return f'rocwheel jax wheel {kind} --version "{VERSION}" --rocm 7 {sources} --dest-dir dist'
+    return f'rocwheel jax wheel {kind} --version "{VERSION}" --rocm 7 {sources} --output dist'
 
 
 def question(path: str, text: str) -> str:
@@ -48,7 +48,7 @@ def question(path: str, text: str) -> str:
 def test_a_recipe_of_the_workspace_has_the_new_commands() -> None:
     text = f"wheel:\n\t{CALL} \\\n\t    --python_version=3.12 \\\n\t    --output_path=$(DIST)\n\ttouch done\n"
     bazel = "bazel build --config=rocm_build --config=python312 //pjrt:pjrt_c_api_gpu_plugin.so"
-    assembly = wheel("pjrt").replace("$", "$$").replace("--dest-dir dist", "--dest-dir $(DIST)")
+    assembly = wheel("pjrt").replace("$", "$$").replace("--output dist", "--output $(DIST)")
     assert after_of_callers("jax_rocm_plugin/Makefile", text) == f"wheel:\n\t{bazel}\n\t{assembly}\n\ttouch done\n"
 
 

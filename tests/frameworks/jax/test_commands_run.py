@@ -98,7 +98,7 @@ def test_variables_are_overridden(folder: Path) -> None:
         *("--jobs=2", "--keep_going", "//pjrt:pjrt_c_api_gpu_plugin.so"),
     ]
     assert assembly[4:6] == ["--version", "0.13"]
-    assert assembly[-4:] == ["--with", "packages/dist", "--dest-dir", "out"]
+    assert assembly[-4:] == ["--with", "packages/dist", "--output", "out"]
 
 
 def test_the_environment_does_not_change_the_variables(folder: Path) -> None:

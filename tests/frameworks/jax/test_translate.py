@@ -70,7 +70,7 @@ def test_the_plain_command_line_builds_both_wheels_with_the_old_defaults() -> No
         '\'s/^XLA_COMMIT *= *"\\([0-9a-f]*\\)".*/\\1/p\' third_party/xla/workspace.bzl)" --commit jax="$(sed -n '
         '\'s/^JAX_COMMIT *= *"\\([0-9a-f]*\\)".*/\\1/p\' third_party/jax/workspace.bzl)"'
     )
-    options = f"{sources} {commits} --dest-dir dist"
+    options = f"{sources} {commits} --output dist"
     lines = [line for line in spell_commands(made.commands, "shell").splitlines() if line and line[0] in "br"]
     assert lines == [
         "bazel build --config=rocm_build --config=python312 //pjrt:pjrt_c_api_gpu_plugin.so",
@@ -137,7 +137,7 @@ def test_bazel_options_come_last_so_that_they_win() -> None:
 
 
 def test_the_output_goes_where_it_went() -> None:
-    assert assembly_words(translate([*PJRT, "--output_path=/wheel house"]))[-2:] == ("--dest-dir", "/wheel house")
+    assert assembly_words(translate([*PJRT, "--output_path=/wheel house"]))[-2:] == ("--output", "/wheel house")
 
 
 def test_a_local_xla_is_overridden_and_its_own_commit_stamped() -> None:
@@ -510,7 +510,7 @@ def test_a_python_that_is_a_variable_takes_the_place_of_the_config() -> None:
 @pytest.mark.parametrize(
     ("variable", "position", "value"),
     [
-        ("--output_path=$OUT", "--dest-dir", "$OUT"),
+        ("--output_path=$OUT", "--output", "$OUT"),
         ("--rocm_version=${V}", "--rocm", "${V}"),
         ("WHEEL_POST_RELEASE=$N", "--version", "VERSION.post$N"),
     ],

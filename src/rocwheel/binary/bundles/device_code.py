@@ -188,7 +188,7 @@ def _member_name(text: bytes, names: bytes, place: CodePlace) -> str:
         if not rest and len(text) > _LONGEST_NAME:
             raise DeviceCodeError(place, f"a name of more than {_LONGEST_NAME} bytes", expected="a file name")
     elif _ODD_NUMBER.fullmatch(text):
-        found = f"the name {text.decode()!r} of a member"
+        found = f"a member with the name {text.decode()!r}"
         raise DeviceCodeError(place, found, expected="a slash and digits, such as '/0'", remedy="Build it again.")
     return text.removesuffix(b"/").decode("utf-8", "backslashreplace")
 
@@ -304,7 +304,7 @@ def _read_string(binary: Data, offset: int, place: CodePlace) -> str:
 
 
 def _require(
-    condition: bool, place: CodePlace, what: str, fault: str = "of an offload binary extends past its end"
+    condition: bool, place: CodePlace, what: str, fault: str = "in an offload binary extends past its end"
 ) -> None:
     if not condition:
         raise DeviceCodeError(place, f"{what} {fault}")
@@ -361,8 +361,8 @@ def read_device_code(data: Data, *, name: str) -> DeviceCode | None:
 class CodeSource(msgspec.Struct, frozen=True):
     """A bundle and the bytes that contain it.
 
-    Other code is represented as a plain bundle whose entries are where the code is: the images of an object file that
-    isn't linked yet, and a standalone code object.
+    Other code is represented as a plain bundle whose entries are where the code is. Such code is a standalone code
+    object, or the images of an object file that isn't linked yet.
     """
 
     view: Data

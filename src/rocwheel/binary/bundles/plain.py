@@ -110,8 +110,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         problems += self._target_problems()
         if self.header_size > RUNTIME_HEADER_LIMIT:
             problems.append(
-                f"its header takes {self.header_size} bytes, but the runtime reads only {RUNTIME_HEADER_LIMIT} of a "
-                "plain bundle"
+                f"its header has {self.header_size} bytes, but the runtime reads at most {RUNTIME_HEADER_LIMIT} bytes"
             )
         return tuple(problems)
 
@@ -180,7 +179,7 @@ def _check_layout(bundle: OffloadBundle, place: CodePlace, available: int) -> No
         if entry.stop > available:
             raise DeviceCodeError(
                 place,
-                f"the entry {entry.spelling!r} ends at byte {entry.stop} of the bundle",
+                f"the entry {entry.spelling!r} ends at byte {entry.stop} in the bundle",
                 expected=f"at most {available}, where the data ends",
                 remedy="The file may be truncated.",
             )

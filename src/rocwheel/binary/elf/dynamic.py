@@ -110,8 +110,8 @@ class DynamicFile(msgspec.Struct, frozen=True):
 def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:
     """Return the dynamic section, or `None` if the file has none (static executables, object files).
 
-    Raises `ElfError` for a section that lies outside the file or has no end. Also raises it for a second section, which
-    loaders would use, and for a section that is elsewhere in memory, where loaders look, than in the file.
+    Raises `ElfError` for a section outside the file or without an end. Also raises it for a second section, which
+    loaders would use. The bytes that loaders use, in memory, must be the bytes in the file.
     """
     segment = _dynamic_segment(source, segments)
     if segment is None:
@@ -161,7 +161,7 @@ def _loaded_tags(source: ElfBytes, segments: Sequence[Segment], address: int) ->
 
 
 def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> StringTable:
-    """Return the dynamic string table; raise `ElfError` if there is none, or if it isn't loaded completely."""
+    """Return the dynamic string table; raise `ElfError` if it is missing or isn't loaded completely."""
     address, size = dynamic.value(DT_STRTAB), dynamic.value(DT_STRSZ)
     if address is None or size is None:
         raise ElfError(source.name, "a dynamic section without a string table (DT_STRTAB, DT_STRSZ)")

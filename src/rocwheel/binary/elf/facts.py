@@ -309,8 +309,8 @@ def read_elf(data: Buffer, *, name: str) -> Elf:
     Section headers are read only to recognize split-off debug information. So stripped files and files without section
     headers have the same facts.
 
-    Raises `ElfError` if the file isn't such an ELF file, or is truncated or damaged. Also raises it if the SONAME isn't
-    a file name (empty, ``.``, ``..``, or with a slash), because every user of the SONAME turns it into a file name.
+    Raises `ElfError` if the file isn't such an ELF file, or is truncated or damaged. Every user of the SONAME turns it
+    into a file name. So the error also covers a SONAME that is empty, ``.``, ``..``, or has a slash.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)

@@ -116,8 +116,8 @@ def realigned(segments: tuple[Segment, ...], *, is_program: bool) -> tuple[Segme
     """Return the segments with an alignment that every glibc accepts: the largest that the file offset allows.
 
     Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay if the file as a
-    whole would lose alignment: later glibc releases load it at a multiple of the largest alignment, which its data may
-    need.
+    whole would lose alignment. Its data may need the largest alignment, because later glibc releases load the file at a
+    multiple of it.
     """
     if is_program:
         return segments
@@ -195,8 +195,8 @@ def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, wha
 def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size: int, what: str) -> tuple[int, int]:
     """Return the file offset of a table, and how many bytes from there are the same in memory as in the file.
 
-    The bytes end with the segment, unless ``size`` bytes don't fit and more bytes follow without a gap: the rest of a
-    page, or a segment that continues where this one ends, as patchelf 0.14 makes them.
+    The bytes end with the segment, unless ``size`` bytes don't fit and more bytes follow without a gap. Such bytes are
+    the rest of a page, or a segment that continues where this one ends, as patchelf 0.14 makes them.
     """
     loaded = load_segments(segments)
     offset, end = find_offset(source, loaded, address, what)

@@ -116,7 +116,7 @@ def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[st
     size = _size(raw, what, place)
     values: dict[str, msgspec.Raw] = decode_value(_RAW_MAP, raw, what, place)
     if len(values) != size:
-        found = f"{what} with {count(size, 'key')}, only {len(values)} of them distinct"
+        found = f"{what} with {count(size, 'key')}, but only {len(values)} distinct"
         raise KpackError(place, found, expected="each key once, because readers choose different values")
     return values
 

@@ -3,9 +3,9 @@
 A marker is a MessagePack map with ``kernel_name``, the name of the file in archives, and ``kpack_search_paths``.
 Readers begin where a wrapper points, look at 64 KiB at most, and stop at the end of the map. So several markers share
 one section. The first map contains the others, under a key that readers ignore. The section is one value, for readers
-that refuse any data after it. Three more ignored keys help to join the host file and archives again: the entry IDs of
-the bundle, a checksum of the sizes of their code, which reveals archives from another build, and whether the bundle was
-compressed.
+that refuse any data after it. Three more ignored keys help to join the host file and archives again. They are the entry
+IDs of the bundle, a checksum of the sizes of their code, and whether the bundle was compressed. The checksum reveals
+archives from another build.
 
 AMD's tool of mid-2026 counts units in each archive, and skips units without its target; wrappers count all units.
 """
@@ -84,8 +84,8 @@ def check_sizes(sizes: Iterable[tuple[int, int]]) -> int:
 def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
     """Return the content of a section with all ``markers`` (at least one), and the offset of each marker in it.
 
-    Raises `KpackError` for markers that some reader refuses: no search path, more than 32 search paths, long paths, and
-    a total of more than 64 KiB.
+    Raises `KpackError` for markers that some reader refuses. They have no search path, more than 32 search paths, long
+    paths, or a total of more than 64 KiB.
     """
     raise_all("markers", list(_find_problems(markers)))
     first, *others = markers

@@ -2,7 +2,7 @@
 
 The layouts follow "PE Format", sections "The .edata Section", "The .idata Section", "Delay-Load Import Tables", and
 "The .reloc Section". The .reloc section has one block for each page of 4096 bytes. A block has a header of u32 address
-and u32 size, and a u16 for each place: the kind in the upper four bits, and the offset in the page in the rest.
+and u32 size, and a u16 for each place. The upper four bits are the kind, and the rest is the offset in the page.
 """
 
 from __future__ import annotations

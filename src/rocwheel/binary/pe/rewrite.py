@@ -98,8 +98,8 @@ def require_movable(image: Image) -> None:
     """Raise `FixedFileError` for a file whose parts can't be moved, because something may depend on their places.
 
     Such files are signed, have headers that the loader would refuse, or have fields that images don't have. Others
-    begin at the end of memory, have bytes after the last section that no header mentions (such as an archive), or have
-    debug information outside the file. Raises `PeError` for damage.
+    begin at the end of memory, or have debug information outside the file. The rest have bytes after the last section
+    that no header mentions, such as an archive. Raises `PeError` for damage.
     """
     name, header = image.source.name, image.header
     require_unsigned(name, header)

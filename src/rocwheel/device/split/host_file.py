@@ -1,7 +1,7 @@
 """Removes device code from fat files: the rest runs on the host and names archives for the code.
 
-In DLLs and programs, the device code section keeps its place in memory, which the loader fills with zeros, and has no
-bytes in the file. A section with the markers follows all others, as AMD's tool makes it: its header follows the other
+In DLLs and programs, the device code section has no bytes in the file, but keeps its place in memory. The loader fills
+this place with zeros. As from AMD's tool, a section with the markers follows all others. Its header follows the other
 headers, and the image grows by a page. Only the addresses in wrappers change.
 
 One patch makes the host file, however large the removed code is:

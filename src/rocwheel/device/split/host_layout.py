@@ -2,11 +2,11 @@
 
 The marker takes the last page of ``.hip_fatbin`` in memory, and is loaded with the data after it. The section ends
 before that page, and because it is empty, it needs no space in the file. So one more program header is enough, and
-`rocwheel.device.trim_space` finds a spare one. The table of program headers keeps its place and length. So Linux gives
-programs a correct address of the table in every version, and tools that strip or edit the file find a layout that
+`rocwheel.device.trim_space` finds a spare one. The table of program headers keeps its place and length. So every
+version of Linux gives programs a correct address of the table. Tools that strip or edit the file find a layout that
 linkers make.
 
-If there is no spare program header, or a spare one costs more of the file than it gains, the segment may end with the
+If there is no spare program header, or a spare one costs more file space than it gains, the segment may end with the
 section. Then both the section and the bytes of the segment end after the marker, which takes the first bytes of the
 section. The segment keeps its memory. In all other cases, the section keeps its bytes, which become zeros, and the
 marker takes the last of them.
@@ -137,8 +137,8 @@ def write_image_wrappers(fat: FatBinary, contents: Iterable[WrapperContent]) -> 
 def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, name: str) -> tuple[Segment, ...]:
     """Return ``segments`` after ``inserted`` bytes are inserted at the file offset ``at``.
 
-    File offsets stay the old ones. In programs, AMD's tool moves the table to an address that equals its file offset,
-    because older kernels, such as 4.18, tell programs that it is there. The table and its segment keep this property.
+    File offsets stay the old ones. In programs, AMD's tool moves the table to an address that equals its file offset.
+    Older kernels, such as 4.18, tell programs that the table is there. The table and its segment keep this property.
     Raises `NotJoinableError` if that segment can't get another address.
     """
     headers = next((segment for segment in segments if segment.type == PT_PHDR), None)

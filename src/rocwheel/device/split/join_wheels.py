@@ -98,9 +98,10 @@ def join_wheels(
 ) -> WheelJoin:
     """Write to ``dest_dir``, under the name of ``host``, the wheel with the code of ``devices`` in its libraries again.
 
-    Code objects are the same, byte for byte, as before the split. The extras for device wheels are removed. Raises
-    `InputError`, or `ProblemsError` for several: as `read_finished_wheel` and `plan_joins` do, for wheels that aren't
-    device wheels of this host, and for members in two wheels. Raises `WorkError` if writing fails.
+    Code objects are the same, byte for byte, as before the split. The extras for device wheels are removed.
+
+    Raises as `read_finished_wheel` and `plan_joins` do, and `WorkError` if writing fails. Raises `InputError`, or
+    `ProblemsError` for several, for wheels that aren't device wheels of this host, and for members in two wheels.
     """
     output = dest_dir / host.name
     if output.exists() and output.samefile(host):

@@ -3,7 +3,7 @@
 The available room is the unused space from the start of ``.hip_fatbin`` on. If there is less code than before, it
 replaces zeros at the end of a segment. For all of the code, the segments that were split there become one again. Data
 that `rocwheel.device.trim_space` moved into a data segment go back to their old place. A segment that ends with the
-section, or with its marker, grows up to the next segment in memory, even if the marker has its own segment.
+section or its marker grows up to the next segment in memory. This also applies if the marker has its own segment.
 """
 
 from __future__ import annotations

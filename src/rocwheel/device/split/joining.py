@@ -103,8 +103,8 @@ def find_code(
 ) -> UnitCode:
     """Return the code of ``unit`` in the archives that its marker names.
 
-    If the marker has the IDs of the bundle's entries, these entries keep their order. Then follows code in archives for
-    other targets, as after a retarget. Without these IDs, the entries are the host and each code object, sorted by
+    If the marker has the IDs of the bundle's entries, these entries keep their order. Then code in archives for other
+    targets follows, as after a retarget. Without these IDs, the entries are the host and each code object, sorted by
     target. ``renumbered`` has the correct unit of a code object with a wrong index, by its archive and its index there.
     Raises `DeviceCodeError`, with the ``name`` of the host file, if an archive for one of its targets lacks the unit.
     """

@@ -106,9 +106,9 @@ class PruneToSome(msgspec.Struct, frozen=True):
 def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject: str) -> OverlayPlan:
     """Plan the split of ``files``, whose paths start at one root, by reading only headers.
 
-    Kernel files go to their target. A library stays complete, with a remark, if it isn't always loaded by its SONAME,
-    can't be trimmed, or has no code of the common set. A target gets a library if there is code for it, or generic code
-    outside the common set.
+    Kernel files go to their target. A library stays complete if it isn't always loaded by its SONAME, can't be trimmed,
+    or has no code of the common set. The plan then has a remark. A target gets a library if there is code for it,
+    or generic code outside the common set.
 
     Raises `InputError` for damaged files, for split libraries, whose code is elsewhere, and if no library has code of
     the common set. Errors of all files are raised together; if there are several, ``subject`` introduces them.

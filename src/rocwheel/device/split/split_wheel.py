@@ -175,8 +175,8 @@ def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) ->
 
     Its device wheels are the ones that the old host wheel requires with its version, build, and tags. Device wheels
     with other tags belong to another host and stay. So do wheels that no host wheel requires. Raises `InputError`, or
-    `ProblemsError` for several, if a file of the new split would overwrite something else, and for files with such
-    names that aren't readable wheels.
+    `ProblemsError` for several, if a file of the new split would overwrite another file. Also raises it for files with
+    such names that aren't readable wheels.
     """
     folder = host.parent
     ending = next(iter(devices)).name.partition("-")[2]
@@ -210,7 +210,7 @@ def _is_asked_for(found: FinishedWheel, hosts: Sequence[FinishedWheel]) -> bool:
 
 
 def _require_device_wheel(found: FinishedWheel, wheel: FinishedWheel, hosts: Sequence[FinishedWheel]) -> None:
-    """Raise `InputError` for a file in the place of a device wheel of ``wheel`` that isn't such a device wheel."""
+    """Raise `InputError` if a file with the name of a device wheel of ``wheel`` isn't such a device wheel."""
     if not (_is_asked_for(found, hosts) or looks_made_from(found, wheel)):
         expected = f"a device wheel of {wheel.name} {wheel.version}"
         remedy = "Specify another folder, or another --device-name."
@@ -383,7 +383,7 @@ class SplitWheels:
     def _write_host(self, packer: WheelPacker, order: WheelSplitOrder, before: Callable[[], None]) -> None:
         moved = {f"{self.root}/{path}" for path in (*(file.path for file in self.plan.device), *self.plan.left_out)}
         changed = {self._member_name(file): file for file in self.plan.host if file.patch is not None}
-        moved.add(f"{self.wheel.dist_info}/{SBOM_NAME}")  # written anew
+        moved.add(f"{self.wheel.dist_info}/{SBOM_NAME}")  # rewritten
         wheel = packer.open(self.host_path, dist_info=self.wheel.dist_info)
         for member in self.wheel.kept_members:
             if member.name in moved:

@@ -164,7 +164,7 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
     """As listed in WHEEL."""
     is_purelib: bool
     build: str
-    """The build number, or an empty string if there is none."""
+    """The build number, or an empty string if the wheel has no build number."""
     file_tags: str
     """The compressed tags of the file name."""
     shown: str = ""
@@ -196,7 +196,7 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept_members(self) -> tuple[ZipMember, ...]:
-        """The members that aren't written anew, in archive order."""
+        """The members that aren't rewritten, in archive order."""
         anew = {f"{self.dist_info}/{name}" for name in _WRITTEN_ANEW}
         return tuple(member for member in self.members if member.name not in anew)
 
@@ -235,9 +235,9 @@ def _is_text_of_license(path: str) -> bool:
 def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
     """Read a wheel, unpacking only its metadata; in messages, it is called ``shown`` or by its path.
 
-    Raises `InputError`, or `ProblemsError` for several: for a wheel variant (a draft), for a file that isn't a wheel or
-    is damaged, and for members that installers refuse. Other errors are a missing METADATA, WHEEL, name, or version; a
-    missing or repeated ``.dist-info``; and a name or version that differs from the file name.
+    Raises `InputError`, or `ProblemsError` for several, for files that aren't wheels, damaged wheels, and wheel
+    variants (a draft). Other errors are members that installers refuse, and a missing METADATA, WHEEL, name, or
+    version. The ``.dist-info`` must exist once, and the name and version must match the file name.
     """
     source = shown or str(path)
     if label := split_label(path.name)[1]:
