@@ -1,9 +1,9 @@
-// Linux AArch64: run the target, whose path relative to this file's folder follows the code.
-// Assembled by scripts/build_exec_stubs.py to a flat, position-independent template without relocations.
+// Linux AArch64: runs the target. Its path, relative to this file's folder, follows the code.
+// scripts/build_exec_stubs.py assembles it to a flat, position-independent template without relocations.
 //
 //   x19  initial stack: argc, argv..., NULL, envp..., NULL
 //   sp   path buffer: 4096 bytes for the folder, 4096 for the target with its NUL
-//   x20  the path that a message names
+//   x20  the path in messages
 
         .set    SYS_readlinkat, 78
         .set    SYS_execve, 221
@@ -29,20 +29,20 @@ _start:
         mov     x3, #PATH_MAX
         svc     #0
         tbnz    x0, #63, fail
-        cmp     x0, #PATH_MAX           // a full buffer holds a path that was cut
+        cmp     x0, #PATH_MAX           // a full buffer has a truncated path
         b.hs    too_long
-        ldrb    w4, [sp]                // "(unreachable)/..." outside the root of this process
+        ldrb    w4, [sp]                // "(unreachable)/..." if outside the root of this process
         cmp     w4, #'/'
         b.ne    not_found
 
         mov     x5, sp
-        add     x5, x5, x0              // keep the folder, up to and with its last slash
+        add     x5, x5, x0              // keep the folder, including its last slash
 1:      ldurb   w4, [x5, #-1]
         cmp     w4, #'/'
         b.eq    2f
         sub     x5, x5, #1
         b       1b
-2:      mov     x6, x20                 // and put the target after it
+2:      mov     x6, x20                 // append the target
 3:      ldrb    w4, [x6], #1
         strb    w4, [x5], #1
         cbnz    w4, 3b
@@ -55,7 +55,7 @@ _start:
         add     x2, x19, x4, lsl #3
         add     x2, x2, #16
         svc     #0
-        b       fail                    // execve returns only to tell why it failed
+        b       fail                    // execve returns only if it failed
 
 too_long:
         mov     x0, #-ENAMETOOLONG
@@ -63,7 +63,7 @@ too_long:
 not_found:
         mov     x0, #-ENOENT
 
-fail:                                   // x0 = -errno: tell it in one writev, then leave
+fail:                                   // x0 = -errno: print it with one writev, then exit
         neg     x0, x0
         mov     x21, x0
         sub     sp, sp, #96             // five iovecs (80 bytes), then the digits, written backwards
@@ -81,7 +81,7 @@ fail:                                   // x0 = -errno: tell it in one writev, t
         sub     x4, x4, x5
         stp     x5, x4, [sp, #64]
 
-        ldr     x0, [x19, #8]           // argv[0]; NULL when the caller gave no arguments at all
+        ldr     x0, [x19, #8]           // argv[0]; NULL if the caller gave no arguments
         cmp     x0, #0
         csel    x0, x20, x0, eq
         mov     x1, sp
@@ -109,7 +109,7 @@ fail:                                   // x0 = -errno: tell it in one writev, t
 1:      mov     x8, #SYS_exit_group
         svc     #0
 
-set_iovec:                              // x0: text that ends with NUL, x1: its iovec
+set_iovec:                              // x0: NUL-terminated text, x1: its iovec
         mov     x2, #0
 1:      ldrb    w4, [x0, x2]
         cbz     w4, 2f

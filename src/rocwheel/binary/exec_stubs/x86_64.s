@@ -1,9 +1,9 @@
-# Linux x86-64: run the target, whose path relative to this file's folder follows the code.
-# Assembled by scripts/build_exec_stubs.py to a flat, position-independent template without relocations.
+# Linux x86-64: runs the target. Its path, relative to this file's folder, follows the code.
+# scripts/build_exec_stubs.py assembles it to a flat, position-independent template without relocations.
 #
 #   rbx  initial stack: argc, argv..., NULL, envp..., NULL
 #   rsp  path buffer: 4096 bytes for the folder, 4096 for the target with its NUL
-#   r12  the path that a message names
+#   r12  the path in messages
 
         .set    SYS_readlink, 89
         .set    SYS_execve, 59
@@ -28,17 +28,17 @@ _start:
         syscall
         test    %rax, %rax
         js      fail
-        cmp     %rdx, %rax              # a full buffer holds a path that was cut
+        cmp     %rdx, %rax              # a full buffer has a truncated path
         jae     too_long
-        cmpb    $'/', (%rsp)            # "(unreachable)/..." outside the root of this process
+        cmpb    $'/', (%rsp)            # "(unreachable)/..." if outside the root of this process
         jne     not_found
 
-        lea     (%rsp,%rax), %rdi       # keep the folder, up to and with its last slash
+        lea     (%rsp,%rax), %rdi       # keep the folder, including its last slash
 1:      cmpb    $'/', -1(%rdi)
         je      2f
         dec     %rdi
         jmp     1b
-2:      mov     %r12, %rsi              # and put the target after it
+2:      mov     %r12, %rsi              # append the target
 3:      lodsb
         stosb
         test    %al, %al
@@ -51,7 +51,7 @@ _start:
         mov     (%rbx), %rcx
         lea     16(%rbx,%rcx,8), %rdx
         syscall
-        jmp     fail                    # execve returns only to tell why it failed
+        jmp     fail                    # execve returns only if it failed
 
 too_long:
         mov     $-ENAMETOOLONG, %eax
@@ -59,7 +59,7 @@ too_long:
 not_found:
         mov     $-ENOENT, %eax
 
-fail:                                   # eax = -errno: tell it in one writev, then leave
+fail:                                   # eax = -errno: print it with one writev, then exit
         neg     %eax
         mov     %eax, %ebp
         sub     $96, %rsp               # five iovecs (80 bytes), then the digits, written backwards
@@ -78,7 +78,7 @@ fail:                                   # eax = -errno: tell it in one writev, t
         sub     %rdi, %rax
         mov     %rax, 72(%rsp)
 
-        mov     8(%rbx), %rdi           # argv[0]; NULL when the caller gave no arguments at all
+        mov     8(%rbx), %rdi           # argv[0]; NULL if the caller gave no arguments
         test    %rdi, %rdi
         cmovz   %r12, %rdi
         lea     0(%rsp), %rsi
@@ -106,7 +106,7 @@ fail:                                   # eax = -errno: tell it in one writev, t
 1:      mov     $SYS_exit_group, %eax
         syscall
 
-set_iovec:                              # rdi: text that ends with NUL, rsi: its iovec
+set_iovec:                              # rdi: NUL-terminated text, rsi: its iovec
         mov     %rdi, (%rsi)
         xor     %eax, %eax
 1:      cmpb    $0, (%rdi,%rax)

@@ -1,19 +1,19 @@
-/* The template of relays for Windows on x86-64; scripts/build_relays.py compiles it to x86_64.bin, relay.py fills it in.
+/* The template of relays for Windows on x86-64. scripts/build_relays.py compiles it to x86_64.bin, and stubs.py fills it in.
  *
- * A relay starts the program whose path, relative to the relay's own folder, stands in the section .relay. The program
- * gets the relay's command line byte by byte: argv[0] included, with the arguments of .relay put in behind argv[0].
- * It inherits environment, working folder, standard streams and what the C runtime passes on. The relay waits, ends with the
- * program's exit code, and takes the program with it when it is killed. Nothing is needed but kernel32.dll. */
+ * A relay starts a program. The section .relay has the program's path, relative to the relay's own folder. The program
+ * gets the relay's command line byte by byte, including argv[0], with the arguments of .relay inserted after argv[0].
+ * It inherits the environment, working folder, standard streams, and the data that the C runtime passes on. The relay waits,
+ * and exits with the program's exit code. If the relay is killed, the program ends too. Only kernel32.dll is required. */
 
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
-/* The longest command line and the longest path that Windows knows, each with its final NUL. */
+/* The longest command line and the longest path that Windows accepts, each with its final NUL. */
 #define LONGEST 32767
 #define NOT_FOUND 127
 #define NOT_ALLOWED 126
 
-/* Read as volatile: the compiler must not know what is here. relay.py knows the layout. */
+/* Volatile, because the compiler must not use these initial values. stubs.py depends on the layout. */
 struct setting {
     wchar_t target[260];
     wchar_t arguments[252];
@@ -26,7 +26,7 @@ static STARTUPINFOW startup;
 static PROCESS_INFORMATION process;
 static JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits;
 
-/* Appends a text and returns its end, or NULL where it does not fit before `stop`. */
+/* Appends a text and returns its end, or NULL if it does not fit before `stop`. */
 static wchar_t *append(wchar_t *at, const wchar_t *stop, const volatile wchar_t *text) {
     if (!at) return NULL;
     for (; *text; text++) {
@@ -45,7 +45,7 @@ static wchar_t *append_number(wchar_t *at, const wchar_t *stop, DWORD number) {
     return append(at, stop, first);
 }
 
-/* Cuts the last part off a path and returns where its separator was, or NULL at the root of a drive. */
+/* Returns the separator before the last part of a path, or NULL at the root of a drive. */
 static wchar_t *cut(wchar_t *start, wchar_t *end) {
     while (end > start && *--end != L'\\') {}
     return end > start ? end : NULL;
@@ -71,7 +71,7 @@ __attribute__((noreturn)) static void fail(const wchar_t *name, DWORD error) {
     ExitProcess(error == ERROR_ACCESS_DENIED ? NOT_ALLOWED : NOT_FOUND);
 }
 
-/* Where argv[0] ends, by the rules of the C runtime: at a blank outside of quotes; backslashes mean nothing in it. */
+/* Returns the end of argv[0] by the rules of the C runtime: a blank outside of quotes. Backslashes have no meaning. */
 static const wchar_t *skip_program(const wchar_t *line) {
     BOOL quoted = FALSE;
     for (; *line && (quoted || (*line != L' ' && *line != L'\t')); line++)
@@ -79,7 +79,7 @@ static const wchar_t *skip_program(const wchar_t *line) {
     return line;
 }
 
-/* Writes the command line of the program; returns whether it fits. */
+/* Writes the command line of the program, and returns whether it fits. */
 static BOOL write_command(void) {
     const wchar_t *stop = command + LONGEST, *line = GetCommandLineW(), *rest = skip_program(line);
     wchar_t *at = command;
@@ -91,7 +91,7 @@ static BOOL write_command(void) {
     return append(at, stop, line) != NULL;
 }
 
-/* Writes the path of the target without ".." in it: the folder of the relay, less one for each, then the rest. */
+/* Writes the path of the target without "..": the folder of the relay, without one part for each "..", then the rest. */
 static BOOL write_path(void) {
     const volatile wchar_t *target = setting.target;
     wchar_t *end = cut(path, append(path, path + LONGEST, own));
@@ -103,7 +103,7 @@ static BOOL write_path(void) {
     return append(end, path + LONGEST, target) != NULL;
 }
 
-/* The program gets Ctrl-C as the relay does, and decides. */
+/* The program also gets Ctrl-C, and decides what to do. */
 static BOOL WINAPI leave_to_program(DWORD event) {
     return event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT;
 }
@@ -122,7 +122,7 @@ static void set_startup(void) {
     startup.hStdError = inherit(STD_ERROR_HANDLE);
 }
 
-/* The program ends when the relay does; what it starts itself does not. */
+/* The program ends with the relay; processes that the program starts do not. */
 static HANDLE make_job(void) {
     HANDLE job = CreateJobObjectW(NULL, NULL);
     limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK;
