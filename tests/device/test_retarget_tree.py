@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 TENSILE = "lib/rocblas/library"
-ROCFFT = "one database holds the kernels of all targets of one build; newer releases of rocFFT make one for each"
+ROCFFT = "the database contains the kernels of all targets of one build; newer rocFFT has a database for each target"
 UNKNOWN = "not offered to gfx1031: no rule describes how the library finds the file"
 LAZY = f"{TENSILE}/TensileLibrary_lazy_gfx1030.dat"
 FALLBACK = f"{TENSILE}/TensileLibrary_Type_SS_fallback_gfx1030.hsaco"
@@ -131,9 +131,9 @@ def refusals(made: RetargetedTree) -> list[str]:
     [
         (
             "share/miopen/db/gfx1030_36.kdb",
-            "its databases hold kernels and solutions that MIOpen looks up by target and compute units",
+            "MIOpen looks up kernels and solutions in its databases by target and compute units",
         ),
-        ("lib/rocfft/rocfft_kernel_cache_gfx1030.db", "the database holds its kernels under the target"),
+        ("lib/rocfft/rocfft_kernel_cache_gfx1030.db", "the database stores its kernels by target"),
         ("lib/libMIOpenCKx_gfx1030.so", "MIOpen opens it for the targets that its build lists"),
     ],
 )
@@ -270,7 +270,7 @@ def test_a_folder_is_copied_with_its_code_for_more_gpus(tmp_path: Path) -> None:
     )
     assert done.returncode == 0
     assert done.stdout.splitlines() == [f"{output}: 1 file edited, 2 files added, 4 files copied"]
-    assert "warning: share/miopen/db/gfx1030_36.kdb: not offered to gfx1031: its databases hold" in done.stderr
+    assert "warning: share/miopen/db/gfx1030_36.kdb: not offered to gfx1031: MIOpen looks up kernels" in done.stderr
     assert sorted(str(path.relative_to(output)) for path in output.rglob("*") if not path.is_dir()) == [
         ".kpack/x_gfx1030.kpack",
         ".kpack/x_gfx1031.kpack",
